@@ -1,0 +1,79 @@
+"""The errors this package raises on purpose: one family, with the facts as attributes.
+
+Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds what a caller may want to catch by name.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DamagedFileError",
+    "GraphCaptureError",
+    "LineageFileNotFoundError",
+    "LineageParamSummaryPathError",
+    "LineageParamTypeError",
+    "LineageParamValueError",
+    "LineageQuerySummaryDataError",
+    "LineageSearchConditionParamError",
+    "MindSummaryError",
+    "RecordTooLargeError",
+    "WriterLostError",
+]
+
+
+class MindSummaryError(Exception):
+    """Base of every error this package defines."""
+
+
+class DamagedFileError(MindSummaryError, ValueError):
+    """A summary or lineage file holds bytes that are no record.
+
+    Attributes:
+        path: the file, as the caller named it.
+        offset: byte offset of the record that cannot be read; everything before it is whole.
+        reason: what was expected there and what was found.
+    """
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        super().__init__(f"record at byte {offset} of {path}: {reason}")
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[DamagedFileError], tuple[str, int, str]]:
+        return type(self), (self.path, self.offset, self.reason)
+
+
+class GraphCaptureError(MindSummaryError, RuntimeError):
+    """No computational graph could be made of a module and its example input; the text says why and what to do."""
+
+
+class RecordTooLargeError(MindSummaryError, ValueError):
+    """A value is larger than MindInsight reads, so it is refused before anything is written."""
+
+
+class WriterLostError(MindSummaryError, OSError):
+    """The run's writer belongs to another process (this one was forked from it), so nothing may be written here."""
+
+
+class LineageParamTypeError(MindSummaryError, TypeError):
+    """An argument of a lineage query has the wrong type."""
+
+
+class LineageParamValueError(MindSummaryError, ValueError):
+    """An argument of a lineage query has a value that is not known."""
+
+
+class LineageParamSummaryPathError(MindSummaryError, ValueError):
+    """The directory given to a lineage query is empty, relative or missing."""
+
+
+class LineageSearchConditionParamError(MindSummaryError, ValueError):
+    """A search condition names an unknown field or operator, or gives it a value of the wrong kind."""
+
+
+class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
+    """The run directory holds no lineage file."""
+
+
+class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
+    """The lineage files were found, but what they hold cannot be queried."""

@@ -1,0 +1,156 @@
+"""What a summary record holds and where, without decoding it: a walk over the wire format, no protobuf objects.
+
+A reader that looks for one tag learns here which bytes of which record to decode, so that a file full of images costs a
+pass over its bytes and no memory. :func:`decode_value` turns such a place into the value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from mindsummary_lightning.fileformat.summary_codec import decode_event
+from mindsummary_lightning.fileformat.wire import length_delimited
+from mindsummary_lightning.values import SummaryValue
+
+__all__ = ["EventOutline", "ValuePlace", "decode_value", "outline_event"]
+
+_DOUBLE = struct.Struct("<d")
+_FLOAT32 = struct.Struct("<f")
+_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+_WALL_TIME, _STEP = 1, 2
+_HOLDS = {3: "version", 4: "graph", 5: "values"}
+_SUMMARY = 5
+_KINDS = {3: "scalar", 4: "image", 8: "tensor", 9: "histogram", 10: "loss_landscape"}
+_TAG, _SCALAR = 1, 3
+_NO_WALL_TIME = b"\x09" + bytes(8)
+
+
+class ValuePlace(NamedTuple):
+    """Where one value of an event lies.
+
+    Attributes:
+        tag: its tag, without MindInsight's plugin suffix.
+        kind: scalar, image, tensor, histogram or loss_landscape.
+        start: offset of its message in the payload.
+        end: offset behind it.
+        scalar: the value of a scalar, as it costs nothing here; 0.0 for other kinds.
+    """
+
+    tag: str
+    kind: str
+    start: int
+    end: int
+    scalar: float = 0.0
+
+
+class EventOutline(NamedTuple):
+    """What one event says about itself.
+
+    Attributes:
+        wall_time: seconds since the epoch.
+        step: the step its values belong to.
+        holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not know.
+        values: the places of its values, in file order; values of unknown kinds are left out.
+    """
+
+    wall_time: float
+    step: int
+    holds: str | None
+    values: tuple[ValuePlace, ...]
+
+
+def outline_event(payload: bytes) -> EventOutline:
+    """Walk over a payload.
+
+    Raises:
+        ValueError: the bytes are no event.
+    """
+    wall_time, step, holds = 0.0, 0, None
+    values: list[ValuePlace] = []
+    at, end = 0, len(payload)
+    try:
+        while at < end:
+            field, wire, number, start, at = _next_field(payload, at, end)
+            if field == _STEP and wire == _VARINT:
+                step = number - (1 << 64) if number >= 1 << 63 else number
+            elif field == _WALL_TIME and wire == _FIXED64:
+                (wall_time,) = _DOUBLE.unpack_from(payload, start)
+            elif field in _HOLDS and wire == _DELIMITED:
+                if holds != _HOLDS[field]:  # a oneof: the field that comes last is the one that counts
+                    values.clear()
+                holds = _HOLDS[field]
+                if field == _SUMMARY:
+                    _outline_values(payload, start, at, values)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise ValueError(f"payload of {end} bytes is no summary event: {error}") from error
+    return EventOutline(wall_time, step, holds, tuple(values))
+
+
+def _outline_values(payload: bytes, at: int, end: int, values: list[ValuePlace]) -> None:
+    while at < end:
+        field, wire, _, start, at = _next_field(payload, at, end)
+        if field == 1 and wire == _DELIMITED:
+            place = _place(payload, start, at)
+            if place is not None:
+                values.append(place)
+
+
+def _place(payload: bytes, start: int, end: int) -> ValuePlace | None:
+    tag, kind, scalar, at = "", None, 0.0, start
+    while at < end:
+        field, wire, _, body, at = _next_field(payload, at, end)
+        if field == _TAG and wire == _DELIMITED:
+            tag = payload[body:at].decode()
+        elif field in _KINDS and wire == (_FIXED32 if field == _SCALAR else _DELIMITED):
+            kind = _KINDS[field]
+            if field == _SCALAR:
+                (scalar,) = _FLOAT32.unpack_from(payload, body)
+    return None if kind is None else ValuePlace(tag, kind, start, end, scalar)
+
+
+def _next_field(payload: bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
+    """Field number, wire type, the number of a varint field, and where the field's bytes begin and end."""
+    key, at = _varint(payload, at)
+    wire, number = key & 7, 0
+    if wire == _VARINT:
+        start = at
+        number, at = _varint(payload, at)
+    elif wire == _DELIMITED:
+        length, start = _varint(payload, at)
+        at = start + length
+    elif wire in (_FIXED64, _FIXED32):
+        start, at = at, at + (8 if wire == _FIXED64 else 4)
+    else:
+        raise ValueError(f"payload of {len(payload)} bytes is no summary event: wire type {wire} at byte {at}")
+    if at > end or not key >> 3:
+        raise ValueError(f"payload of {len(payload)} bytes is no summary event: field {key >> 3} ends at {at} of {end}")
+    return key >> 3, wire, number, start, at
+
+
+def _varint(payload: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = payload[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift > 63:
+            raise ValueError(f"payload of {len(payload)} bytes is no summary event: varint at {at} never ends")
+
+
+def decode_value(message: bytes) -> SummaryValue:
+    """The value at a :class:`ValuePlace`, from the bytes there.
+
+    Raises:
+        ValueError: the bytes are no value of a known kind, or the value contradicts itself.
+    """
+    head = length_delimited(1, len(message))
+    what = decode_event(
+        b"".join((_NO_WALL_TIME, length_delimited(_SUMMARY, len(head) + len(message)), head, message))
+    ).what
+    if type(what) is not tuple or not what:
+        raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
+    return what[0][1]

@@ -1,0 +1,94 @@
+"""Names of summary and lineage files: make, recognise and order them as MindInsight 2.3.1 does.
+
+A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks for ``summary.`` and
+digits anywhere in it and takes the first hit as the file's time, in seconds: one name whose digits are no valid time
+(milliseconds, say) makes it list no run at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+__all__ = [
+    "DEFAULT_PREFIX",
+    "DEFAULT_SUFFIX",
+    "LINEAGE_SUFFIX",
+    "check_prefix_and_suffix",
+    "file_name",
+    "is_lineage_name",
+    "is_summary_name",
+    "read_order",
+    "timestamp_of",
+]
+
+DEFAULT_PREFIX = "events"
+DEFAULT_SUFFIX = "_MS"
+LINEAGE_SUFFIX = "_lineage"
+EXPLAIN_SUFFIX = "_explain"
+LARGEST_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the whole listing
+_LONGEST_NAME = 255  # bytes, on every common file system
+
+_TIMESTAMP = re.compile(r"summary\.(\d+)")
+_UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
+    """Refuse a prefix or suffix under which the reader would take the file for something else.
+
+    Raises:
+        TypeError: one of them is not a str.
+        ValueError: one holds a path separator, a NUL or ``summary.<digits>``, or the suffix means another kind of file.
+    """
+    for name, text in (("file_prefix", prefix), ("file_suffix", suffix)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a str, not {text!r}")
+        if re.search(r"[/\\\0\n]", text) or _TIMESTAMP.search(text):
+            raise ValueError(f"{name} must hold no path separator, control character or 'summary.<digits>': {text!r}")
+        if len(text.encode("utf-8", "surrogateescape")) > _LONGEST_NAME // 4:
+            raise ValueError(f"{name} must be at most {_LONGEST_NAME // 4} bytes long, not {text!r}")
+    if suffix.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX, ".pb")):
+        raise ValueError(
+            f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which MindInsight takes for "
+            f"other kinds of file: {suffix!r}"
+        )
+
+
+def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> str:
+    """Name of one file of a run.
+
+    Args:
+        prefix: first part, ``events`` by default.
+        seconds: time of creation, seconds since the epoch.
+        rank: device or process rank.
+        host: name of the machine; characters a file name should not hold become ``_``.
+        suffix: ``_MS`` for a summary file, ``_lineage`` for a lineage file.
+
+    Raises:
+        ValueError: ``seconds`` is not a time the reader's clock can show.
+    """
+    if not 0 <= seconds <= LARGEST_TIMESTAMP:
+        raise ValueError(f"seconds must lie in 0..{LARGEST_TIMESTAMP}, not {seconds}: MindInsight would list no run")
+    safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
+    return f"{prefix}.out.events.summary.{seconds}.{rank}.{safe_host}{suffix}"
+
+
+def timestamp_of(name: str) -> int | None:
+    """The time in a file's name, in seconds, or ``None`` if the reader would not see the file as an event file."""
+    found = _TIMESTAMP.search(name)
+    return int(found.group(1)) if found else None
+
+
+def is_summary_name(name: str) -> bool:
+    """Whether the reader takes this name for a summary file."""
+    return _TIMESTAMP.search(name) is not None and not name.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX))
+
+
+def is_lineage_name(name: str) -> bool:
+    """Whether the reader takes this name for a lineage file."""
+    return _TIMESTAMP.search(name) is not None and name.endswith(LINEAGE_SUFFIX)
+
+
+def read_order(names: Iterable[str]) -> list[str]:
+    """Names in the reader's order: time ascending, for one time the name DESCENDING; the last one is the live one."""
+    return sorted(sorted(names, reverse=True), key=lambda name: timestamp_of(name) or 0)

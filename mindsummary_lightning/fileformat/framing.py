@@ -1,0 +1,103 @@
+"""Payload <-> record: the TFRecord framing that MindSpore writes and MindInsight reads.
+
+A record is, little-endian::
+
+    uint64  length of the payload
+    uint32  masked CRC32C of those 8 bytes
+    bytes   payload
+    uint32  masked CRC32C of the payload
+
+``masked(crc) = rotate_right_15(crc) + 0xA282EAD8`` modulo 2**32. MindInsight never checks a CRC, but it never gets past
+an empty record either, so :func:`frame` refuses one. No I/O happens here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from crc32c import crc32c
+
+__all__ = [
+    "HEADER_SIZE",
+    "OVERHEAD",
+    "Buffer",
+    "checksum_mismatch",
+    "frame",
+    "header_mismatch",
+    "masked_crc32c",
+    "unpack_length",
+]
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+
+HEADER_SIZE = 12
+FOOTER_SIZE = 4
+OVERHEAD = HEADER_SIZE + FOOTER_SIZE
+
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+_MASK_DELTA = 0xA282EAD8
+
+
+def _mask(crc: int) -> int:
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def masked_crc32c(data: Buffer) -> int:
+    """The masked CRC32C of some bytes."""
+    return _mask(crc32c(data))
+
+
+@lru_cache(maxsize=1024)  # most records of a run have one of few lengths
+def _header(length: int) -> bytes:
+    packed = _LENGTH.pack(length)
+    return packed + _CRC.pack(masked_crc32c(packed))
+
+
+def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
+    """Put a payload into a record.
+
+    Args:
+        pieces: the payload's bytes in order; large pieces are passed on as they are, not copied.
+
+    Returns:
+        The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`.
+
+    Raises:
+        ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
+    """
+    crc = length = 0
+    for piece in pieces:
+        crc = crc32c(piece, crc)
+        length += len(piece)
+    if not length:
+        raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
+    return [_header(length), *pieces, _CRC.pack(_mask(crc))]
+
+
+def unpack_length(header: Buffer) -> int:
+    """Length of the payload that a record's 12-byte header announces."""
+    return int(_LENGTH.unpack_from(header)[0])
+
+
+def header_mismatch(header: Buffer) -> str | None:
+    """What is wrong with a record's 12-byte header, or ``None``."""
+    return _mismatch("length CRC", header[:8], _CRC.unpack_from(header, 8)[0])
+
+
+def checksum_mismatch(payload: Buffer, footer: Buffer) -> str | None:
+    """What is wrong between a payload and the 4 bytes behind it, or ``None``."""
+    stored = _CRC.unpack_from(footer)[0]
+    crc = crc32c(payload)
+    # Masked here and not by a call: a reader waits for this line a million times.
+    if not (((crc >> 15) | (crc << 17)) + _MASK_DELTA - stored) & 0xFFFFFFFF:
+        return None
+    return _mismatch("payload CRC", payload, stored)
+
+
+def _mismatch(name: str, data: Buffer, stored: int) -> str | None:
+    computed = masked_crc32c(data)
+    return None if computed == stored else f"{name} is {computed:#010x}, the file says {stored:#010x}"

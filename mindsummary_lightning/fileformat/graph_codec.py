@@ -1,0 +1,184 @@
+"""Graph <-> GraphProto, the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.values import (
+    Attribute,
+    DataType,
+    Graph,
+    GraphConstant,
+    GraphInput,
+    GraphNode,
+    GraphOutput,
+    GraphParameter,
+    TensorType,
+    TupleType,
+)
+from mindsummary_lightning.values.graph import AttributeValue, GraphType
+
+__all__ = ["attribute_size", "decode_graph", "encode_graph"]
+
+_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+def encode_graph(graph: Graph) -> bytes:
+    """A GraphProto's bytes."""
+    message = anf_ir_pb2.GraphProto(name=graph.name)
+    for node in graph.nodes:
+        _fill_node(message.node.add(), node)
+    for parameter in graph.parameters:
+        _fill_typed(message.parameters.add(), parameter)
+    for output in graph.outputs:
+        _fill_typed(message.outputs.add(), output)
+    for constant in graph.constants:
+        entry = message.const_vals.add(key=constant.name)
+        _fill_value(entry.value, constant.value)
+    return message.SerializeToString()
+
+
+def decode_graph(message: anf_ir_pb2.GraphProto) -> Graph:
+    """A GraphProto as a value."""
+    return Graph(
+        nodes=tuple(_node(node) for node in message.node),
+        name=message.name,
+        parameters=tuple(GraphParameter(entry.name, _type_of(entry)) for entry in message.parameters),
+        constants=tuple(GraphConstant(entry.key, _value(entry.value)) for entry in message.const_vals),
+        outputs=tuple(GraphOutput(entry.name, _type_of(entry)) for entry in message.outputs),
+    )
+
+
+def _fill_node(message: anf_ir_pb2.NodeProto, node: GraphNode) -> None:
+    message.name = node.name
+    message.op_type = node.op_type
+    message.scope = node.scope
+    message.full_name = node.full_name
+    for entry in node.inputs:
+        edge = message.input.add(name=entry.name)
+        edge.type = anf_ir_pb2.InputProto.CONTROL_EDGE if entry.is_control else anf_ir_pb2.InputProto.DATA_EDGE
+    for attribute in node.attributes:
+        _fill_value(message.attribute.add(name=attribute.name).value, attribute.value)
+    if node.output_type is not None:
+        _fill_type(message.output_type, node.output_type)
+    message.output_i = node.output_i
+    if node.instance_name:
+        message.instance_name = node.instance_name
+
+
+def _node(message: anf_ir_pb2.NodeProto) -> GraphNode:
+    control = anf_ir_pb2.InputProto.CONTROL_EDGE
+    return GraphNode(
+        name=message.name,
+        op_type=message.op_type,
+        scope=message.scope,
+        full_name=message.full_name,
+        inputs=tuple(GraphInput(edge.name, edge.type == control) for edge in message.input),
+        attributes=tuple(Attribute(entry.name, _value(entry.value)) for entry in message.attribute),
+        output_type=_type(message.output_type) if message.HasField("output_type") else None,
+        output_i=message.output_i,
+        instance_name=message.instance_name,
+    )
+
+
+def _fill_typed(
+    message: anf_ir_pb2.ParameterProto | anf_ir_pb2.OutputProto, value: GraphParameter | GraphOutput
+) -> None:
+    message.name = value.name
+    if value.type is not None:
+        _fill_type(message.type, value.type)
+
+
+def _type_of(message: anf_ir_pb2.ParameterProto | anf_ir_pb2.OutputProto) -> GraphType | None:
+    return _type(message.type) if message.HasField("type") else None
+
+
+def _fill_type(message: anf_ir_pb2.TypeProto, value: GraphType) -> None:
+    if isinstance(value, TensorType):
+        message.data_type = anf_ir_pb2.DT_TENSOR
+        message.tensor_type.elem_type = _number(value.elem_type)
+        message.tensor_type.shape.SetInParent()
+        for length in value.shape:
+            message.tensor_type.shape.dim.add(size=length)
+    elif isinstance(value, TupleType):
+        message.data_type = anf_ir_pb2.DT_TUPLE
+        message.sequence_type.SetInParent()
+        for element in value.elements:
+            _fill_type(message.sequence_type.elem_types.add(), element)
+    else:
+        message.data_type = _number(value)
+
+
+def _number(data_type: DataType) -> anf_ir_pb2.DataType:
+    return cast("anf_ir_pb2.DataType", int(data_type))  # the two enums have the same numbers
+
+
+def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
+    kind = message.WhichOneof("value")
+    if kind == "tensor_type":
+        shape = tuple(dimension.size for dimension in message.tensor_type.shape.dim)
+        return TensorType(DataType(message.tensor_type.elem_type), shape)
+    if kind == "sequence_type":
+        return TupleType(tuple(_type(element) for element in message.sequence_type.elem_types))
+    return DataType(message.data_type)
+
+
+def attribute_size(value: AttributeValue) -> int:
+    """Bytes of an attribute or constant as the reader measures it; it drops one of more than 1,024."""
+    message = anf_ir_pb2.ValueProto()
+    _fill_value(message, value)
+    return message.ByteSize()
+
+
+def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
+    if value is None:
+        message.dtype = anf_ir_pb2.DT_NONE
+    elif isinstance(value, DataType):
+        message.dtype = anf_ir_pb2.DT_TYPE
+        message.type_val.data_type = _number(value)
+    elif isinstance(value, TensorType):
+        message.dtype = anf_ir_pb2.DT_TYPE
+        _fill_type(message.type_val, value)
+    elif isinstance(value, bool):
+        message.dtype, message.bool_val = anf_ir_pb2.DT_BOOL, value
+    elif isinstance(value, int) and _INT64_MIN <= value <= _INT64_MAX:
+        message.dtype, message.int_val = anf_ir_pb2.DT_INT64, value
+    elif isinstance(value, int) and 0 <= value <= _UINT64_MAX:
+        message.dtype, message.uint_val = anf_ir_pb2.DT_UINT64, value
+    elif isinstance(value, float):
+        message.dtype, message.double_val = anf_ir_pb2.DT_FLOAT64, value
+    elif isinstance(value, tuple):
+        message.dtype = anf_ir_pb2.DT_TUPLE
+        for element in value:
+            _fill_value(message.values.add(), element)
+    elif isinstance(value, dict):
+        message.dtype = anf_ir_pb2.DT_DICT
+        for key, element in value.items():
+            _fill_value(message.dict_val.add(key=key).value, element)
+    else:
+        message.dtype, message.str_val = anf_ir_pb2.DT_STRING, str(value)
+
+
+_ONE_OF_A_KIND = ("bool_val", "int_val", "uint_val", "float_val", "double_val", "str_val")
+_MANY_OF_A_KIND = ("bool_vals", "int_vals", "uint_vals", "float_vals", "double_vals", "str_vals")
+
+
+def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
+    for field in _ONE_OF_A_KIND:
+        if message.HasField(field):
+            plain: AttributeValue = getattr(message, field)
+            return plain
+    for field in _MANY_OF_A_KIND:
+        if len(getattr(message, field)):
+            return tuple(getattr(message, field))
+    if message.HasField("type_val"):
+        found = _type(message.type_val)
+        return found if isinstance(found, (DataType, TensorType)) else DataType.TUPLE
+    if message.HasField("tensor_val"):  # MindSpore's constants; only their type matters to a reader of graphs
+        return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))
+    if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):
+        return tuple(_value(element) for element in message.values)
+    if message.dtype == anf_ir_pb2.DT_DICT or len(message.dict_val):
+        return {entry.key: _value(entry.value) for entry in message.dict_val}
+    return None

@@ -1,0 +1,201 @@
+"""LineageEvent <-> payload of a lineage file. Encoders stand above their decoders; one table names both of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from mindsummary_lightning._proto import lineage_pb2
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    LineageEvent,
+    Operation,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from mindsummary_lightning.values.lineage import CustomValue, ParameterValue
+
+__all__ = ["decode_lineage_event", "encode_lineage_event"]
+
+
+def encode_lineage_event(event: LineageEvent) -> bytes:
+    """The payload of a record.
+
+    Raises:
+        TypeError: ``what`` is no lineage.
+    """
+    message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
+    try:
+        field, fill, _ = _KINDS[type(event.what)]
+    except KeyError:
+        raise TypeError(f"a lineage event carries a lineage value, not {event.what!r}") from None
+    part = getattr(message, field)
+    part.SetInParent()
+    fill(part, event.what)
+    return message.SerializeToString(deterministic=True)  # maps in one order, so that equal lineage gives equal bytes
+
+
+def decode_lineage_event(payload: bytes) -> LineageEvent:
+    """What a record of a lineage file says; a kind this package does not know leaves ``what`` None.
+
+    Raises:
+        ValueError: the payload is no lineage event.
+    """
+    try:
+        message = lineage_pb2.LineageEvent.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"payload of {len(payload)} bytes is no lineage event: {error}") from error
+    field = message.WhichOneof("what")
+    for known, _, read in _KINDS.values():
+        if known == field:
+            return LineageEvent(message.wall_time, read(getattr(message, field)))
+    return LineageEvent(message.wall_time, None)
+
+
+# Which sub-message of TrainLineage keeps which attribute of the value, and under which name.
+_TRAIN_FIELDS = {
+    "optimizer": ("hyper_parameters", "optimizer"),
+    "learning_rate": ("hyper_parameters", "learning_rate"),
+    "loss_function": ("hyper_parameters", "loss_function"),
+    "epoch": ("hyper_parameters", "epoch"),
+    "parallel_mode": ("hyper_parameters", "parallel_mode"),
+    "device_num": ("hyper_parameters", "device_num"),
+    "batch_size": ("hyper_parameters", "batch_size"),
+    "train_dataset_path": ("train_dataset", "train_dataset_path"),
+    "train_dataset_size": ("train_dataset", "train_dataset_size"),
+    "network": ("algorithm", "network"),
+    "loss": ("algorithm", "loss"),
+    "model_path": ("model", "path"),
+    "model_size": ("model", "size"),
+}
+
+
+def _fill_train(message: lineage_pb2.TrainLineage, value: TrainLineage) -> None:
+    for attribute, (part, field) in _TRAIN_FIELDS.items():
+        fact = getattr(value, attribute)
+        if fact is not None:
+            setattr(getattr(message, part), field, fact)
+
+
+def _train(message: lineage_pb2.TrainLineage) -> TrainLineage:
+    facts: dict[str, Any] = {}
+    for attribute, (part, field) in _TRAIN_FIELDS.items():
+        section = getattr(message, part)
+        if section.HasField(field):
+            facts[attribute] = getattr(section, field)
+    return TrainLineage(**facts)
+
+
+def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationLineage) -> None:
+    if value.metric is not None:
+        message.metric = value.metric
+    if value.valid_dataset_path is not None:
+        message.valid_dataset.valid_dataset_path = value.valid_dataset_path
+    if value.valid_dataset_size is not None:
+        message.valid_dataset.valid_dataset_size = value.valid_dataset_size
+
+
+def _evaluation(message: lineage_pb2.EvaluationLineage) -> EvaluationLineage:
+    dataset = message.valid_dataset
+    return EvaluationLineage(
+        metric=message.metric if message.HasField("metric") else None,
+        valid_dataset_path=dataset.valid_dataset_path if dataset.HasField("valid_dataset_path") else None,
+        valid_dataset_size=dataset.valid_dataset_size if dataset.HasField("valid_dataset_size") else None,
+    )
+
+
+def _fill_custom(message: lineage_pb2.UserDefinedInfo, value: UserDefinedInfo) -> None:
+    _fill_custom_entries(message, value.values)
+
+
+def _fill_custom_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, CustomValue]) -> None:
+    # One element a key: the reader keeps a single key of an element that holds several.
+    for key, value in values.items():
+        entry = message.user_info.add()
+        if isinstance(value, Mapping):
+            _fill_custom_entries(entry.map_dict[key], value)
+        elif isinstance(value, str):
+            entry.map_str[key] = value
+        elif isinstance(value, float):
+            entry.map_double[key] = value
+        else:
+            entry.map_int32[key] = value
+
+
+def _custom(message: lineage_pb2.UserDefinedInfo) -> UserDefinedInfo:
+    return UserDefinedInfo(_custom_entries(message))
+
+
+def _custom_entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
+    values: dict[str, CustomValue] = {}
+    for entry in message.user_info:
+        values.update(entry.map_int32)
+        values.update(entry.map_str)
+        values.update(entry.map_double)
+        values.update((key, _custom_entries(nested)) for key, nested in entry.map_dict.items())
+    return values
+
+
+def _fill_dataset(message: lineage_pb2.DatasetGraph, value: DatasetGraph) -> None:
+    _fill_parameter(message.parameter, value.parameter)
+    for operation in value.operations:
+        _fill_operation(message.operations.add(), operation)
+    if value.sampler is not None:
+        _fill_operation(message.sampler, value.sampler)
+    for child in value.children:
+        _fill_dataset(message.children.add(), child)
+
+
+def _dataset(message: lineage_pb2.DatasetGraph) -> DatasetGraph:
+    return DatasetGraph(
+        parameter=_parameter(message.parameter),
+        operations=tuple(_operation(operation) for operation in message.operations),
+        sampler=_operation(message.sampler) if message.HasField("sampler") else None,
+        children=tuple(_dataset(child) for child in message.children),
+    )
+
+
+def _fill_operation(message: lineage_pb2.Operation, value: Operation) -> None:
+    message.SetInParent()
+    _fill_parameter(message.operationParam, value.parameter)
+    message.size.extend(value.size)
+    message.weights.extend(value.weights)
+
+
+def _operation(message: lineage_pb2.Operation) -> Operation:
+    return Operation(_parameter(message.operationParam), tuple(message.size), tuple(message.weights))
+
+
+def _fill_parameter(message: lineage_pb2.OperationParameter, values: Mapping[str, ParameterValue]) -> None:
+    for key, value in values.items():
+        if isinstance(value, bool):
+            message.mapBool[key] = value
+        elif isinstance(value, int):
+            message.mapInt[key] = value
+        elif isinstance(value, float):
+            message.mapDouble[key] = value
+        elif isinstance(value, str):
+            message.mapStr[key] = value
+        else:
+            message.mapStrList[key].strValue.extend(value)
+
+
+def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterValue]:
+    values: dict[str, ParameterValue] = {}
+    values.update(message.mapStr)
+    values.update(message.mapBool)
+    values.update(message.mapInt)
+    values.update(message.mapDouble)
+    values.update((key, tuple(entry.strValue)) for key, entry in message.mapStrList.items())
+    return values
+
+
+_KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]] = {
+    TrainLineage: ("train_lineage", _fill_train, _train),
+    EvaluationLineage: ("evaluation_lineage", _fill_evaluation, _evaluation),
+    DatasetGraph: ("dataset_graph", _fill_dataset, _dataset),
+    UserDefinedInfo: ("user_defined_info", _fill_custom, _custom),
+}

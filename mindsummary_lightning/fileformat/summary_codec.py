@@ -1,0 +1,261 @@
+"""Event <-> payload of a summary file. Encoders stand above their decoders; one table says which kind uses which.
+
+Encoders return a payload in pieces, so that a large tensor or image reaches the file without being copied. Scalars and
+the frame around values are packed by hand: that is what a training loop waits for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat.framing import Buffer
+from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
+from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
+from mindsummary_lightning.fileformat.wire import length_delimited, varint
+from mindsummary_lightning.values import (
+    Event,
+    Graph,
+    Histogram,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    SummaryValue,
+    Tensor,
+)
+
+__all__ = ["VERSION", "decode_event", "encode_event"]
+
+VERSION = "MindSpore.Event:1"
+
+# Field numbers of summary.proto.
+_EVENT_STEP, _EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 2, 3, 4, 5
+_SUMMARY_VALUE, _VALUE_TAG = 1, 1
+_SCALAR, _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 3, 4, 8, 9, 10
+
+_WALL_TIME = struct.Struct("<cd")
+_FLOAT32 = struct.Struct("<f")
+_WALL_TIME_KEY = b"\x09"
+
+
+def encode_event(event: Event) -> list[Buffer]:
+    """The payload of a record, in pieces.
+
+    Raises:
+        TypeError: ``what`` is nothing an event can carry.
+    """
+    head = _WALL_TIME.pack(_WALL_TIME_KEY, event.wall_time)
+    what = event.what
+    if type(what) is tuple:
+        body = _encode_values(what)
+        field = _EVENT_SUMMARY
+    elif isinstance(what, str):
+        return [head + _text(_EVENT_VERSION, what)]
+    elif isinstance(what, Graph):
+        body, field = [encode_graph(what)], _EVENT_GRAPH
+    else:
+        raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
+    if event.step:
+        head += b"\x10" + varint(event.step)
+    return [head + length_delimited(field, _length(body)), *body]
+
+
+def decode_event(payload: bytes) -> Event:
+    """What a record of a summary file says; a kind this package does not know leaves ``what`` None.
+
+    Raises:
+        ValueError: the payload is no event, or a value in it contradicts itself.
+    """
+    try:
+        message = summary_pb2.Event.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"payload of {len(payload)} bytes is no summary event: {error}") from error
+    kind = message.WhichOneof("what")
+    what: Any = None
+    if kind == "summary":
+        pairs = []
+        for value in message.summary.value:
+            decode = _DECODERS.get(value.WhichOneof("value"))
+            if decode is not None:
+                pairs.append((value.tag, decode(value)))
+        what = tuple(pairs)
+    elif kind == "version":
+        what = message.version
+    elif kind == "graph_def":
+        what = decode_graph(message.graph_def)
+    return Event(message.wall_time, message.step, what)
+
+
+def _encode_values(pairs: tuple[tuple[str, SummaryValue], ...]) -> list[Buffer]:
+    pieces: list[Buffer] = []
+    scalars: list[bytes] = []  # neighbours are joined, so that a step of scalars is one piece
+    for tag, value in pairs:
+        if type(value) is float:
+            scalars.append(_scalar_head(tag))
+            scalars.append(_float32(value))
+            continue
+        if scalars:
+            pieces.append(b"".join(scalars))
+            scalars = []
+        field, encode = _ENCODERS[type(value)]
+        body = encode(value)
+        length = _length(body)
+        head = _text(_VALUE_TAG, tag) + length_delimited(field, length)
+        pieces.append(length_delimited(_SUMMARY_VALUE, len(head) + length) + head)
+        pieces += body
+    if scalars:
+        pieces.append(b"".join(scalars))
+    return pieces
+
+
+@lru_cache(maxsize=4096)
+def _scalar_head(tag: str) -> bytes:
+    head = _text(_VALUE_TAG, tag) + bytes((_SCALAR << 3 | 5,))
+    return length_delimited(_SUMMARY_VALUE, len(head) + 4) + head
+
+
+def _float32(value: float) -> bytes:
+    try:
+        return _FLOAT32.pack(value)
+    except OverflowError:  # beyond float32: what a cast would give
+        return _FLOAT32.pack(float("inf") if value > 0 else float("-inf"))
+
+
+def _text(field: int, text: str) -> bytes:
+    encoded = text.encode()
+    return length_delimited(field, len(encoded)) + encoded
+
+
+def _length(pieces: list[Buffer]) -> int:
+    return sum(map(len, pieces))
+
+
+def _decode_scalar(message: summary_pb2.Summary.Value) -> float:
+    return message.scalar_value
+
+
+def _encode_image(image: Image) -> list[Buffer]:
+    head = b"".join(
+        varint(field << 3) + varint(number)
+        for field, number in enumerate((image.height, image.width, image.colorspace), start=1)
+    )
+    return [head + length_delimited(4, len(image.encoded)), image.encoded]
+
+
+def _decode_image(message: summary_pb2.Summary.Value) -> Image:
+    image = message.image
+    return Image(image.height, image.width, image.encoded_image, image.colorspace)
+
+
+def _encode_tensor(tensor: Tensor) -> list[Buffer]:
+    return encode_tensor(tensor)
+
+
+def _decode_tensor(message: summary_pb2.Summary.Value) -> Tensor:
+    return decode_tensor(message.tensor)
+
+
+_BUCKET = np.dtype([("left_key", "u1"), ("left", "<f8"), ("width_key", "u1"), ("width", "<f8"), ("count_key", "u1")])
+
+
+def _encode_histogram(histogram: Histogram) -> list[Buffer]:
+    edges = np.empty(histogram.counts.size, _BUCKET)
+    edges["left_key"], edges["width_key"], edges["count_key"] = 0x09, 0x11, 0x18
+    edges["left"], edges["width"] = histogram.lefts, histogram.widths
+    packed, size = edges.tobytes(), _BUCKET.itemsize
+    buckets = []
+    for index, count in enumerate(histogram.counts.tolist()):
+        number = varint(count)
+        buckets.append(b"\x0a" + varint(size + len(number)) + packed[index * size : (index + 1) * size] + number)
+    rest = summary_pb2.Summary.Histogram(
+        nan_count=histogram.nan_count,
+        pos_inf_count=histogram.pos_inf_count,
+        neg_inf_count=histogram.neg_inf_count,
+        max=histogram.max,
+        min=histogram.min,
+        sum=histogram.sum,
+        count=histogram.count,
+    )
+    return [b"".join(buckets) + rest.SerializeToString()]
+
+
+def _decode_histogram(message: summary_pb2.Summary.Value) -> Histogram:
+    histogram = message.histogram
+    buckets = histogram.buckets
+    return Histogram(
+        lefts=np.array([bucket.left for bucket in buckets], np.float64),
+        widths=np.array([bucket.width for bucket in buckets], np.float64),
+        counts=np.array([bucket.count for bucket in buckets], np.int64),
+        count=histogram.count,
+        nan_count=histogram.nan_count,
+        pos_inf_count=histogram.pos_inf_count,
+        neg_inf_count=histogram.neg_inf_count,
+        min=histogram.min if histogram.HasField("min") else None,
+        max=histogram.max if histogram.HasField("max") else None,
+        sum=histogram.sum if histogram.HasField("sum") else None,
+    )
+
+
+def _encode_landscape(landscape: LossLandscape) -> list[Buffer]:
+    message = summary_pb2.LossLandscape()
+    _fill_points(message.landscape, landscape.surface)
+    if landscape.path is not None:
+        message.loss_path.intervals.extend(landscape.intervals)
+        _fill_points(message.loss_path.points, landscape.path)
+    message.metadata.decomposition = landscape.metadata.decomposition
+    message.metadata.unit = landscape.metadata.unit
+    message.metadata.step_per_epoch = landscape.metadata.step_per_epoch
+    if landscape.convergence_point is not None:
+        x, y, z = (np.array([number]) for number in landscape.convergence_point)
+        _fill_points(message.convergence_point, Points(x, y, z))
+    return [message.SerializeToString()]
+
+
+def _fill_points(message: summary_pb2.LossLandscape.Point, points: Points) -> None:
+    for axis in ("x", "y", "z"):
+        getattr(message, axis).MergeFromString(b"".join(encode_tensor(Tensor(getattr(points, axis)))))
+
+
+def _decode_landscape(message: summary_pb2.Summary.Value) -> LossLandscape:
+    landscape = message.loss_landscape
+    intervals = tuple(landscape.loss_path.intervals)
+    convergence = None
+    if landscape.HasField("convergence_point"):
+        points = _points(landscape.convergence_point)
+        if points.x.size and points.y.size and points.z.size:
+            convergence = (float(points.x.flat[0]), float(points.y.flat[0]), float(points.z.flat[0]))
+    metadata = landscape.metadata
+    return LossLandscape(
+        surface=_points(landscape.landscape),
+        intervals=intervals,
+        path=_points(landscape.loss_path.points) if intervals else None,
+        convergence_point=convergence,
+        metadata=LandscapeMetadata(metadata.decomposition, metadata.unit, metadata.step_per_epoch),
+    )
+
+
+def _points(message: summary_pb2.LossLandscape.Point) -> Points:
+    return Points(*(decode_tensor(getattr(message, axis)).data for axis in ("x", "y", "z")))
+
+
+_ENCODERS: dict[type, tuple[int, Callable[[Any], list[Buffer]]]] = {
+    Image: (_IMAGE, _encode_image),
+    Tensor: (_TENSOR, _encode_tensor),
+    Histogram: (_HISTOGRAM, _encode_histogram),
+    LossLandscape: (_LANDSCAPE, _encode_landscape),
+}
+
+_DECODERS: dict[str | None, Callable[[summary_pb2.Summary.Value], SummaryValue]] = {
+    "scalar_value": _decode_scalar,
+    "image": _decode_image,
+    "tensor": _decode_tensor,
+    "histogram": _decode_histogram,
+    "loss_landscape": _decode_landscape,
+}

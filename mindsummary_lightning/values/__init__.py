@@ -1,0 +1,58 @@
+"""What a run records, as plain frozen values: no protobuf, no torch, no files.
+
+Every value is checked when it is built and owns its memory (arrays are copied once and read-only), so no layer
+checks or copies it again.
+"""
+
+from mindsummary_lightning.values.data_types import DataType, data_type_of
+from mindsummary_lightning.values.events import Event, LineageEvent, SummaryValue, kind_of
+from mindsummary_lightning.values.graph import (
+    Attribute,
+    Graph,
+    GraphConstant,
+    GraphInput,
+    GraphNode,
+    GraphOutput,
+    GraphParameter,
+    TensorType,
+    TupleType,
+)
+from mindsummary_lightning.values.lineage import (
+    DatasetGraph,
+    EvaluationLineage,
+    Operation,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from mindsummary_lightning.values.recordable import check_recordable
+from mindsummary_lightning.values.summary import Histogram, Image, LandscapeMetadata, LossLandscape, Points, Tensor
+
+__all__ = [
+    "Attribute",
+    "DataType",
+    "DatasetGraph",
+    "EvaluationLineage",
+    "Event",
+    "Graph",
+    "GraphConstant",
+    "GraphInput",
+    "GraphNode",
+    "GraphOutput",
+    "GraphParameter",
+    "Histogram",
+    "Image",
+    "LandscapeMetadata",
+    "LineageEvent",
+    "LossLandscape",
+    "Operation",
+    "Points",
+    "SummaryValue",
+    "Tensor",
+    "TensorType",
+    "TrainLineage",
+    "TupleType",
+    "UserDefinedInfo",
+    "check_recordable",
+    "data_type_of",
+    "kind_of",
+]

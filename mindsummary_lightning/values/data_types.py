@@ -1,0 +1,95 @@
+"""The format's data types, with the numbers and names of MindInsight 2.3.1 and MindSpore 2.7.0."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+__all__ = ["DataType", "data_type_of"]
+
+
+class DataType(enum.IntEnum):
+    """Element and value types of tensors, attributes and graph edges (``DT_...`` in the format).
+
+    43 and above are MindSpore's; MindInsight shows them as undefined.
+    """
+
+    UNDEFINED = 0
+    BOOL = 1
+    INT8 = 2
+    INT16 = 3
+    INT32 = 4
+    INT64 = 5
+    UINT8 = 6
+    UINT16 = 7
+    UINT32 = 8
+    UINT64 = 9
+    FLOAT16 = 10
+    FLOAT32 = 11
+    FLOAT64 = 12
+    STRING = 13
+    TENSOR = 14
+    GRAPH = 15
+    BOOLS = 16
+    INTS8 = 17
+    INTS16 = 18
+    INTS32 = 19
+    INTS64 = 20
+    UINTS8 = 21
+    UINTS16 = 22
+    UINTS32 = 23
+    UINTS64 = 24
+    FLOATS16 = 25
+    FLOATS32 = 26
+    FLOATS64 = 27
+    STRINGS = 28
+    TENSORS = 29
+    GRAPHS = 30
+    TUPLE = 31
+    LIST = 32
+    DICT = 33
+    NONE = 34
+    SYM_INST = 35
+    BASE_INT = 36
+    BASE_UINT = 37
+    BASE_FLOAT = 38
+    TYPE = 39
+    ANYTHING = 40
+    REFKEY = 41
+    REF = 42
+    COMPLEX64 = 43
+    COMPLEX128 = 44
+    BASE_COMPLEX = 45
+    BFLOAT16 = 46
+    BFLOATS16 = 47
+    INT4 = 48
+    SLICE = 49
+
+
+_OF_NUMPY = {
+    "bool": DataType.BOOL,
+    "int8": DataType.INT8,
+    "int16": DataType.INT16,
+    "int32": DataType.INT32,
+    "int64": DataType.INT64,
+    "uint8": DataType.UINT8,
+    "uint16": DataType.UINT16,
+    "uint32": DataType.UINT32,
+    "uint64": DataType.UINT64,
+    "float16": DataType.FLOAT16,
+    "float32": DataType.FLOAT32,
+    "float64": DataType.FLOAT64,
+}
+
+
+def data_type_of(dtype: np.dtype) -> DataType:
+    """The format's type of a NumPy dtype.
+
+    Raises:
+        TypeError: the dtype has no number in the format (complex, text, objects, ...).
+    """
+    try:
+        return _OF_NUMPY[dtype.name]
+    except KeyError:
+        raise TypeError(f"dtype {dtype} has no type in the summary format; known are {', '.join(_OF_NUMPY)}") from None

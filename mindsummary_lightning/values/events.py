@@ -1,0 +1,59 @@
+"""Events: what one record of a summary or lineage file says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mindsummary_lightning.values.graph import Graph
+from mindsummary_lightning.values.lineage import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values.summary import Histogram, Image, LossLandscape, Tensor
+
+__all__ = ["Event", "LineageEvent", "LineageValue", "SummaryValue", "kind_of"]
+
+SummaryValue: TypeAlias = float | Image | Tensor | Histogram | LossLandscape
+
+_KINDS: dict[type, str] = {
+    float: "scalar",
+    Image: "image",
+    Tensor: "tensor",
+    Histogram: "histogram",
+    LossLandscape: "loss_landscape",
+}
+
+
+def kind_of(value: SummaryValue) -> str:
+    """MindInsight's plugin name of a value: scalar, image, tensor, histogram or loss_landscape."""
+    return _KINDS[type(value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of a summary file.
+
+    Attributes:
+        wall_time: seconds since the epoch.
+        step: the step its values belong to.
+        what: the version text, a graph, ``(tag, value)`` pairs in file order, or ``None`` for a kind this package does
+            not know.
+    """
+
+    wall_time: float
+    step: int = 0
+    what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None = ()
+
+
+LineageValue: TypeAlias = TrainLineage | EvaluationLineage | DatasetGraph | UserDefinedInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LineageEvent:
+    """One record of a lineage file.
+
+    Attributes:
+        wall_time: seconds since the epoch.
+        what: the lineage it carries, or ``None`` for a kind this package does not know.
+    """
+
+    wall_time: float
+    what: LineageValue | None

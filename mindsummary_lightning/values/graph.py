@@ -1,0 +1,141 @@
+"""A computational graph as values: nodes, parameters, constants, outputs and the types on the edges.
+
+These classes say what the format holds. The rules that keep MindInsight from dropping a graph (decimal ids, unique
+names, no ``< > "``) are the duty of whoever captures one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mindsummary_lightning.values.data_types import DataType
+
+__all__ = [
+    "Attribute",
+    "AttributeValue",
+    "Graph",
+    "GraphConstant",
+    "GraphInput",
+    "GraphNode",
+    "GraphOutput",
+    "GraphParameter",
+    "GraphType",
+    "TensorType",
+    "TupleType",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Type of a tensor on an edge.
+
+    Attributes:
+        elem_type: dtype of the elements.
+        shape: length of each dimension; -1 for one that is not known.
+    """
+
+    elem_type: DataType
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """Type of a tuple on an edge."""
+
+    elements: tuple[GraphType, ...] = ()
+
+
+GraphType: TypeAlias = TensorType | TupleType | DataType
+
+AttributeValue: TypeAlias = (
+    "bool | int | float | str | DataType | TensorType | tuple[AttributeValue, ...] | dict[str, AttributeValue] | None"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A named property of a node (MindInsight drops one whose serialized value passes 1,024 bytes).
+
+    Attributes:
+        name: shown as it is.
+        value: bool, int (64 bits), float, str, None, a type, or a tuple or dict of these.
+    """
+
+    name: str
+    value: AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """An edge into a node.
+
+    Attributes:
+        name: id of a node, name of a parameter or key of a constant: the three share one namespace.
+        is_control: True for an edge that orders without carrying data.
+    """
+
+    name: str
+    is_control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One operation.
+
+    Attributes:
+        name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal digits.
+        op_type: name of the operation.
+        scope: ``/``-separated path of the scopes it lies in, without a leading slash.
+        full_name: name shown, ``<scope>/<op_type>-op<id>``; unique in the graph.
+        inputs: its edges, in order.
+        attributes: its properties.
+        output_type: type of what it computes.
+        output_i: which output of a node with several it stands for.
+        instance_name: a free name; MindInsight's optimized view drops nodes that have ``opt`` in it.
+    """
+
+    name: str
+    op_type: str
+    scope: str = ""
+    full_name: str = ""
+    inputs: tuple[GraphInput, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    output_type: GraphType | None = None
+    output_i: int = 0
+    instance_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParameter:
+    """A weight or an input of the graph; a ``/`` in its name would make scopes, so use dots."""
+
+    name: str
+    type: GraphType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphConstant:
+    """A constant that nodes refer to by its key."""
+
+    name: str
+    value: AttributeValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOutput:
+    """A result of the graph (not shown by MindInsight)."""
+
+    name: str
+    type: GraphType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A whole computational graph."""
+
+    nodes: tuple[GraphNode, ...]
+    name: str = ""
+    parameters: tuple[GraphParameter, ...] = ()
+    constants: tuple[GraphConstant, ...] = ()
+    outputs: tuple[GraphOutput, ...] = ()

@@ -1,0 +1,148 @@
+"""Training, evaluation, custom and dataset lineage as values: whatever a file can say.
+
+What may be written is narrower; ``values/recordable.py`` says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = [
+    "INT32_MAX",
+    "INT32_MIN",
+    "INT64_MAX",
+    "CustomValue",
+    "DatasetGraph",
+    "EvaluationLineage",
+    "Operation",
+    "ParameterValue",
+    "TrainLineage",
+    "UserDefinedInfo",
+]
+
+INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainLineage:
+    """What is known of a training job; ``None`` is "not known" and stays out of the file.
+
+    Attributes:
+        optimizer: class name of the optimizer.
+        learning_rate: learning rate of its first group.
+        loss_function: name of the loss.
+        epoch: number of epochs.
+        parallel_mode: how devices share the work (MindSpore writes ``stand_alone`` for one).
+        device_num: number of devices.
+        batch_size: samples in a batch.
+        train_dataset_path: where the training data lies.
+        train_dataset_size: number of training samples.
+        network: class name of the network.
+        loss: last training loss.
+        model_path: JSON text ``{"ckpt": path or null}``.
+        model_size: size of the checkpoint in bytes.
+    """
+
+    optimizer: str | None = None
+    learning_rate: float | None = None
+    loss_function: str | None = None
+    epoch: int | None = None
+    parallel_mode: str | None = None
+    device_num: int | None = None
+    batch_size: int | None = None
+    train_dataset_path: str | None = None
+    train_dataset_size: int | None = None
+    network: str | None = None
+    loss: float | None = None
+    model_path: str | None = None
+    model_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationLineage:
+    """Result of an evaluation.
+
+    Attributes:
+        metric: JSON text of an object; ``None`` if the file says nothing.
+        valid_dataset_path: where the evaluation data lies.
+        valid_dataset_size: number of evaluation samples.
+    """
+
+    metric: str | None = "{}"
+    valid_dataset_path: str | None = None
+    valid_dataset_size: int | None = None
+
+
+CustomValue: TypeAlias = "int | float | str | Mapping[str, CustomValue]"
+
+
+@dataclass(frozen=True, slots=True)
+class UserDefinedInfo:
+    """Custom lineage data, one entry a key, in order.
+
+    Attributes:
+        values: str keys; values are int (a bool counts as one; beyond 32 bits it is kept as text), float, str, or a
+            mapping of the same kind (shown as an object, not filterable).
+    """
+
+    values: Mapping[str, CustomValue]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _checked(self.values))
+
+
+def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:
+    kept: dict[str, CustomValue] = {}
+    for key, value in values.items():
+        if not isinstance(key, str):
+            raise TypeError(f"keys of UserDefinedInfo must be str, not {key!r}")
+        if isinstance(value, Mapping):
+            kept[key] = _checked(value)
+        elif isinstance(value, bool):
+            kept[key] = int(value)
+        elif isinstance(value, int):
+            kept[key] = value if INT32_MIN <= value <= INT32_MAX else str(value)
+        elif isinstance(value, (float, str)):
+            kept[key] = value
+        else:
+            raise TypeError(f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}")
+    return kept
+
+
+ParameterValue: TypeAlias = "bool | int | float | str | tuple[str, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A transform of a ``Map`` stage, or a sampler.
+
+    Attributes:
+        parameter: name -> bool, int (32 bits), float, str or tuple of str.
+        size: ints shown under ``size``.
+        weights: floats shown under ``weights``.
+    """
+
+    parameter: Mapping[str, ParameterValue] = field(default_factory=dict)
+    size: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetGraph:
+    """A stage of the data pipeline; the root is the LAST stage, its children lead to the source.
+
+    Attributes:
+        parameter: name -> bool, int (32 bits), float, str or tuple of str; ``op_type`` is required by the pages.
+        operations: transforms of a ``MapDataset`` stage.
+        sampler: the source's sampler, if any.
+        children: the stages before this one.
+    """
+
+    parameter: Mapping[str, ParameterValue] = field(default_factory=dict)
+    operations: tuple[Operation, ...] = ()
+    sampler: Operation | None = None
+    children: tuple[DatasetGraph, ...] = ()

@@ -1,0 +1,161 @@
+"""Tensor, image, histogram and loss landscape values. A scalar is a plain ``float`` and needs no class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.values.data_types import DataType, data_type_of
+
+__all__ = ["Histogram", "Image", "LandscapeMetadata", "LossLandscape", "Points", "Tensor"]
+
+
+def owned(array: Any, dtype: Any) -> NDArray[Any]:
+    """A C-contiguous, read-only array that nobody else can change; copied once unless it is one already."""
+    if (
+        type(array) is np.ndarray
+        and array.dtype == dtype
+        and array.base is None
+        and not array.flags.writeable
+        and array.flags.c_contiguous
+    ):
+        return array
+    own = np.array(array, dtype=dtype, order="C")
+    own.setflags(write=False)
+    return own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A tensor as the format keeps it: every element as float32, the original dtype as a name.
+
+    Attributes:
+        data: the elements, shape as recorded, float32, read-only (integers above 2**24 lose digits: the only field
+            MindInsight reads is ``float_data``).
+        data_type: the dtype the elements had before; ``UNDEFINED`` in the constructor takes it from ``data``.
+    """
+
+    data: NDArray[np.float32]
+    data_type: DataType = DataType.UNDEFINED
+
+    def __post_init__(self) -> None:
+        if self.data_type is DataType.UNDEFINED:
+            object.__setattr__(self, "data_type", data_type_of(np.asarray(self.data).dtype))
+        object.__setattr__(self, "data", owned(self.data, np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An encoded picture.
+
+    Attributes:
+        height: rows in pixels, at least 1.
+        width: columns in pixels, at least 1.
+        encoded: the file's bytes; PNG from this package. MindInsight hands them to the browser as they are.
+        colorspace: number of channels; MindSpore always writes 3.
+    """
+
+    height: int
+    width: int
+    encoded: bytes = field(repr=False)
+    colorspace: int = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Counts of a tensor's finite elements in buckets, and what the buckets leave out.
+
+    Attributes:
+        lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight drops more).
+        widths: width of each bucket, float64, shape ``(n,)``.
+        counts: elements in each bucket, int64, shape ``(n,)``.
+        count: all elements of the tensor, finite or not.
+        nan_count: elements that are NaN.
+        pos_inf_count: elements that are +inf.
+        neg_inf_count: elements that are -inf.
+        min: smallest finite element, ``None`` if there is none.
+        max: largest finite element, ``None`` if there is none.
+        sum: sum of the finite elements, ``None`` if there is none.
+    """
+
+    lefts: NDArray[np.float64]
+    widths: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    count: int
+    nan_count: int = 0
+    pos_inf_count: int = 0
+    neg_inf_count: int = 0
+    min: float | None = None
+    max: float | None = None
+    sum: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lefts", owned(self.lefts, np.float64))
+        object.__setattr__(self, "widths", owned(self.widths, np.float64))
+        object.__setattr__(self, "counts", owned(self.counts, np.int64))
+        if not self.lefts.shape == self.widths.shape == self.counts.shape or self.lefts.ndim != 1:
+            raise ValueError(
+                f"lefts, widths and counts must be 1-D and of one length, not of shapes "
+                f"{self.lefts.shape}, {self.widths.shape} and {self.counts.shape}"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Coordinates of a surface or a path: three read-only float32 arrays."""
+
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    z: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        for axis in ("x", "y", "z"):
+            object.__setattr__(self, axis, owned(getattr(self, axis), np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class LandscapeMetadata:
+    """How a landscape was made.
+
+    Attributes:
+        decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's words).
+        unit: what the interval's numbers count, ``"step"`` or ``"epoch"``.
+        step_per_epoch: optimizer steps in an epoch; MindInsight places epochs on the step axis with it.
+    """
+
+    decomposition: str = ""
+    unit: str = ""
+    step_per_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossLandscape:
+    """Loss over two directions in weight space.
+
+    Attributes:
+        surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``: ``z[i, j]`` is the loss
+            at ``(x[j], y[i])``.
+        intervals: steps or epochs of the path's points; empty makes it a final landscape.
+        path: the path's points, three arrays as long as ``intervals``; ``None`` for a final landscape.
+        convergence_point: ``(x, y, loss)`` where training stood at the end, or ``None``.
+        metadata: how it was made.
+    """
+
+    surface: Points
+    intervals: tuple[int, ...] = ()
+    path: Points | None = None
+    convergence_point: tuple[float, float, float] | None = None
+    metadata: LandscapeMetadata = LandscapeMetadata()
+
+    def __post_init__(self) -> None:
+        x, y, z = self.surface.x, self.surface.y, self.surface.z
+        if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
+            raise ValueError(f"surface needs x (n,), y (m,) and z (m, n), not {x.shape}, {y.shape} and {z.shape}")
+        intervals = tuple(int(number) for number in self.intervals)
+        object.__setattr__(self, "intervals", intervals)
+        lengths = {axis.size for axis in (self.path.x, self.path.y, self.path.z)} if self.path else {0}
+        if lengths != {len(intervals)}:
+            raise ValueError(f"path needs one point for each of {len(intervals)} intervals, not {sorted(lengths)}")

@@ -1,0 +1,147 @@
+"""The project's tasks; ``nox`` without arguments runs the checks that CI runs.
+
+Judges live in environments of their own: a real MindInsight and a real MindSpore need old versions of nearly everything.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["lint", "types", "protos_check", "protobuf_matrix", "tests", "parity", "mindinsight"]
+
+ROOT = Path(__file__).parent
+PACKAGE = "mindsummary_lightning"
+PROTOS = f"{PACKAGE}/_proto"
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+
+# The only set under which every page of MindInsight 2.3.1 works (docs/decisions).
+MINDINSIGHT = [
+    "mindinsight==2.3.1",
+    "numpy==1.26.4",
+    "pandas==1.5.3",
+    "scipy<1.14",
+    "scikit-learn<1.6",
+    "marshmallow<4",
+    "protobuf==3.20.1",
+    "setuptools<81",
+]
+MINDSPORE = ["mindspore==2.7.0", "protobuf<=3.20.3"]
+PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0", "7.34.0"]
+
+
+def group(name: str) -> list[str]:
+    return list(nox.project.dependency_groups(PYPROJECT, name))
+
+
+def environment(session: nox.Session, name: str, requirements: list[str], versions: tuple[str, ...]) -> str:
+    """Python of an environment beside the session's own, made with one of the given Python versions."""
+    path = Path(session.virtualenv.location).with_name(name)
+    python = path / "bin" / "python"
+    if not python.exists():
+        current = f"{sys.version_info.major}.{sys.version_info.minor}"
+        candidates = [sys.executable] if current in versions else []
+        candidates += [found for found in (shutil.which(f"python{version}") for version in versions) if found]
+        if not candidates:
+            session.error(f"{name} needs one of Python {', '.join(versions)} on the PATH")
+        session.run(candidates[0], "-m", "venv", str(path), external=True)
+        session.run(str(python), "-m", "pip", "install", "--quiet", *requirements, external=True)
+    return str(python)
+
+
+def mindinsight_python(session: nox.Session) -> str:
+    return environment(session, "mindinsight-server", MINDINSIGHT, ("3.11", "3.10", "3.9"))
+
+
+def mindspore_python(session: nox.Session) -> str:
+    return environment(session, "mindspore-writer", MINDSPORE, ("3.11",))
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train on real data and leave a run behind."""
+    session.install(".[demo]")
+    session.run("python", "examples/digits.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Everything that needs no other program."""
+    session.install("-e", ".", *group("tests"))
+    session.run("pytest", "--ignore=tests/oracle", *session.posargs)
+
+
+@nox.session
+def mindinsight(session: nox.Session) -> None:
+    """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
+    session.install("-e", ".[tensorboard]", *group("oracle"))
+    server = mindinsight_python(session)
+    session.run("pytest", "tests/oracle", *session.posargs, env={"MINDINSIGHT_PYTHON": server})
+
+
+@nox.session
+def parity(session: nox.Session) -> None:
+    """A real MindSpore 2.7.0 writes the golden values again, and they are the committed ones."""
+    writer = mindspore_python(session)
+    written = Path(session.create_tmp()) / "mindspore_values.json"
+    session.run(writer, "tests/golden/write_with_mindspore.py", "--output", str(written), external=True)
+    if not filecmp.cmp(written, "tests/golden/mindspore_values.json", shallow=False):
+        session.error("what MindSpore writes differs from tests/golden/mindspore_values.json; read the difference")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and formatting."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types, strict, of the package and of what users write with it."""
+    session.install("-e", ".", *group("types"))
+    session.run("mypy")
+    session.run("mypy", "tests/typing")
+
+
+@nox.session
+def protos(session: nox.Session) -> None:
+    """Generate the protobuf classes."""
+    session.install(*group("protos"))
+    generate(session, ROOT)
+
+
+@nox.session
+def protos_check(session: nox.Session) -> None:
+    """The committed protobuf classes are what the sources give."""
+    session.install(*group("protos"))
+    target = Path(session.create_tmp())
+    generate(session, target)
+    for fresh in sorted((target / PROTOS).glob("*_pb2.py*")):
+        if not filecmp.cmp(fresh, ROOT / PROTOS / fresh.name, shallow=False):
+            session.error(f"{PROTOS}/{fresh.name} is out of date; run 'nox -s protos'")
+
+
+def generate(session: nox.Session, target: Path) -> None:
+    sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
+    session.chdir(ROOT / "protos")
+    command = ["python", "-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}"]
+    session.run(*command, *sources)
+    session.chdir(ROOT)
+
+
+@nox.session
+def protobuf_matrix(session: nox.Session) -> None:
+    """The codecs work with each major version of protobuf."""
+    session.install("numpy", "crc32c", "Pillow", "pytest", "pytest-timeout", "hypothesis")
+    for version in PROTOBUF_MAJORS:
+        session.install(f"protobuf=={version}")
+        session.run("python", "-m", "pytest", "tests/fileformat", "-q", *session.posargs)
