@@ -1,0 +1,83 @@
+"""Record PyTorch Lightning runs so that MindInsight shows them, and read, query, view and leave them.
+
+Names are resolved when they are first used: reading a run must not import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.collector import SummaryCollector
+    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+    from mindsummary_lightning.lineage.callbacks import EvalLineage, TrainLineage
+    from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
+    from mindsummary_lightning.logger import MindInsightLogger
+    from mindsummary_lightning.operators import (
+        HistogramSummary,
+        ImageSummary,
+        ScalarSummary,
+        TensorSummary,
+        histogram_summary,
+        image_summary,
+        scalar_summary,
+        tensor_summary,
+    )
+    from mindsummary_lightning.reader import SummaryReader
+    from mindsummary_lightning.record import SummaryRecord
+
+__all__ = [
+    "EvalLineage",
+    "HistogramSummary",
+    "ImageSummary",
+    "MindInsightLogger",
+    "ScalarSummary",
+    "SummaryCollector",
+    "SummaryLandscape",
+    "SummaryReader",
+    "SummaryRecord",
+    "TensorSummary",
+    "TrainLineage",
+    "filter_summary_lineage",
+    "get_summary_lineage",
+    "histogram_summary",
+    "image_summary",
+    "scalar_summary",
+    "tensor_summary",
+]
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "collector": ["SummaryCollector"],
+    "landscape.summary_landscape": ["SummaryLandscape"],
+    "lineage.callbacks": ["EvalLineage", "TrainLineage"],
+    "lineage.query": ["filter_summary_lineage", "get_summary_lineage"],
+    "logger": ["MindInsightLogger"],
+    "operators": [
+        "HistogramSummary",
+        "ImageSummary",
+        "ScalarSummary",
+        "TensorSummary",
+        "histogram_summary",
+        "image_summary",
+        "scalar_summary",
+        "tensor_summary",
+    ],
+    "reader": ["SummaryReader"],
+    "record": ["SummaryRecord"],
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,134 @@
+"""What a caller hands over -> one NumPy array of a dtype the format knows.
+
+PyTorch is not imported: a tensor can only exist once somebody else has, so ``sys.modules`` is asked. Nothing is copied
+where a view will do; the values built from the array copy it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MAX_ELEMENTS", "to_array"]
+
+MAX_ELEMENTS = 10_000_000
+"""Largest tensor MindInsight 2.3.1 shows; a sparse tensor is made dense only up to here."""
+
+_EXPECTED = "a number, a NumPy array, a list of numbers or a dense torch.Tensor, of bools, ints or floats"
+
+
+def to_array(value: Any) -> NDArray[Any]:
+    """The numbers of ``value`` as a NumPy array, on the CPU.
+
+    Args:
+        value: a Python number; a NumPy array or scalar; nested lists of numbers; anything with ``__array__``; a
+            ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are dequantized, sparse ones
+            made dense up to 10,000,000 elements, wrappers of ``torch.func`` taken off (a tensor inside ``vmap`` shows
+            its whole batch), and a replicated ``DTensor`` gives its local tensor.
+
+    Returns:
+        An array of bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become float64; bfloat16 and
+        the 8-bit floats become float32. It may share memory with ``value``.
+
+    Raises:
+        TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor without data on this
+            process (meta, nested, sharded).
+        ValueError: the nested lists are ragged.
+    """
+    if _is_torch_tensor(value):
+        value = _torch_to_numpy(value)
+    elif isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"expected {_EXPECTED}; found a masked array: fill it first, for example with NaN")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"expected {_EXPECTED}; found a {type(value).__name__} that is no array: {error}") from error
+    return _in_a_known_dtype(array, value)
+
+
+def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
+    kind, name = array.dtype.kind, array.dtype.name
+    if kind in "biu" or (kind == "f" and array.dtype.itemsize <= 8):
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if kind == "f":
+        return array.astype(np.float64)
+    if name == "bfloat16" or name.startswith("float8"):  # the extra dtypes that ml_dtypes registers
+        return array.astype(np.float32)
+    raise TypeError(f"expected {_EXPECTED}; found {_described(array, value)}")
+
+
+def _described(array: NDArray[Any], value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return repr(value) if value is None else f"the text {value[:40]!r}"
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {array.dtype} and shape {array.shape}"
+    return f"a {type(value).__name__}" + (f" of dtype {array.dtype}" if array.dtype.kind != "O" else "")
+
+
+def _is_torch_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)  # absent while torch is still being imported
+    return tensor is not None and isinstance(value, tensor)
+
+
+def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
+    torch = sys.modules["torch"]
+    functorch = getattr(torch._C, "_functorch", None)
+    if functorch is not None and functorch.is_functorch_wrapped_tensor(tensor):
+        return _func_to_numpy(tensor, functorch)
+    plain = tensor.detach()
+    if hasattr(plain, "full_tensor"):
+        plain = _replicated_to_local(plain)
+    _refuse_what_holds_no_numbers(plain)
+    try:
+        if plain.is_quantized:
+            plain = plain.dequantize()
+        if plain.layout is not torch.strided:
+            plain = plain.to_dense()
+        if plain.dtype.is_floating_point and plain.dtype not in (torch.float32, torch.float64, torch.float16):
+            plain = plain.to(torch.float32)
+        array: NDArray[Any] = plain.cpu().resolve_neg().numpy()
+    except (RuntimeError, TypeError) as error:
+        raise TypeError(
+            f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot hand over: {error}"
+        ) from error
+    return array
+
+
+def _refuse_what_holds_no_numbers(tensor: Any) -> None:
+    torch = sys.modules["torch"]
+    if tensor.is_meta:
+        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data")
+    if tensor.is_nested:
+        raise TypeError(f"expected {_EXPECTED}; found a nested tensor: hand over .values() or a padded tensor")
+    if tensor.dtype.is_complex:
+        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}: hand over .real, .imag or .abs()")
+    if tensor.layout is not torch.strided and tensor.numel() > MAX_ELEMENTS:
+        raise TypeError(
+            f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: hand over .values()"
+        )
+
+
+def _tensor(tensor: Any) -> str:
+    return f"a torch.Tensor of dtype {tensor.dtype}, shape {tuple(tensor.shape)} on {tensor.device}"
+
+
+def _func_to_numpy(tensor: Any, functorch: Any) -> NDArray[Any]:
+    """What the wrappers of ``torch.func`` hold; private names as read in PyTorch 2.13 (there since 2.0)."""
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    with sys.modules["torch"]._C._DisableFuncTorch():  # else the very next operation would wrap its result again
+        return _torch_to_numpy(tensor)
+
+
+def _replicated_to_local(tensor: Any) -> Any:
+    # Gathering a sharded tensor is a collective call: made on one rank only, it would hang the run.
+    if all(placement.is_replicate() for placement in tensor.placements):
+        return tensor.to_local()
+    raise TypeError(
+        f"expected {_EXPECTED}; found a DTensor with placements {tensor.placements}: hand over .to_local() for this "
+        f"rank's part, or .full_tensor() called on every rank"
+    )
