@@ -1,0 +1,29 @@
+"""The loss in what a training step returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+__all__ = ["mean_loss"]
+
+
+def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
+    """The mean of a step's loss as a float32 tensor on its device; ``None`` if there is none.
+
+    Args:
+        outputs: what the step returned: a tensor or number, a mapping with ``"loss"``, or a list or tuple whose first
+            element is one of these.
+        accumulated_batches: Lightning hands out the loss divided by this (automatic optimization); it is undone.
+    """
+    if isinstance(outputs, Mapping):
+        outputs = outputs.get("loss")
+    if isinstance(outputs, (list, tuple)):
+        return mean_loss(outputs[0], accumulated_batches) if outputs else None
+    if isinstance(outputs, (int, float)):
+        outputs = torch.tensor(float(outputs))
+    if not isinstance(outputs, torch.Tensor) or not outputs.numel():
+        return None
+    return outputs.detach().float().mean() * accumulated_batches

@@ -1,0 +1,40 @@
+"""Which parameters (or gradients) of a model are recorded, and under which tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from torch import nn
+from torch.optim import Optimizer
+
+__all__ = ["parameter_names", "select_parameters"]
+
+_DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is given
+_COMPILED = "_orig_mod."
+
+
+def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[tuple[str, nn.Parameter]]:
+    """The optimized parameters with their names, in the optimizers' order, each once.
+
+    Args:
+        module: the model; the ``_orig_mod.`` of compiled parts is left out of the names.
+        optimizers: its optimizers; parameters they do not hold (frozen ones) are not listed.
+    """
+    names = {id(parameter): name.replace(_COMPILED, "") for name, parameter in module.named_parameters()}
+    found: dict[int, tuple[str, nn.Parameter]] = {}
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                name = names.get(id(parameter))
+                if name is not None:
+                    found.setdefault(id(parameter), (name, parameter))
+    return list(found.values())
+
+
+def select_parameters(named: Sequence[tuple[str, nn.Parameter]], pattern: str | None) -> list[tuple[str, nn.Parameter]]:
+    """The parameters whose name an expression matches from its start; the first five for ``None``."""
+    if pattern is None:
+        return list(named[:_DEFAULT_COUNT])
+    expression = re.compile(pattern)
+    return [(name, parameter) for name, parameter in named if expression.match(name)]

@@ -1,0 +1,256 @@
+"""Search conditions of lineage queries: what is accepted, what it means, and the order it asks for.
+
+A condition is accepted or refused as MindInsight 2.3.1 does it. On top, three spellings of the older documented API are
+understood: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for a ``summary_dir``, and ``lineage_type`` as
+a plain ``"dataset"``, ``"model"`` or ``None``. Nothing here knows where lineage comes from.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.shown_values import JsonValue
+
+__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "Page", "SearchCondition", "searched_for"]
+
+TEXT_FIELDS = (
+    "summary_dir",
+    "loss_function",
+    "train_dataset_path",
+    "test_dataset_path",
+    "network",
+    "optimizer",
+    "dataset_mark",
+)
+INTEGER_FIELDS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
+NUMBER_FIELDS = ("learning_rate", "loss")
+_PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
+_METRIC, _USER_DEFINED, _OLD_METRIC = "metric/", "user_defined/", "metric_"
+_LINEAGE_TYPES = ("dataset", "model")
+_SETTINGS = ("limit", "offset", "sorted_name", "sorted_type", "lineage_type")
+_LARGEST_LIMIT, _DEFAULT_LIMIT, _LARGEST_OFFSET = 100, 10, 100_000
+_LARGEST_INTEGER = 2**63 - 1
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "gt": operator.gt,
+    "le": operator.le,
+    "ge": operator.ge,
+    "in": lambda actual, expected: actual in expected,
+    "not_in": lambda actual, expected: actual not in expected,
+}
+_MEMBERSHIP = ("in", "not_in")
+
+Run = TypeVar("Run")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Sort by a field; ``None`` sorts lowest, values that do not compare sort by the names of their types."""
+
+    field: str
+    descending: bool
+
+    def arranged(self, runs: Iterable[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
+        """The runs in this order; those that compare equal keep theirs, in both directions."""
+        by_value = functools.cmp_to_key(_compare)
+        return sorted(runs, key=lambda run: by_value(value_of(run, self.field)), reverse=self.descending)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The ``offset``-th page of ``limit`` runs, from 0."""
+
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCondition:
+    """A search condition that was found to be valid.
+
+    Attributes:
+        tests: field, operator and expected value; a run is found if all hold.
+        ordering: ``None`` keeps the order of the listing.
+        page: ``None`` is everything.
+        lineage_types: parts a result shows, out of ``dataset`` and ``model``.
+    """
+
+    tests: tuple[tuple[str, str, Any], ...]
+    ordering: Ordering | None
+    page: Page | None
+    lineage_types: tuple[str, ...]
+
+    def holds(self, value_of: Callable[[str], JsonValue]) -> bool:
+        """Whether a run is found, given its value (or ``None``) by field."""
+        return all(_holds(name, value_of(field), expected) for field, name, expected in self.tests)
+
+
+def searched_for(condition: object, base_dir: str) -> SearchCondition:
+    """Check a search condition and say what it asks for.
+
+    Args:
+        condition: what the caller passed.
+        base_dir: absolute path that an absolute ``summary_dir`` is compared with.
+
+    Raises:
+        LineageSearchConditionParamError: the condition is refused; the text says where and what was expected.
+    """
+    if not isinstance(condition, dict):
+        raise _refusal("search_condition", "a dict", condition)
+    tests: list[tuple[str, str, Any]] = []
+    for name, expressions in condition.items():
+        if name not in _SETTINGS:
+            field = _field(name)
+            _check_expressions(field, expressions)
+            tests += [(field, key, _expected(field, value, base_dir)) for key, value in expressions.items()]
+    return SearchCondition(tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition))
+
+
+def _holds(name: str, actual: JsonValue, expected: Any) -> bool:
+    try:
+        return bool(_OPERATORS[name](actual, expected))
+    except (TypeError, ValueError):  # values that do not compare, or no value: no match, also for not_in
+        return False
+
+
+def _refusal(where: str, expected: str, found: object) -> LineageSearchConditionParamError:
+    return LineageSearchConditionParamError(f"{where} must be {expected}, not {found!r}")
+
+
+def _field(name: object) -> str:
+    if isinstance(name, str):
+        if name in _PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name):
+            return name
+        if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
+            return _METRIC + name[len(_OLD_METRIC) :]
+    raise _refusal(
+        "a field of search_condition",
+        f"one of {', '.join(sorted(_PLAIN_FIELDS))}, 'metric/<name>', 'user_defined/<name>' or {', '.join(_SETTINGS)}",
+        name,
+    )
+
+
+def _is_metric(name: str) -> bool:
+    return name.startswith(_METRIC) and name != _METRIC
+
+
+def _check_expressions(field: str, expressions: object) -> None:
+    if not isinstance(expressions, dict):
+        raise _refusal(f"search_condition[{field!r}]", "a dict of operators, like {'eq': ...}", expressions)
+    for key, value in expressions.items():
+        if key not in _OPERATORS:
+            raise _refusal(f"an operator of search_condition[{field!r}]", f"one of {', '.join(_OPERATORS)}", key)
+        _check_expected(field, key, value)
+
+
+def _check_expected(field: str, key: str, value: object) -> None:
+    where = f"search_condition[{field!r}][{key!r}]"
+    if field.startswith(_USER_DEFINED):
+        return
+    if field in NUMBER_FIELDS or _is_metric(field):
+        if key == "in":
+            _check_list(where, value)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _refusal(where, "a number", value)  # behind not_in as well, where a number then matches nothing
+        return
+    if field in TEXT_FIELDS and key not in ("eq", *_MEMBERSHIP):
+        raise _refusal(f"an operator of search_condition[{field!r}]", "one of eq, in, not_in", key)
+    if key in _MEMBERSHIP:
+        _check_list(where, value)
+    elif field in TEXT_FIELDS:
+        if not isinstance(value, str):
+            raise _refusal(where, "a str", value)
+    elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_INTEGER:
+        raise _refusal(where, f"an int in 0..{_LARGEST_INTEGER}", value)
+
+
+def _check_list(where: str, value: object) -> None:
+    if not isinstance(value, (list, tuple)):
+        raise _refusal(where, "a list or tuple", value)
+
+
+def _expected(field: str, value: Any, base_dir: str) -> Any:
+    if field != "summary_dir":
+        return value
+    if isinstance(value, str):
+        return _relative(value, base_dir)
+    return [_relative(element, base_dir) if isinstance(element, str) else element for element in value]
+
+
+def _relative(path: str, base_dir: str) -> str:
+    if not os.path.isabs(path):
+        return path
+    parent, name = os.path.split(os.path.normpath(path))
+    if os.path.realpath(path) == base_dir:
+        return "./"
+    return f"./{name}" if os.path.realpath(parent) == base_dir else path
+
+
+def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
+    sorted_type = condition.get("sorted_type")
+    if sorted_type not in ("ascending", "descending", None):
+        raise _refusal("sorted_type", "'ascending', 'descending' or None", sorted_type)
+    if "sorted_name" not in condition:
+        if "sorted_type" in condition:
+            raise LineageSearchConditionParamError("sorted_type needs a sorted_name: the field to sort by")
+        return None
+    name = condition["sorted_name"]
+    field = name if name == "tag" else _field(name)
+    if field == _USER_DEFINED:
+        raise _refusal("sorted_name", "'user_defined/<name>' with a name", name)
+    return Ordering(field, sorted_type == "descending")
+
+
+def _page(condition: Mapping[str, Any]) -> Page | None:
+    if "limit" not in condition and "offset" not in condition:
+        return None
+    limit = condition.get("limit", _DEFAULT_LIMIT)
+    offset = condition.get("offset", 0)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LARGEST_LIMIT:
+        raise _refusal("limit", f"an int in 1..{_LARGEST_LIMIT}, the runs on a page", limit)
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _LARGEST_OFFSET:
+        raise _refusal("offset", f"an int in 0..{_LARGEST_OFFSET}, the number of the page", offset)
+    return Page(limit, offset)
+
+
+def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
+    asked = condition.get("lineage_type")
+    if asked is None or asked == "model":  # the older API: ``model`` and None show everything, ``dataset`` its part
+        return _LINEAGE_TYPES
+    if asked == "dataset":
+        return ("dataset",)
+    if not isinstance(asked, dict):
+        raise _refusal("lineage_type", "a dict, like {'eq': 'model'}", asked)
+    if not asked:
+        return _LINEAGE_TYPES
+    types: list[Any] = []
+    for key, value in asked.items():
+        # ``in`` replaces what was named before it and ``eq`` adds to it: the order in the dict counts for the reader.
+        if key == "in" and isinstance(value, (list, tuple)):
+            types = list(value)
+        elif key == "eq" and isinstance(value, str):
+            types.append(value)
+        else:
+            raise _refusal("lineage_type", "a dict of 'eq' (a str) or 'in' (a list)", asked)
+    for name in types:
+        if name not in _LINEAGE_TYPES:
+            raise _refusal("lineage_type", f"out of {', '.join(_LINEAGE_TYPES)}", name)
+    return tuple(types)
+
+
+def _compare(first: JsonValue, second: JsonValue) -> int:
+    if first is None or second is None:
+        return (first is not None) - (second is not None)
+    try:
+        return int(first > second) - int(first < second)
+    except TypeError:
+        first_type, second_type = type(first).__name__, type(second).__name__
+        return (first_type > second_type) - (first_type < second_type)

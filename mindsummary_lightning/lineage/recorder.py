@@ -1,0 +1,74 @@
+"""When a run's lineage is written, and with what: shared by the collector and the lineage callbacks.
+
+What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps its lineage.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from mindsummary_lightning.lineage.inspect_trainer import (
+    environment,
+    evaluation_dataset,
+    hyperparameters,
+    train_lineage,
+)
+from mindsummary_lightning.metrics import finite_metrics, metric_json
+from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, UserDefinedInfo
+from mindsummary_lightning.values.lineage import CustomValue
+
+__all__ = ["LineageRecorder"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class LineageRecorder:
+    """Writes the lineage of one run.
+
+    Args:
+        record: where it goes.
+        custom: custom data that stands above everything found.
+    """
+
+    def __init__(self, record: SummaryRecord, custom: Mapping[str, CustomValue] | None = None) -> None:
+        self._record = record
+        self._custom = dict(custom or {})
+        self._metrics: dict[str, float] = {}
+        self._before: dict[str, Any] = {}
+        self._evaluated: set[str] = set()
+
+    def custom(self, trainer: Any, module: Any) -> None:
+        """Write hyper-parameters, the environment and the custom data, the last above the first."""
+        data = {**environment(trainer), **hyperparameters(trainer, module), **self._custom}
+        if data:
+            self._record.write_lineage(UserDefinedInfo(data))
+
+    def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
+        """Write what is known of the training job; ``loss`` and ``epochs`` (done) as far as there are any."""
+        self._record.write_lineage(train_lineage(trainer, module, loss, epochs))
+
+    def dataset(self, graph: DatasetGraph | None) -> None:
+        """Write the data pipeline, if it is known."""
+        if graph is not None:
+            self._record.write_lineage(graph)
+
+    def evaluation_begins(self, trainer: Any) -> None:
+        """Remember which metrics there are, to tell the evaluation's own from those of training."""
+        self._before = dict(trainer.callback_metrics)
+
+    def evaluation_ends(self, trainer: Any, loaders: Any) -> None:
+        """Write the evaluation's metrics; those of other evaluations of this run stay beside them."""
+        # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
+        metrics = dict(trainer.callback_metrics)
+        self._evaluated |= {name for name, value in metrics.items() if self._before.get(name) is not value}
+        self._before = {}
+        self._metrics.update(finite_metrics({name: metrics[name] for name in metrics if name in self._evaluated}))
+        path, size = evaluation_dataset(loaders)
+        self._record.write_lineage(EvaluationLineage(metric_json(self._metrics), path, size))
+
+    def status(self, status: str) -> None:
+        """Write how the run ended."""
+        self._record.write_lineage(UserDefinedInfo({"status": status}))

@@ -1,0 +1,141 @@
+"""Which run directories lie under a base directory, in which order, and which lineage files each holds.
+
+The rules are those of MindInsight 2.3.1's scan: the base directory itself (``./``) and its direct children, no symbolic
+links, newest first. Beyond it, there is no limit of 999 runs here, and a file name whose digits are no valid time hides
+that file instead of every run. Folders of profiler data do not influence the order. No file is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mindsummary_lightning.fileformat.file_names import (
+    EXPLAIN_SUFFIX,
+    LARGEST_TIMESTAMP,
+    LINEAGE_SUFFIX,
+    read_order,
+    timestamp_of,
+)
+
+__all__ = ["FileState", "LineageFile", "RunDirectory", "lineage_files", "run_directories"]
+
+_LOG = logging.getLogger(__name__)
+
+FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
+
+_NO_GRAPH_NAME = re.compile(r"^memory_usage_\d+\.pb$")
+
+
+@dataclass(frozen=True, slots=True)
+class LineageFile:
+    """A lineage file and the state it was seen in."""
+
+    path: str
+    state: FileState
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A directory with at least one lineage file.
+
+    Attributes:
+        summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
+        path: the directory.
+        update_time_us: modification time of the file with the newest time in its name, microseconds.
+        files: its lineage files in the reader's order, oldest first.
+    """
+
+    summary_dir: str
+    path: str
+    update_time_us: int
+    files: tuple[LineageFile, ...]
+
+
+def run_directories(base: str) -> list[RunDirectory]:
+    """The runs under a directory, last updated first (to the second), then by name.
+
+    Args:
+        base: absolute path; one that is missing or no directory holds no run.
+
+    Raises:
+        OSError: the directory is there but cannot be listed.
+    """
+    if not os.path.isdir(base):
+        return []
+    own: list[os.DirEntry[str]] = []
+    runs: list[RunDirectory | None] = []
+    with os.scandir(base) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                runs.append(_run(f"./{entry.name}", entry.path, _entries(entry.path)))
+            else:
+                own.append(entry)
+    runs.append(_run("./", base, own))
+    return sorted(
+        (run for run in runs if run is not None),
+        key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir),
+    )
+
+
+def lineage_files(directory: str) -> list[LineageFile]:
+    """The lineage files of one run, in the reader's order.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    with os.scandir(directory) as entries:
+        run = _run("./", directory, entries)
+    return list(run.files) if run is not None else []
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except OSError as error:
+        _LOG.warning("the run directory %s is left out: %s", path, error)
+        return []
+
+
+def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> RunDirectory | None:
+    lineage: dict[str, LineageFile] = {}
+    # The reader takes as update time the mtime of the file that was created last, by its name (a graph: by its ctime);
+    # of several it meets the one with the oldest mtime first.
+    created, modified_ns = -1.0, 0
+    for entry in entries:
+        name = entry.name
+        timestamp = timestamp_of(name)
+        is_seen = _is_graph_name(name) if timestamp is None else not name.endswith(EXPLAIN_SUFFIX)
+        if not is_seen or not entry.is_file(follow_symlinks=False):
+            continue
+        if timestamp is not None and timestamp > LARGEST_TIMESTAMP:
+            _LOG.warning("%s is left out: %d in its name is no time in seconds", entry.path, timestamp)
+            continue
+        stat = _stat(entry)
+        if stat is None:
+            continue
+        if timestamp is not None and name.endswith(LINEAGE_SUFFIX):
+            lineage[name] = LineageFile(entry.path, (stat.st_size, stat.st_mtime_ns, stat.st_ino))
+        seconds = stat.st_ctime if timestamp is None else float(timestamp)
+        if seconds > created or (seconds == created and stat.st_mtime_ns < modified_ns):
+            created, modified_ns = seconds, stat.st_mtime_ns
+    if not lineage:
+        return None
+    names = read_order(lineage) if len(lineage) > 1 else lineage
+    return RunDirectory(summary_dir, path, round(modified_ns / 1000), tuple(lineage[name] for name in names))
+
+
+def _is_graph_name(name: str) -> bool:
+    return name.endswith(".pb") and not _NO_GRAPH_NAME.match(name)
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # deleted since the directory was listed
