@@ -94,6 +94,10 @@ def parity(session: nox.Session) -> None:
     session.run(writer, "tests/golden/write_with_mindspore.py", "--output", str(written), external=True)
     if not filecmp.cmp(written, "tests/golden/mindspore_values.json", shallow=False):
         session.error("what MindSpore writes differs from tests/golden/mindspore_values.json; read the difference")
+    folder = "tests/golden/collector"
+    session.run(
+        writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
+    )
 
 
 @nox.session

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape
 
 
 class DigitsData(L.LightningDataModule):
@@ -114,6 +114,9 @@ def main() -> None:
     model, data = DigitsNet(learning_rate=arguments.learning_rate), DigitsData()
     trainer.fit(model, data)
     trainer.test(model, data, verbose=False)
+    SummaryLandscape(logger.log_dir).generate(
+        model, data.train_dataloader(), collect_landscape={"landscape_size": 20, "num_samples": 512}, devices=1
+    )
 
     accuracy = float(trainer.callback_metrics["test/accuracy"])
     print(f"\ntest accuracy {accuracy:.3f}")

@@ -1,0 +1,47 @@
+"""The case, trained with PyTorch Lightning and recorded by our collector."""
+
+from __future__ import annotations
+
+import lightning as L
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning import SummaryCollector
+from tests.golden.collector import collector_case as case
+
+
+class Net(L.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 4, 3, bias=False)
+        self.relu = nn.ReLU()
+        self.flatten = nn.Flatten()
+        self.fc = nn.Linear(4 * 6 * 6, 10)
+        self.loss = nn.CrossEntropyLoss()
+        self.load_state_dict({name: torch.tensor(value) for name, value in case.weights().items()})
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.flatten(self.relu(self.conv1(images))))
+
+    def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
+        images, labels = batch
+        return self.loss(self(images), labels)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), case.LEARNING_RATE, case.MOMENTUM)
+
+
+def train(run_dir: str) -> None:
+    images, labels = case.data()
+    dataset = TensorDataset(torch.tensor(images), torch.tensor(labels, dtype=torch.long))
+    trainer = L.Trainer(
+        max_epochs=case.EPOCHS,
+        accelerator="cpu",
+        logger=False,
+        callbacks=[SummaryCollector(run_dir, case.COLLECT_FREQ, {"collect_landscape": None})],
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(Net(), DataLoader(dataset, case.BATCH_SIZE))
