@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_ELEMENTS", "to_array"]
+__all__ = ["MAX_ELEMENTS", "refuse_what_holds_no_numbers", "to_array"]
 
 MAX_ELEMENTS = 10_000_000
 """Largest tensor MindInsight 2.3.1 shows; a sparse tensor is made dense only up to here."""
@@ -82,7 +82,7 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
     plain = tensor.detach()
     if hasattr(plain, "full_tensor"):
         plain = _replicated_to_local(plain)
-    _refuse_what_holds_no_numbers(plain)
+    refuse_what_holds_no_numbers(plain)
     try:
         if plain.is_quantized:
             plain = plain.dequantize()
@@ -98,7 +98,12 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
     return array
 
 
-def _refuse_what_holds_no_numbers(tensor: Any) -> None:
+def refuse_what_holds_no_numbers(tensor: Any) -> None:
+    """Refuse a ``torch.Tensor`` whose elements ``to_array`` cannot give, without looking at them.
+
+    Raises:
+        TypeError: it is a meta, nested or complex tensor, or sparse and larger than ``MAX_ELEMENTS`` when dense.
+    """
     torch = sys.modules["torch"]
     if tensor.is_meta:
         raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data")

@@ -2,7 +2,7 @@
 
 Strategy: every row is stored as its difference to the row above, and deflate looks only for runs. Neither searches, and
 on batches of photographs, digits and figures the file is within a few per cent of Pillow's default; figures in
-``docs/decisions/png-encoding.md``. One kind of file is written: 8-bit RGB, not interlaced.
+``docs/decisions/0009-png-encoding.md``. One kind of file is written: 8-bit RGB, not interlaced.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from mindsummary_lightning.arrays import histogram_of, image_of, scalar_of, tensor_of
-from mindsummary_lightning.arrays.coerce import MAX_ELEMENTS
+from mindsummary_lightning.arrays.coerce import refuse_what_holds_no_numbers
 from mindsummary_lightning.collect.reduction import REDUCIBLE, histogram_from_parts, histogram_parts
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["StepValues"]
+__all__ = ["StepValues", "is_sharded"]
 
 _CARRIED_WHOLE = 1024
 """Elements up to which a histogram's tensor is copied instead of reduced: smaller than what a reduction leaves."""
@@ -137,10 +137,11 @@ class StepValues:
 
 def _must_wait(tensor: torch.Tensor) -> bool:
     """Whether the numbers can only be had by waiting: for a device, or for other ranks."""
-    return tensor.device.type not in ("cpu", "meta") or _is_sharded(tensor)
+    return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 
 
-def _is_sharded(tensor: torch.Tensor) -> bool:
+def is_sharded(tensor: torch.Tensor) -> bool:
+    """Whether each rank holds only a part of the tensor."""
     return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
 
 
@@ -148,17 +149,16 @@ def _plain(tensor: Any) -> torch.Tensor:
     """The dense, local tensor that says the same.
 
     Raises:
-        TypeError: it is sharded (gathering it would take all ranks), or sparse and too large.
+        TypeError: it is sharded (gathering it would take all ranks) or holds no numbers that can be shown.
     """
-    if _is_sharded(tensor):
+    if is_sharded(tensor):
         raise TypeError(f"expected a whole tensor, found a DTensor with placements {tensor.placements}")
     if hasattr(tensor, "to_local"):
         tensor = tensor.to_local()
+    refuse_what_holds_no_numbers(tensor)
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout is not torch.strided:
-        if tensor.numel() > MAX_ELEMENTS:
-            raise TypeError(f"expected a dense tensor, found a sparse one of shape {tuple(tensor.shape)}")
         tensor = tensor.to_dense()
     plain: torch.Tensor = tensor
     return plain
@@ -181,7 +181,7 @@ def _pending_histogram(tensor: torch.Tensor) -> _Pending:
     if tensor.dim() == 0:
         raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
     groups: list[Any] = []
-    if _is_sharded(tensor):
+    if is_sharded(tensor):
         groups = _groups_that_share(tensor)
         tensor = tensor.to_local()  # type: ignore[attr-defined]  # only a DTensor is sharded
     else:

@@ -1,0 +1,49 @@
+"""Ways of doing the same work, timed in turns on one machine: medians, and their ratio to the first way."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+
+def machine() -> str:
+    """What the figures were taken on."""
+    model = platform.processor() or platform.machine()
+    with Path("/proc/cpuinfo").open() if Path("/proc/cpuinfo").exists() else Path(os.devnull).open() as lines:
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+
+
+def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Median seconds of each way; every way says itself what it took, and all take turns in each round."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            taken[name].append(way())
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]]) -> str:
+    """A Markdown table: a row of the work, for each way its median in ``unit`` and how many times ours that is."""
+    lines = [f"### {title}", "", f"| work | way | {unit} | x ours |", "|---|---|---:|---:|"]
+    for work, found in rows.items():
+        ours = next(iter(found.values()))
+        lines += [
+            f"| {work} | {name} | {seconds * scale:.4g} | {seconds / ours:.2f} |" for name, seconds in found.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def report(name: str, title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]]) -> None:
+    """Print the table, and add it to the JSON file that ``BENCH_JSON`` names."""
+    print(f"{table(title, unit, scale, rows)}\n{machine()}\n", flush=True)
+    target = os.environ.get("BENCH_JSON")
+    if target:
+        path = Path(target)
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known[name] = {"title": title, "machine": machine(), "median_seconds": rows}
+        path.write_text(json.dumps(known, indent=1))

@@ -1,0 +1,163 @@
+"""Scalars from the caller to the file, beside every writer that people use instead.
+
+``python benchmarks/scalars.py [--count N] [--rounds N]``. "Caller" is what the training loop waits for; "end to end"
+includes closing, when everything is in the file. With ``MINDSPORE_PYTHON`` set, MindSpore's SummaryRecord takes part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import paired
+
+Loop = Callable[[str, int, int], tuple[float, float]]
+
+
+def timed(write: Callable[[int, dict[str, float]], object], close: Callable[[], object], count: int, per_step: int):
+    values = {f"tag{index}": 0.5 + index for index in range(per_step)}
+    start = time.perf_counter()
+    for step in range(count // per_step):
+        for tag in values:
+            values[tag] += 0.25
+        write(step, values)
+    caller = time.perf_counter() - start
+    close()
+    return caller, time.perf_counter() - start
+
+
+def ours(directory: str, count: int, per_step: int):
+    from mindsummary_lightning import SummaryRecord
+
+    record = SummaryRecord(directory)
+    return timed(lambda step, values: record.write_values(step, list(values.items())), record.close, count, per_step)
+
+
+def our_logger(directory: str, count: int, per_step: int):
+    from mindsummary_lightning import MindInsightLogger
+
+    logger = MindInsightLogger(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        logger.log_metrics(values, step)
+        logger.save()
+
+    return timed(write, lambda: logger.finalize("success"), count, per_step)
+
+
+def summary_writer(directory: str, count: int, per_step: int):
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        for tag, value in values.items():
+            writer.add_scalar(tag, value, step)
+
+    return timed(write, writer.close, count, per_step)
+
+
+def tensorboard_x(directory: str, count: int, per_step: int):
+    from tensorboardX import SummaryWriter
+
+    writer = SummaryWriter(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        for tag, value in values.items():
+            writer.add_scalar(tag, value, step)
+
+    return timed(write, writer.close, count, per_step)
+
+
+def csv_logger(directory: str, count: int, per_step: int):
+    from lightning.pytorch.loggers import CSVLogger
+
+    logger = CSVLogger(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        logger.log_metrics(values, step)
+        logger.save()
+
+    return timed(write, lambda: logger.finalize("success"), count, per_step)
+
+
+def tensorboard_logger(directory: str, count: int, per_step: int):
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    logger = TensorBoardLogger(directory)
+
+    def write(step: int, values: dict[str, float]) -> None:
+        logger.log_metrics(values, step)
+        logger.save()
+
+    return timed(write, lambda: logger.finalize("success"), count, per_step)
+
+
+MINDSPORE = """
+import sys, time
+import mindspore as ms
+directory, count, per_step = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if __name__ == "__main__":
+    record = ms.SummaryRecord(directory)
+    tensors = [ms.Tensor(0.5 + index, ms.float32) for index in range(per_step)]
+    start = time.perf_counter()
+    for step in range(count // per_step):
+        for index, tensor in enumerate(tensors):
+            record.add_value("scalar", f"tag{index}", tensor)
+        record.record(step)
+    caller = time.perf_counter() - start
+    record.close()
+    print("taken", caller, time.perf_counter() - start)
+"""
+
+
+def mindspore(directory: str, count: int, per_step: int):
+    script = os.path.join(directory, "loop.py")
+    with open(script, "w") as file:
+        file.write(MINDSPORE)
+    command = [os.environ["MINDSPORE_PYTHON"], script, os.path.join(directory, "run"), str(count), str(per_step)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    caller, whole = next(line for line in output.splitlines() if line.startswith("taken")).split()[1:]
+    return float(caller), float(whole)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=50_000, help="scalars of each fast way (slow ones write fewer)")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    loops: dict[str, tuple[Loop, int]] = {
+        "mindsummary_lightning SummaryRecord": (ours, 1),
+        "mindsummary_lightning logger + save()": (our_logger, 1),
+        "torch SummaryWriter": (summary_writer, 5),
+        "tensorboardX": (tensorboard_x, 5),
+        "Lightning CSVLogger + save()": (csv_logger, 1),
+        "Lightning TensorBoardLogger + save()": (tensorboard_logger, 10),
+    }
+    if os.environ.get("MINDSPORE_PYTHON"):
+        loops["MindSpore SummaryRecord"] = (mindspore, 25)
+    results: dict[str, dict[str, float]] = {}
+    for per_step in (1, 10):
+        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in loops}
+        for _ in range(arguments.rounds):
+            for name, (loop, fewer) in loops.items():
+                count = max(per_step, arguments.count // fewer)
+                with tempfile.TemporaryDirectory() as directory:
+                    caller, whole = loop(directory, count, per_step)
+                taken[name].append((caller / count, whole / count))
+        for index, side in enumerate(("caller", "end to end")):
+            results[f"{per_step} a step, {side}"] = {
+                name: sorted(pair[index] for pair in pairs)[len(pairs) // 2] for name, pairs in taken.items()
+            }
+    paired.report("scalars", "Scalars", "us a scalar", 1e6, results)
+
+
+if __name__ == "__main__":
+    main()
