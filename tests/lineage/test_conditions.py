@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, searched_for
+from mindsummary_lightning.lineage.merge import FIELDS
+
+ACCEPTED: list[Any] = [
+    {},
+    {"network": {"eq": "LeNet5", "not_in": ["A"], "in": ("B",)}},
+    {"network": {"in": [1, None]}},
+    {"network": {}},
+    {"epoch": {"lt": 0, "ge": 2**63 - 1, "in": ["x"], "not_in": []}},
+    {"loss": {"lt": 1, "ge": 0.5, "in": [None]}},
+    {"loss": {"not_in": 0.5}},
+    {"metric/top/5": {"eq": -1}},
+    {"user_defined/": {"eq": 1}},
+    {"user_defined/x": {"eq": None, "lt": [], "in": 5}},
+    {"limit": 1, "offset": 100_000},
+    {"offset": 3},
+    {"sorted_name": "tag"},
+    {"sorted_name": "user_defined/x", "sorted_type": None},
+    {"sorted_name": "metric/x", "sorted_type": "descending"},
+    {"lineage_type": {}},
+    {"lineage_type": {"in": []}},
+    {"lineage_type": {"eq": "model", "in": ["dataset"]}},
+]
+REFUSED: list[Any] = [
+    [],
+    "network",
+    5,
+    {"Network": {"eq": "LeNet5"}},
+    {5: {"eq": 1}},
+    {"metric/": {"eq": 1}},
+    {"metric_": {"eq": 1}},
+    {"network": "LeNet5"},
+    {"network": {"lt": "LeNet5"}},
+    {"network": {"eq": 5}},
+    {"network": {"in": "LeNet5"}},
+    {"network": {"like": "Le"}},
+    {"epoch": {"lt": 3.5}},
+    {"epoch": {"eq": True}},
+    {"epoch": {"eq": -1}},
+    {"epoch": {"eq": 2**63}},
+    {"loss": {"not_in": [0.5]}},
+    {"loss": {"eq": "0.5"}},
+    {"loss": {"eq": True}},
+    {"loss": {"in": 0.5}},
+    {"metric/accuracy": {"eq": None}},
+    {"user_defined/x": 1},
+    {"user_defined/x": {"EQ": 1}},
+    {"limit": 0},
+    {"limit": 101},
+    {"limit": True},
+    {"limit": "5"},
+    {"limit": None},
+    {"offset": -1},
+    {"offset": 100_001},
+    {"offset": 1.0},
+    {"sorted_name": "metric/"},
+    {"sorted_name": "user_defined/"},
+    {"sorted_name": "accuracy"},
+    {"sorted_name": None},
+    {"sorted_type": "ascending"},
+    {"sorted_name": "loss", "sorted_type": "up"},
+    {"lineage_type": "other"},
+    {"lineage_type": ["model"]},
+    {"lineage_type": {"eq": "other"}},
+    {"lineage_type": {"eq": 5, "in": ["model"]}},
+    {"lineage_type": {"in": "model"}},
+    {"lineage_type": {"in": [["model"]]}},
+    {"lineage_type": {"not_in": ["model"]}},
+]
+
+
+@pytest.mark.parametrize("condition", ACCEPTED, ids=repr)
+def test_is_accepted(condition: Any) -> None:
+    searched_for(condition, "/runs")
+
+
+@pytest.mark.parametrize("condition", REFUSED, ids=repr)
+def test_is_refused(condition: Any) -> None:
+    with pytest.raises(LineageSearchConditionParamError):
+        searched_for(condition, "/runs")
+
+
+def test_a_refusal_says_where_what_was_expected_and_what_was_found() -> None:
+    with pytest.raises(LineageSearchConditionParamError, match=r"search_condition\['epoch'\]\['lt'\] .*int.*not 3\.5"):
+        searched_for({"epoch": {"lt": 3.5}}, "/runs")
+
+
+def test_every_field_has_a_kind() -> None:
+    assert {*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS} == {*FIELDS, "summary_dir", "dataset_mark"}
+
+
+def test_the_condition_passed_is_left_as_it_was() -> None:
+    condition = {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
+
+    searched_for(condition, "/runs")
+
+    assert condition == {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
+
+
+class TestTheOlderSpelling:
+    def test_of_a_metric_is_understood_as_field_and_as_order(self) -> None:
+        old = searched_for({"metric_accuracy": {"lt": 0.1}, "sorted_name": "metric_loss"}, "/runs")
+
+        assert old == searched_for({"metric/accuracy": {"lt": 0.1}, "sorted_name": "metric/loss"}, "/runs")
+
+    def test_of_a_summary_dir_is_an_absolute_path(self, tmp_path: Any) -> None:
+        base = str(tmp_path.resolve())
+        condition = {"summary_dir": {"in": [f"{base}/run1", base, "./run2", "/elsewhere/run1"], "eq": f"{base}/run1/"}}
+
+        tests = searched_for(condition, base).tests
+
+        assert tests == (
+            ("summary_dir", "in", ["./run1", "./", "./run2", "/elsewhere/run1"]),
+            ("summary_dir", "eq", "./run1"),
+        )
+
+    @pytest.mark.parametrize(
+        ("spelling", "shown"),
+        [("model", ("dataset", "model")), (None, ("dataset", "model")), ("dataset", ("dataset",))],
+    )
+    def test_of_a_lineage_type_is_a_name_or_none(self, spelling: str | None, shown: tuple[str, ...]) -> None:
+        assert searched_for({"lineage_type": spelling}, "/runs").lineage_types == shown

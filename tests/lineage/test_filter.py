@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.errors import (
+    LineageParamSummaryPathError,
+    LineageParamTypeError,
+    LineageSearchConditionParamError,
+)
+from mindsummary_lightning.lineage.query import filter_summary_lineage
+from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from tests.lineage.lineage_tree import MINDSPORE_RUNS, write_run
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Three runs, ``./c`` the last one updated; ``./b`` has no metric, no loss and no custom data."""
+    first = (TrainLineage(network="LeNet5", loss=0.5, epoch=10), UserDefinedInfo({"lr": 0.1, "kind": "x"}))
+    third = (TrainLineage(network="ResNet", loss=0.25, epoch=5), UserDefinedInfo({"lr": 1, "kind": 5}))
+    write_run(tmp_path / "a", *first, EvaluationLineage('{"accuracy": 0.9}'), mtime=100)
+    write_run(tmp_path / "b", TrainLineage(network="LeNet5", epoch=10), mtime=200)
+    write_run(tmp_path / "c", *third, EvaluationLineage('{"accuracy": 1}'), mtime=300)
+    return tmp_path
+
+
+def found(base: Path, condition: dict[str, Any]) -> list[str]:
+    return [run["summary_dir"][2:] for run in filter_summary_lineage(base, condition)["object"]]
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [
+        ({}, ["c", "b", "a"]),
+        ({"network": {"eq": "LeNet5"}}, ["b", "a"]),
+        ({"network": {"not_in": ["LeNet5"]}}, ["c"]),
+        ({"summary_dir": {"in": ["./a", "./c"]}}, ["c", "a"]),
+        ({"loss": {"lt": 0.5}}, ["c"]),
+        ({"loss": {"le": 0.5}}, ["c", "a"]),
+        ({"loss": {"ge": 0.3, "lt": 1}}, ["a"]),
+        ({"loss": {"in": [0.5, None]}}, ["b", "a"]),
+        ({"loss": {"not_in": 0.5}}, []),
+        ({"epoch": {"gt": 5}, "network": {"eq": "LeNet5"}}, ["b", "a"]),
+        ({"metric/accuracy": {"eq": 1}}, ["c"]),
+        ({"metric_accuracy": {"gt": 0.5}}, ["c", "a"]),
+        ({"metric/other": {"lt": 1}}, []),
+        ({"user_defined/kind": {"eq": "x"}}, ["a"]),
+        ({"user_defined/kind": {"gt": 1}}, ["c"]),
+        ({"user_defined/kind": {"in": "xyz"}}, ["a"]),
+        ({"user_defined/kind": {"eq": None}}, ["b"]),
+        ({"user_defined/kind": {"not_in": [5]}}, ["b", "a"]),
+    ],
+    ids=repr,
+)
+def test_finds_the_runs_that_meet_all_of_a_condition(base: Path, condition: dict[str, Any], runs: list[str]) -> None:
+    assert found(base, condition) == runs
+
+
+@pytest.mark.parametrize(
+    ("order", "runs"),
+    [
+        (("loss", "ascending"), ["b", "c", "a"]),
+        (("loss", "descending"), ["a", "c", "b"]),
+        (("loss", None), ["b", "c", "a"]),
+        (("metric/accuracy", "ascending"), ["b", "a", "c"]),
+        (("network", "descending"), ["c", "b", "a"]),  # runs that compare equal keep the order of the listing
+        (("epoch", "ascending"), ["c", "b", "a"]),
+        (("user_defined/kind", "ascending"), ["b", "c", "a"]),  # int before str, by the names of the types
+        (("user_defined/kind", "descending"), ["a", "c", "b"]),
+        (("tag", "descending"), ["c", "b", "a"]),
+    ],
+    ids=repr,
+)
+def test_sorts_missing_values_lowest(base: Path, order: tuple[str, str | None], runs: list[str]) -> None:
+    assert found(base, {"sorted_name": order[0], "sorted_type": order[1]}) == runs
+
+
+def test_an_offset_is_the_number_of_a_page(tmp_path: Path) -> None:
+    for number in range(12):
+        write_run(tmp_path / f"{number:02d}", TrainLineage(epoch=number), mtime=100)
+
+    assert found(tmp_path, {"limit": 5, "offset": 2}) == ["10", "11"]
+    assert found(tmp_path, {"offset": 1}) == ["10", "11"]
+    assert found(tmp_path, {"limit": 2}) == ["00", "01"]
+    assert filter_summary_lineage(tmp_path, {"limit": 5, "offset": 2})["count"] == 12
+
+
+def test_customized_names_the_columns_of_the_page_and_their_types(base: Path) -> None:
+    def column(label: str, kind: str) -> dict[str, Any]:
+        return {"label": label, "required": label.startswith("metric/"), "type": kind}
+
+    everything = filter_summary_lineage(base)["customized"]
+    page = filter_summary_lineage(base, {"limit": 1})["customized"]
+
+    assert everything == {
+        "metric/accuracy": column("metric/accuracy", "float"),
+        "user_defined/lr": column("user_defined/lr", "float"),
+        "user_defined/kind": column("user_defined/kind", "mixed"),
+    }
+    assert page["user_defined/kind"] == column("user_defined/kind", "int")
+
+
+@pytest.mark.parametrize(
+    ("lineage_type", "keys"),
+    [
+        ({"eq": "model"}, ["summary_dir", "model_lineage", "added_info"]),
+        ({"eq": "dataset"}, ["summary_dir", "dataset_graph", "added_info"]),
+        ({"in": ["dataset", "model"]}, ["summary_dir", "model_lineage", "dataset_graph", "added_info"]),
+        ({"in": []}, ["added_info"]),
+        ({"eq": "model", "in": ["dataset"]}, ["summary_dir", "dataset_graph", "added_info"]),  # the later one counts,
+        (
+            {"in": ["model"], "eq": "dataset"},
+            ["summary_dir", "model_lineage", "dataset_graph", "added_info"],
+        ),  # or adds
+    ],
+    ids=repr,
+)
+def test_a_lineage_type_chooses_the_parts_returned(base: Path, lineage_type: Any, keys: list[str]) -> None:
+    (run,) = filter_summary_lineage(base, {"lineage_type": lineage_type, "limit": 1})["object"]
+
+    assert list(run) == keys
+
+
+def test_runs_with_the_same_pipeline_share_a_mark_and_marks_go_on_beyond_eight(tmp_path: Path) -> None:
+    for number in range(12):
+        graph = DatasetGraph({"op_type": "BatchDataset", "batch_size": number % 11})
+        write_run(tmp_path / f"{number:02d}", graph, mtime=100)
+
+    objects = filter_summary_lineage(tmp_path)["object"]
+    marks = [run["model_lineage"]["dataset_mark"] for run in objects]
+
+    # MindInsight gives "10" to the ninth pipeline and all that follow.
+    assert marks == [*(str(mark) for mark in range(2, 13)), "2"]
+    assert found(tmp_path, {"dataset_mark": {"eq": "12"}}) == ["10"]
+
+
+def test_what_a_caller_changes_does_not_change_the_next_answer(base: Path) -> None:
+    filter_summary_lineage(base)["object"][0]["model_lineage"]["metric"]["accuracy"] = "changed"
+
+    assert filter_summary_lineage(base)["object"][0]["model_lineage"]["metric"] == {"accuracy": 1}
+
+
+def test_reads_the_runs_of_a_real_mindspore(tmp_path: Path) -> None:
+    for source in MINDSPORE_RUNS.glob("mindspore_*"):
+        shutil.copytree(source, tmp_path / source.name)
+
+    (run,) = filter_summary_lineage(tmp_path, {"summary_dir": {"eq": "./mindspore_train_and_eval"}})["object"]
+    lineage = run["model_lineage"]
+
+    assert (lineage["network"], lineage["optimizer"], lineage["learning_rate"]) == ("TinyNet", "Adam", 0.001)
+    assert (lineage["train_dataset_count"], lineage["test_dataset_count"]) == (64, 32)
+    assert sorted(lineage["metric"]) == ["accuracy", "loss"]
+    assert run["dataset_graph"]["op_type"] == "Batch"
+
+
+def test_a_directory_that_does_not_exist_holds_no_run(tmp_path: Path) -> None:
+    assert filter_summary_lineage(tmp_path / "none") == {"customized": {}, "object": [], "count": 0}
+
+
+@pytest.mark.parametrize("path", ["", "runs/../other", "..", "a\0b", 5, ["runs"], b"runs"], ids=repr)
+def test_refuses_what_is_no_path(path: Any) -> None:
+    with pytest.raises(LineageParamSummaryPathError, match="summary_base_dir"):
+        filter_summary_lineage(path)
+
+
+def test_refuses_no_directory_at_all() -> None:
+    with pytest.raises(LineageParamTypeError):
+        filter_summary_lineage(None)  # type: ignore[arg-type]
+
+
+def test_refuses_a_condition_even_if_there_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(LineageSearchConditionParamError):
+        filter_summary_lineage(tmp_path, {"limit": 0})

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from tests.lineage.lineage_tree import write_run
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    for number, (network, accuracy) in enumerate((("LeNet5", 0.5), ("ResNet", 0.9), ("LeNet5", 0.95))):
+        custom = UserDefinedInfo({"seed": number, "note": f"a note of run {number} that is longer than a cell"})
+        train = TrainLineage(network=network, loss=1.0 - accuracy, train_dataset_path="/data/train")
+        write_run(
+            tmp_path / f"run{number}", train, custom, EvaluationLineage(f'{{"accuracy": {accuracy}}}'), mtime=number
+        )
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    return main(["lineage", *arguments])
+
+
+def names(table: str) -> list[str]:
+    return [line.split()[0] for line in table.splitlines()[1:]]
+
+
+def test_prints_a_table_with_the_results_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(base), "--sort", "metric/accuracy") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "summary_dir",
+        "metric/accuracy",
+        "loss",
+        "network",
+        "user_defined/seed",
+        "user_defined/note",
+    ]
+    assert lines[1].split()[:5] == ["./run0", "0.5", "0.5", "LeNet5", "0"]
+    assert lines[1].endswith("a note of run 0 that is longer than a cell")
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        (["--where", "metric/accuracy>0.6"], ["./run2", "./run1"]),
+        (["--where", "metric_accuracy >= 0.9", "--where", "network=LeNet5"], ["./run2"]),
+        (["--where", "loss>0.06", "--where", "loss < 0.2"], ["./run1"]),
+        (["--where", "network!=LeNet5"], ["./run1"]),
+        (["--where", "network != LeNet5", "--where", "network!=ResNet"], []),
+        (["--where", "user_defined/seed==2"], ["./run2"]),
+        (["--where", "summary_dir='./run0'"], ["./run0"]),
+        (["--sort", "loss"], ["./run2", "./run1", "./run0"]),
+        (["--sort", "loss", "--descending"], ["./run0", "./run1", "./run2"]),
+        (["--sort", "loss", "--limit", "1"], ["./run2"]),
+    ],
+    ids=repr,
+)
+def test_filters_sorts_and_limits(
+    base: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], runs: list[str]
+) -> None:
+    assert run(str(base), *arguments) == 0
+    assert names(capsys.readouterr().out) == runs
+
+
+def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "text", TrainLineage(), UserDefinedInfo({"id": "5"}))
+    write_run(tmp_path / "number", TrainLineage(), UserDefinedInfo({"id": 5}))
+
+    run(str(tmp_path), "--where", 'user_defined/id="5"')
+
+    assert names(capsys.readouterr().out) == ["./text"]
+
+
+def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(base / "run9", EvaluationLineage('{"accuracy": NaN}'), mtime=9)
+
+    assert run(str(base), "--json", "--limit", "2") == 0
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    answer = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert (answer["count"], len(answer["object"])) == (4, 2)
+    assert answer["object"][0]["model_lineage"]["metric"] == {"accuracy": "NaN"}
+
+
+def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
+    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "90")
+    run(str(base))
+    wide = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "40")
+    run(str(base))
+    narrow = capsys.readouterr().out
+
+    assert wide.startswith("\033[1msummary_dir")
+    assert "not shown, as the terminal is too narrow: user_defined/note" in wide
+    assert narrow.splitlines()[-1].endswith("network, user_defined/seed, user_defined/note")
+    assert all(len(line) <= 40 for line in narrow.splitlines()[1:-1])
+
+
+def test_a_long_cell_is_shortened_on_a_terminal(
+    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    run(str(base))
+
+    assert "a note of run 2 that is longer …" in capsys.readouterr().out
+
+
+def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "run", TrainLineage(network="a\x1b[2J\nb"))
+
+    run(str(tmp_path))
+
+    assert "a?[2J?b" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--where", "los>1"], "los"),
+        (["--where", "loss"], "FIELD"),
+        (["--where", "loss>high"], "number"),
+        (["--where", "loss>1", "--where", "loss>2"], "twice"),
+        (["--where", "loss!=1"], "not_in"),
+        (["--sort", "accuracy"], "accuracy"),
+    ],
+    ids=repr,
+)
+def test_a_refusal_is_one_line_and_status_2(
+    base: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    assert run(str(base), *arguments) == 2
+
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert streams.err.count("\n") == 1
+    assert reason in streams.err
+
+
+def test_a_missing_directory_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(tmp_path / "none")) == 1
+    assert "no such directory" in capsys.readouterr().err
+
+
+def test_a_path_above_the_working_directory_is_understood(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(base / "run0")
+
+    assert run(os.path.join("..", "run1")) == 0
+
+
+def test_a_directory_without_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(tmp_path)) == 0
+    assert "no runs" in capsys.readouterr().err

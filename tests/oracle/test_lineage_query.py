@@ -1,0 +1,101 @@
+"""MindInsight 2.3.1's own ``filter_summary_lineage`` and ours over one tree: the same JSON, the same refusals.
+
+Not compared, and tested in ``tests/lineage`` instead: dataset marks beyond eight pipelines (MindInsight gives all of
+them the mark 10), files that make MindInsight fail for every run, and the older spellings that 2.3.1 refuses. Custom
+entries with several keys in one element, of which MindInsight keeps any one, no writer leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.query import filter_summary_lineage
+from tests.lineage.lineage_tree import write_tree
+from tests.lineage.search_conditions import search_conditions
+from tests.oracle.mindinsight_server import PYTHON_VARIABLE
+
+SEED = 20_240_607
+RUNS = 60
+CONDITIONS = 2_000
+CONDITIONS_READ_ANEW = 60  # a tenth of a second each there
+CONDITIONS_LOOKED_AT = 300
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("runs")
+    write_tree(base, RUNS, SEED)
+    return base
+
+
+def _theirs(base: Path, conditions: list[Any], scratch: Path, *options: str) -> list[dict[str, Any]]:
+    python = os.environ.get(PYTHON_VARIABLE)
+    if not python:
+        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+    (scratch / "conditions.pickle").write_bytes(pickle.dumps(conditions, protocol=4))
+    script = Path(__file__).with_name("filter_lineage_there.py")
+    files = [str(scratch / "conditions.pickle"), str(scratch / "answers.json")]
+    environment = {**os.environ, "HOME": str(scratch)}  # where it keeps its log
+    subprocess.run([python, str(script), str(base), *files, *options], check=True, env=environment, cwd=scratch)
+    answers: list[dict[str, Any]] = json.loads((scratch / "answers.json").read_text())
+    return answers
+
+
+def _ours(base: Path, condition: Any) -> dict[str, Any]:
+    try:
+        return {"result": filter_summary_lineage(base, condition)}
+    except LineageSearchConditionParamError as error:
+        return {"refused": str(error)}
+
+
+def _differences(base: Path, conditions: list[Any], answers: list[dict[str, Any]]) -> list[str]:
+    different = []
+    for condition, theirs in zip(conditions, answers, strict=True):
+        ours = _ours(base, condition)
+        if "refused" in ours or "refused" in theirs:
+            same = ours.keys() == theirs.keys()
+        else:
+            same = json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True)
+        if not same:
+            different.append(f"{condition!r}\n  ours   {ours}\n  theirs {theirs}")
+    return different
+
+
+def test_two_thousand_conditions_get_the_answers_of_mindinsight(
+    tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conditions = search_conditions(CONDITIONS, SEED)
+    answers = _theirs(tree, conditions, tmp_path)
+
+    with caplog.at_level(logging.ERROR):
+        different = _differences(tree, conditions, answers)
+
+    assert not different, f"{len(different)} of {CONDITIONS} differ, the first:\n{different[0]}"
+
+
+def test_a_tree_read_anew_for_each_condition_gives_the_answers_of_mindinsight(tree: Path, tmp_path: Path) -> None:
+    conditions = search_conditions(CONDITIONS_READ_ANEW, SEED + 1)
+
+    different = _differences(tree, conditions, _theirs(tree, conditions, tmp_path, "--repeat"))
+
+    assert not different, different[0]
+
+
+def test_the_conditions_compared_are_worth_comparing(tree: Path) -> None:
+    answers = [_ours(tree, condition) for condition in search_conditions(CONDITIONS_LOOKED_AT, SEED)]
+    kinds = Counter("refused" if "refused" in answer else min(answer["result"]["count"], 2) for answer in answers)
+
+    assert filter_summary_lineage(tree)["count"] >= RUNS
+    assert kinds["refused"] > CONDITIONS_LOOKED_AT // 5
+    assert kinds[2] > CONDITIONS_LOOKED_AT // 4
+    assert kinds[1] > 0
