@@ -1,0 +1,233 @@
+"""MindInsight's pages in a headless Chromium: opened, waited for until their data is drawn, and photographed.
+
+Routes and selectors are those of the Vue pages in the 2.3.1 wheel, found by looking at runs that a real MindSpore
+wrote. The pages live behind ``#`` (``<address>/#<route>``); a run is named by ``train_id`` (``./<folder>``), only the
+dashboard calls it ``id``. "Drawn" is judged by what a person would see: a canvas with coloured pixels, a picture that
+has loaded, nodes of a graph, rows of a table; and nothing moving any more. Every page keeps a hidden "no data" picture,
+so only a visible one counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
+
+__all__ = ["DASHBOARD_CARDS", "PAGES", "Browser", "Page", "find_chromium", "running_browser"]
+
+_DRAW_LIMIT_S = 30.0
+_POLL_S = 0.1
+_STILL_POLLS = 5
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # containers run tests as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1600,1000",
+)
+
+# For each visible element how much of it is drawn. A canvas: its coloured pixels, because axes and labels are grey and
+# only data has colour. A canvas of WebGL cannot be read back: its area. A picture: its width once it has loaded.
+# Anything else: 1, for being there.
+_MEASURE = """
+const coloured = canvas => {
+  const plane = canvas.width && canvas.height && canvas.getContext('2d');
+  if (!plane) return canvas.width * canvas.height;
+  const bytes = plane.getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let i = 0; i < bytes.length; i += 4) {
+    const spread = Math.max(bytes[i], bytes[i + 1], bytes[i + 2]) - Math.min(bytes[i], bytes[i + 1], bytes[i + 2]);
+    count += bytes[i + 3] > 0 && spread > 40;
+  }
+  return count;
+};
+const visible = element => element.getClientRects().length > 0;
+return [...document.querySelectorAll(arguments[0])].filter(visible).map(element =>
+  element.tagName === 'CANVAS' ? coloured(element) :
+  element.tagName === 'IMG' ? (element.complete ? element.naturalWidth : 0) : 1);
+"""
+_ENOUGH_COLOUR = 100  # pixels; a line of two points has more
+
+# Placeholders a page shows instead of data.
+_FIND_PLACEHOLDERS = """
+return [...document.querySelectorAll('img[src*="nodata"], .el-message--error')]
+  .filter(element => element.getClientRects().length > 0)
+  .map(element => (element.closest('div') || element).innerText.trim() || element.src);
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of MindInsight.
+
+    Attributes:
+        route: what follows ``#`` in its address.
+        drawn: selectors of what shows data; all of them must have drawn.
+        run_parameter: name of the query parameter that says which run; empty for pages over all runs.
+    """
+
+    route: str
+    drawn: tuple[str, ...]
+    run_parameter: str = ""
+
+
+_TABLE_ROW = ".el-table__body tr.el-table__row"
+
+# The cards of the dashboard; one without data shows how to record it instead.
+DASHBOARD_CARDS = {
+    "scalar": "#module-chart canvas",
+    "histogram": "#distribution-chart canvas",
+    "tensor": ".cl-dashboard .slick-row",
+    "image": ".cl-dashboard img.sample-img",
+    "graph": ".cl-dashboard svg g.node",  # the computational and the data graph
+}
+
+PAGES = {
+    "summary list": Page("/summary-manage", (_TABLE_ROW,)),
+    "dashboard": Page("/train-manage/training-dashboard", (DASHBOARD_CARDS["scalar"],), "id"),
+    "scalar": Page("/train-manage/scalar", (".char-item-content canvas",), "train_id"),
+    "histogram": Page("/train-manage/histogram", (".char-item-content canvas",), "train_id"),
+    "image": Page("/train-manage/image", ("img.sample-img",), "train_id"),
+    "tensor": Page("/train-manage/tensor", (".slick-row",), "train_id"),
+    "graph": Page("/train-manage/graph", ("#graph svg g.node", "#small-container canvas"), "train_id"),
+    "data graph": Page("/train-manage/data-map", (".cl-data-map svg g.node",), "train_id"),
+    # The surface and the curve of scalar tag loss/auto beside it.
+    "loss analysis": Page("/train-manage/loss-analysis", (".chart-item canvas", "#commonChart canvas"), "train_id"),
+    "model lineage": Page("/model-traceback", ("#echart canvas", _TABLE_ROW)),
+    "data lineage": Page("/data-traceback", ("#data-echart canvas", _TABLE_ROW)),
+    "scalar comparison": Page("/compare-analysis/scalar", (".char-item-content canvas",)),
+    "loss comparison": Page("/compare-analysis/loss", (".chart-item canvas",)),
+}
+
+
+def find_chromium() -> tuple[str, str] | None:
+    """Paths of Chromium and its driver, ``None`` if one of them is not installed."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    return (chromium, driver) if chromium and driver else None
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A running Chromium.
+
+    Attributes:
+        driver: selenium's handle.
+        address: the MindInsight it looks at, ``http://127.0.0.1:<port>``.
+    """
+
+    driver: WebDriver
+    address: str
+
+    def open(self, name: str, train_id: str | None = None) -> None:
+        """Open a page and wait until it has drawn.
+
+        Args:
+            name: a key of ``PAGES``.
+            train_id: the run, ``./<folder>``; ``None`` for pages over all runs.
+
+        Raises:
+            AssertionError: it had not in time; says what the page shows and what its console says.
+        """
+        page = PAGES[name]
+        query = f"?{urlencode({page.run_parameter: train_id})}" if page.run_parameter and train_id else ""
+        self.driver.get("about:blank")  # the next address differs behind the # only: without this it would not load
+        self._read_console()  # what was said before is not this page's
+        self.driver.get(f"{self.address}/#{page.route}{query}")
+        for selector in page.drawn:
+            self.wait_drawn(selector)
+
+    def wait_drawn(self, selector: str) -> int:
+        """Wait until an element at least is visible and drawn, and nothing there moves any more; returns how many are.
+
+        Raises:
+            AssertionError: that was not so in time.
+        """
+        deadline = time.monotonic() + _DRAW_LIMIT_S
+        measured: list[int] = []
+        still = 0  # polls in a row that saw the same: charts grow their lines
+        while still < _STILL_POLLS or not any(measured):
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"{selector} did not settle in {_DRAW_LIMIT_S:.0f} s: {measured}; console: "
+                    f"{self._read_console()}; the page shows: {self.text()[:600]}"
+                )
+            time.sleep(_POLL_S)
+            before, measured = measured, self._measure(selector)
+            still = still + 1 if measured == before else 0
+        return sum(map(bool, measured))
+
+    def text(self) -> str:
+        """The text a person sees."""
+        text: str = self.driver.execute_script("return document.body.innerText")
+        return text
+
+    def placeholders(self) -> list[str]:
+        """Visible "no data" pictures and error messages."""
+        found: list[str] = self.driver.execute_script(_FIND_PLACEHOLDERS)
+        return found
+
+    def errors(self) -> list[str]:
+        """What the page's scripts and requests complained about since it was opened, at level SEVERE."""
+        return [entry["message"] for entry in self._read_console() if entry["level"] == "SEVERE"]
+
+    def screenshot(self, path: Path) -> None:
+        """Photograph the window into a PNG file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        assert self.driver.save_screenshot(str(path)), f"no screenshot could be written to {path}"
+
+    def _measure(self, selector: str) -> list[int]:
+        """How much is drawn of each visible element; 0 for what does not count."""
+        measured: list[int] = self.driver.execute_script(_MEASURE, selector)
+        is_canvas = "canvas" in selector
+        return [0 if is_canvas and amount < _ENOUGH_COLOUR else amount for amount in measured]
+
+    def _read_console(self) -> list[dict[str, Any]]:
+        answer = self.driver.execute("getLog", {"type": "browser"})
+        entries: list[dict[str, Any]] = answer["value"]
+        return entries
+
+
+@contextlib.contextmanager
+def running_browser(address: str, profile: Path) -> Iterator[Browser]:
+    """Start Chromium for a MindInsight; it is gone after the body.
+
+    Args:
+        address: ``http://127.0.0.1:<port>``.
+        profile: an empty directory for its profile.
+
+    Raises:
+        FileNotFoundError: Chromium or its driver is not installed.
+    """
+    found = find_chromium()
+    from selenium import webdriver  # here, because sessions without MindInsight do not install it
+    from selenium.webdriver.chrome.service import Service
+
+    if found is None:
+        raise FileNotFoundError("chromium and chromedriver must be on the PATH (Debian: chromium, chromium-driver)")
+    chromium, driver_path = found
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(driver_path))
+    try:
+        driver.get(address)
+        # The graph page lays an introduction over itself on the first visit; pages speak Chinese unless told.
+        driver.execute_script("localStorage.setItem('graphShowGuide', true); localStorage.setItem('milang', 'en-us')")
+        yield Browser(driver, address)
+    finally:
+        driver.quit()

@@ -1,0 +1,54 @@
+"""One MindInsight and one Chromium for all tests of this folder, over one directory of runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, running_mindinsight
+
+if TYPE_CHECKING:
+    from tests.oracle.small_fit import Fit
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory the server looks at: each test module records its runs below it."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def mindinsight(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MindInsight]:
+    python = os.environ.get(PYTHON_VARIABLE)
+    if not python:
+        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+    with running_mindinsight(python, runs, tmp_path_factory.mktemp("workspace")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fits(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Fit, Fit]:
+    """Two runs of the same training script, loaded by the server."""
+    from tests.oracle.small_fit import fit_digits  # here: importing Lightning takes seconds, even if all is skipped
+
+    scratch = tmp_path_factory.mktemp("fits")
+    first = fit_digits(runs, "fit_fast", scratch, learning_rate=0.05, note="fast")
+    second = fit_digits(runs, "fit_slow", scratch, learning_rate=0.01, note="slow")
+    for fit in (first, second):
+        mindinsight.wait_cached(fit.train_id)
+        mindinsight.wait_lineage(fit.train_id)
+    return first, second
+
+
+@pytest.fixture(scope="session")
+def browser(mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    pytest.importorskip("selenium")
+    if find_chromium() is None:
+        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
+    with running_browser(mindinsight.address, tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
