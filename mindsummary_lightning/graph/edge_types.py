@@ -1,0 +1,84 @@
+"""Types on the edges: what a tensor, a tuple or a number of PyTorch is called in the summary format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from mindsummary_lightning.values.data_types import DataType
+from mindsummary_lightning.values.graph import GraphType, TensorType, TupleType
+
+__all__ = ["data_type_of_torch", "graph_type", "has_dynamic_shape", "unnamed_dtype"]
+
+_MAX_TUPLE_ELEMENTS = 64
+_LAST_NAMED_BY_MINDINSIGHT = DataType.REF
+
+_OF_TORCH: dict[torch.dtype, DataType] = {
+    torch.bool: DataType.BOOL,
+    torch.int8: DataType.INT8,
+    torch.int16: DataType.INT16,
+    torch.int32: DataType.INT32,
+    torch.int64: DataType.INT64,
+    torch.uint8: DataType.UINT8,
+    torch.uint16: DataType.UINT16,
+    torch.uint32: DataType.UINT32,
+    torch.uint64: DataType.UINT64,
+    torch.float16: DataType.FLOAT16,
+    torch.float32: DataType.FLOAT32,
+    torch.float64: DataType.FLOAT64,
+    torch.bfloat16: DataType.BFLOAT16,
+    torch.complex64: DataType.COMPLEX64,
+    torch.complex128: DataType.COMPLEX128,
+}
+
+
+def data_type_of_torch(dtype: torch.dtype) -> DataType:
+    """The format's type of a torch dtype; ``UNDEFINED`` for one without a number (float8 and the like)."""
+    return _OF_TORCH.get(dtype, DataType.UNDEFINED)
+
+
+def graph_type(value: Any) -> GraphType | None:  # Any: whatever a model computes
+    """The type of a computed value; a dimension that is not a plain number is -1.
+
+    Args:
+        value: tensor, symbolic number, number, text, or a sequence or mapping of these (at most 64 elements are kept).
+
+    Returns:
+        None for a value that has no type in the format.
+    """
+    if isinstance(value, torch.Tensor):
+        return TensorType(data_type_of_torch(value.dtype), tuple(_length(d) for d in value.shape))
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        elements = (graph_type(element) for element in value[:_MAX_TUPLE_ELEMENTS])
+        return TupleType(tuple(DataType.NONE if element is None else element for element in elements))
+    if isinstance(value, (bool, torch.SymBool)):
+        return DataType.BOOL
+    if isinstance(value, (int, torch.SymInt)):
+        return DataType.INT64
+    if isinstance(value, (float, torch.SymFloat)):
+        return DataType.FLOAT64
+    return DataType.STRING if isinstance(value, str) else None
+
+
+def _length(dimension: int | torch.SymInt) -> int:
+    return dimension if isinstance(dimension, int) else -1
+
+
+def has_dynamic_shape(kind: GraphType | None) -> bool:
+    """Whether a dimension of the type is not known before the model runs."""
+    if isinstance(kind, TensorType):
+        return -1 in kind.shape
+    return isinstance(kind, TupleType) and any(has_dynamic_shape(element) for element in kind.elements)
+
+
+def unnamed_dtype(value: Any) -> str | None:  # Any: whatever a model computes
+    """Name of a tensor's dtype when MindInsight would show it as undefined (bfloat16, complex, float8)."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    data_type = data_type_of_torch(value.dtype)
+    shown = data_type is not DataType.UNDEFINED and data_type <= _LAST_NAMED_BY_MINDINSIGHT
+    return None if shown else str(value.dtype)

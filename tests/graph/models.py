@@ -1,0 +1,324 @@
+"""Models of the kinds people write, each with an example of its input, for the tests of the graph pages."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+__all__ = ["KINDS", "AwkwardNames", "ConvNet", "resnet_like", "vit_like"]
+
+
+class Block(nn.Module):
+    def __init__(self, inside: int, outside: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outside)
+        self.short = nn.Identity() if inside == outside else nn.Conv2d(inside, outside, 1, stride)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(out)) + self.short(x))
+
+
+class ConvNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+        self.blocks = nn.ModuleList([Block(8, 8), Block(8, 16, 2)])
+        self.dropout = nn.Dropout(0.2)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.dropout(x.mean((2, 3))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+        super().__init__()
+        self.rnn = kind(8, 16, num_layers=2, batch_first=True)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states, _ = self.rnn(x)
+        return self.head(states[:, -1])
+
+
+class MaskedAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> torch.Tensor:
+        return self.attention(x, x, x, key_padding_mask=mask)[0]
+
+
+class DictModel(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.image = nn.Linear(8, 4)
+        self.text = nn.Embedding(20, 4)
+
+    def forward(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        image, text = self.image(batch["image"]), self.text(batch["text"]).sum(1)
+        return {"joint": image + text, "score": (image * text).sum(-1)}
+
+
+class KeywordOnly(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, *, left: torch.Tensor, right: torch.Tensor, mode: str = "sum") -> torch.Tensor:
+        return self.a(left) + self.b(right) if mode == "sum" else self.a(left) * self.b(right)
+
+
+class Branching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down, self.norm = nn.Linear(4, 4), nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(x)
+        if x.sum() > 0:
+            return torch.cat([self.up(x), x], 1)
+        return torch.cat([self.down(x), x], 1)
+
+
+class WithItem(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = x.abs().max().item()
+        return self.linear(x) * scale
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(30, 8)
+        self.body = nn.Linear(8, 8)
+        self.out = nn.Linear(8, 30, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.tanh(self.body(self.embed(tokens))))
+
+
+class AwkwardNames(nn.Module):
+    NAMES = (
+        "dropout", "optimizer", "opt", 'a<b>"c"', "x/y", "größe", "图层", "{|}", "back\\slash", "new\nline", " ",
+        "Gradients", "1", "Default", "Conv2d[5]_0", "-", "_orig_mod", "é" * 300,
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.ModuleDict({name: nn.Linear(4, 4) for name in self.NAMES})
+        self.register_parameter("3", nn.Parameter(torch.ones(4)))
+        self.register_parameter("parts-ModuleDict", nn.Parameter(torch.ones(4)))
+        self.register_buffer("cst1", torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in self.parts.values():
+            x = part(x) + 1.5
+        return x * getattr(self, "3") * getattr(self, "parts-ModuleDict") * self.cst1
+
+
+class Gan(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(5, 16), nn.LeakyReLU(0.2), nn.Linear(16, 8), nn.Tanh())
+        self.discriminator = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1), nn.Sigmoid())
+
+    def forward(self, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        fake = self.generator(noise)
+        return fake, self.discriminator(fake)
+
+
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag = nn.EmbeddingBag(50, 8, mode="mean")
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, tokens: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        return self.head(self.bag(tokens, offsets))
+
+
+@dataclass
+class Points:
+    position: torch.Tensor
+    weight: torch.Tensor
+    name: str = "cloud"
+
+
+class TakesDataclass(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, points: Points) -> Points:
+        return Points(self.linear(points.position), points.weight * 2, points.name)
+
+
+class InPlace(nn.Module):
+    """Writes through views, draws random numbers of three kinds, keeps state in attributes and lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.calls = 0
+        self.seen: list[torch.Tensor] = []
+        self.last: torch.Tensor | None = None
+        self.average = torch.zeros(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.dropout(self.linear(x), 0.5, training=True) + random.random()
+        x[:, 0] = 1.0
+        x.add_(torch.rand(4))
+        self.average.mul_(0.9).add_(x.detach().mean(0))
+        self.calls += 1
+        self.seen.append(x)
+        self.last = x
+        return x
+
+
+class Differentiates(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.detach().requires_grad_(True)
+        return torch.autograd.grad(self.energy(x).sum(), x, create_graph=True)[0]
+
+
+class Nonzero(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = torch.nonzero(x > 0)
+        return found.float() * 2
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x)
+
+
+def _digits() -> nn.Module:
+    inner = nn.Sequential(*(nn.Linear(4, 4) for _ in range(6)))
+    return nn.Sequential(inner, nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(4, 2))))
+
+
+def _compiled() -> nn.Module:
+    network = ConvNet()
+    network.stem = torch.compile(network.stem, backend="eager")  # type: ignore[assignment]
+    return torch.compile(network, backend="eager")  # type: ignore[return-value]
+
+
+def _image() -> torch.Tensor:
+    return torch.randn(2, 3, 8, 8)
+
+
+# Kind -> its model and an example of its input, both made anew at each call.
+KINDS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
+    "cnn": lambda: (ConvNet(), _image()),
+    "lstm": lambda: (Recurrent(nn.LSTM), torch.randn(2, 5, 8)),
+    "gru": lambda: (Recurrent(nn.GRU), torch.randn(2, 5, 8)),
+    "transformer": lambda: (Transformer(), torch.randn(2, 5, 16)),
+    "keyword-mask": lambda: (
+        MaskedAttention(), {"x": torch.randn(2, 5, 16), "mask": torch.zeros(2, 5, dtype=torch.bool)}
+    ),
+    "dict": lambda: (DictModel(), {"image": torch.randn(2, 8), "text": torch.randint(0, 20, (2, 6))}),
+    "keyword-only": lambda: (KeywordOnly(), {"left": torch.randn(2, 4), "right": torch.randn(2, 4), "mode": "product"}),
+    "branch": lambda: (Branching(), torch.randn(3, 4)),
+    "item": lambda: (WithItem(), torch.randn(3, 4)),
+    "tied": lambda: (Tied(), torch.randint(0, 30, (2, 5))),
+    "awkward-names": lambda: (AwkwardNames(), torch.randn(2, 4)),
+    "digits": lambda: (_digits(), torch.randn(2, 4)),
+    "gan": lambda: (Gan(), torch.randn(2, 5)),
+    "compiled": lambda: (_compiled(), [_image(), torch.zeros(2)]),
+    "bag": lambda: (Bag(), (torch.randint(0, 50, (8,)), torch.tensor([0, 4]))),
+    "dataclass": lambda: (TakesDataclass(), Points(torch.randn(4, 3), torch.randn(4))),
+    "in-place": lambda: (InPlace(), torch.randn(3, 4)),
+    "differentiates": lambda: (Differentiates(), torch.randn(3, 3)),
+    "nonzero": lambda: (Nonzero(), torch.randn(3, 4)),
+    "half": lambda: (ConvNet().to(torch.bfloat16), _image()),
+    "identity": lambda: (nn.Identity(), torch.randn(2)),
+}  # fmt: skip
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inside: int, middle: int, stride: int) -> None:
+        super().__init__()
+        outside = middle * 4
+        self.conv1, self.bn1 = nn.Conv2d(inside, middle, 1, bias=False), nn.BatchNorm2d(middle)
+        self.conv2, self.bn2 = nn.Conv2d(middle, middle, 3, stride, 1, bias=False), nn.BatchNorm2d(middle)
+        self.conv3, self.bn3 = nn.Conv2d(middle, outside, 1, bias=False), nn.BatchNorm2d(outside)
+        self.relu = nn.ReLU(inplace=True)
+        same = stride == 1 and inside == outside
+        self.downsample = (
+            None if same else nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        short = x if self.downsample is None else self.downsample(x)
+        out = self.relu(self.bn1(self.conv1(x)))
+        out = self.relu(self.bn2(self.conv2(out)))
+        return self.relu(self.bn3(self.conv3(out)) + short)
+
+
+def resnet_like() -> nn.Module:
+    """The layout of ResNet-50: 25.6 million weights."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    inside = 64
+    for middle, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        layers.append(
+            nn.Sequential(
+                *(Bottleneck(inside if k == 0 else middle * 4, middle, stride if k == 0 else 1) for k in range(count))
+            )
+        )
+        inside = middle * 4
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+class _Vit(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 768, 16, 16)
+        self.token = nn.Parameter(torch.zeros(1, 1, 768))
+        self.position = nn.Parameter(torch.zeros(1, 197, 768))
+        layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+        self.head = nn.Linear(768, 1000)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.position
+        return self.head(self.encoder(x)[:, 0])
+
+
+def vit_like() -> nn.Module:
+    """The layout of ViT-B/16: 86 million weights."""
+    return _Vit()

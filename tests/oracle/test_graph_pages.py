@@ -1,0 +1,143 @@
+"""A real MindInsight keeps every graph we capture whole, in both views, and Chromium draws it."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.values import Graph
+from tests.oracle.browser import Browser
+from tests.oracle.mindinsight_server import MindInsight
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("selenium")
+
+from selenium.webdriver import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+
+from mindsummary_lightning.graph.capture import capture_example  # noqa: E402
+from tests.graph.models import KINDS  # noqa: E402
+from tests.graph.random_networks import random_network  # noqa: E402
+from tests.graph.reader_rules import edges  # noqa: E402
+
+_SEEDS = range(4)
+_LOAD_LIMIT_S = 30.0
+_BRIDGED = {"TupleGetItem"}  # the optimized view takes these out and joins what they joined
+
+
+_RUNS = (*(f"graph-{kind}" for kind in KINDS), *(f"graph-random-{seed}" for seed in _SEEDS))
+
+
+# One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.
+@pytest.fixture(scope="module", params=_RUNS)
+def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) -> tuple[str, Graph]:
+    """A run and the graph recorded there."""
+    name = str(request.param)
+    torch.manual_seed(0)
+    seed = name.removeprefix("graph-random-")
+    if seed != name:
+        graph = capture_example(random_network(random.Random(int(seed))), torch.ones(3, 4))
+    else:
+        graph = capture_example(*KINDS[name.removeprefix("graph-")]())
+    with SummaryRecord(str(runs / name)) as record:
+        record.add_value("graph", "graph", graph)
+        record.record(1)
+    mindinsight.wait_cached(f"./{name}")
+    wait_for_graph(mindinsight, f"./{name}")
+    return f"./{name}", graph
+
+
+def wait_for_graph(server: MindInsight, train_id: str) -> None:
+    """Wait until both views are there: a run counts as loaded before the last of its events is built."""
+    deadline = time.monotonic() + _LOAD_LIMIT_S
+    while not all(server.plugins(train_id).get(view) for view in ("graph", "optimized_graph")):
+        assert time.monotonic() < deadline, f"{train_id} shows no graph; the reason is in {server.logs}"
+        time.sleep(0.1)
+
+
+def leaves(server: MindInsight, train_id: str, mode: str) -> list[dict[str, Any]]:
+    query = {"train_id": train_id, "mode": mode}
+    nodes: list[dict[str, Any]] = server.get("datavisual/graphs/nodes/all", query)["all_nodes_detail"]
+    return nodes
+
+
+def operations(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [node for node in nodes if node["type"] not in ("Parameter", "Const")]
+
+
+def test_no_node_edge_or_parameter_is_lost(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+    train_id, graph = run
+
+    shown = leaves(mindinsight, train_id, "normal")
+
+    kept = operations(shown)
+    assert len(kept) == len(graph.nodes)
+    assert sum(len(node["input"]) for node in kept) == len(edges(graph))
+    connected = {node["name"].split("/")[-1] for node in shown if node["type"] == "Parameter" and node["output"]}
+    assert connected == {parameter.name for parameter in graph.parameters}
+    constants = {node["name"] for node in shown if node["type"] == "Const"}
+    typed = {entry["data_type"] for node in kept for name, entry in node["input"].items() if name not in constants}
+    assert "" not in typed
+
+
+def test_the_optimized_view_keeps_every_operation(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+    train_id, graph = run
+
+    kept = operations(leaves(mindinsight, train_id, "optimize"))
+
+    expected = [node for node in graph.nodes if node.op_type not in _BRIDGED and node.inputs]
+    assert {node["name"].split("/")[-1] for node in kept} >= {node.full_name.split("/")[-1] for node in expected}
+
+
+def test_every_scope_can_be_opened_and_every_leaf_found(mindinsight: MindInsight, run: tuple[str, Graph]) -> None:
+    train_id, graph = run
+    found: set[str] = set()
+    waiting = [""]
+    while waiting:
+        children = mindinsight.graph_nodes(train_id, waiting.pop())
+        assert children
+        waiting += [node["name"] for node in children if node["type"].endswith("_scope")]
+        found |= {node["name"].split("/")[-1] for node in children}
+    assert {node.full_name.split("/")[-1] for node in graph.nodes} <= found
+
+    for node in graph.nodes[:40]:
+        leaf = node.full_name.split("/")[-1]
+        query = {"train_id": train_id, "search": leaf, "offset": 0, "limit": 1000}
+        assert leaf in str(mindinsight.get("datavisual/graphs/nodes/names", query))
+
+
+@pytest.mark.parametrize("run", _RUNS[: len(KINDS) + 1], indirect=True)
+def test_chromium_draws_the_root_and_opened_scopes(browser: Browser, run: tuple[str, Graph]) -> None:
+    train_id, graph = run
+    browser.open("graph", train_id)
+
+    opened = open_scopes(browser, 3)
+
+    assert opened[:2] == ["Default", "/".join(graph.nodes[0].scope.split("/")[:2])]
+    assert browser.errors() == []
+    assert browser.placeholders() == []
+
+
+# The page gives an open scope's group the suffix _unfold, and opens a closed one on a double click.
+_CLOSED = """
+return [...document.querySelectorAll('#graph svg g.node')].map(node => node.id).filter(name => name)
+  .filter(name => !name.endsWith('_unfold')
+    && [...document.getElementById(name).classList].some(kind => kind === 'cluster' || kind === 'aggregation'));
+"""
+
+
+def open_scopes(browser: Browser, depth: int) -> list[str]:
+    """Open the first closed scope, then the first closed one that is drawn then, and so on; returns their names."""
+    opened: list[str] = []
+    while len(opened) < depth and (closed := browser.driver.execute_script(_CLOSED)):
+        inside = [name for name in closed if opened and name.startswith(f"{opened[-1]}/")]
+        opened.append((inside or closed)[0])
+        scope = browser.driver.find_element(By.CSS_SELECTOR, f'#graph svg g.node[id="{opened[-1]}"]')
+        ActionChains(browser.driver).double_click(scope).perform()
+        browser.wait_drawn(f'#graph svg g.node[id="{opened[-1]}_unfold"]')
+    return opened
