@@ -30,6 +30,7 @@ LARGEST_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime 
 _LONGEST_NAME = 255  # bytes, on every common file system
 
 _TIMESTAMP = re.compile(r"summary\.(\d+)")
+_UNSAFE_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 _UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -43,9 +44,11 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
     for name, text in (("file_prefix", prefix), ("file_suffix", suffix)):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, not {text!r}")
-        if re.search(r"[/\\\0\n]", text) or _TIMESTAMP.search(text):
-            raise ValueError(f"{name} must hold no path separator, control character or 'summary.<digits>': {text!r}")
-        if len(text.encode("utf-8", "surrogateescape")) > _LONGEST_NAME // 4:
+        if _UNSAFE_IN_NAME.search(text) or _TIMESTAMP.search(text):
+            raise ValueError(
+                f"{name} must hold no path separator, control character, lone surrogate or 'summary.<digits>': {text!r}"
+            )
+        if len(text.encode()) > _LONGEST_NAME // 4:
             raise ValueError(f"{name} must be at most {_LONGEST_NAME // 4} bytes long, not {text!r}")
     if suffix.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX, ".pb")):
         raise ValueError(

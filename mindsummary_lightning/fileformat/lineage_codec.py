@@ -132,10 +132,11 @@ def _custom(message: lineage_pb2.UserDefinedInfo) -> UserDefinedInfo:
 def _custom_entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
     values: dict[str, CustomValue] = {}
     for entry in message.user_info:
-        values.update(entry.map_int32)
-        values.update(entry.map_str)
-        values.update(entry.map_double)
-        values.update((key, _custom_entries(nested)) for key, nested in entry.map_dict.items())
+        for plain in (entry.map_int32, entry.map_str, entry.map_double):
+            if plain:
+                values.update(plain)
+        for key, nested in entry.map_dict.items():
+            values[key] = _custom_entries(nested)
     return values
 
 
@@ -185,11 +186,11 @@ def _fill_parameter(message: lineage_pb2.OperationParameter, values: Mapping[str
 
 def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterValue]:
     values: dict[str, ParameterValue] = {}
-    values.update(message.mapStr)
-    values.update(message.mapBool)
-    values.update(message.mapInt)
-    values.update(message.mapDouble)
-    values.update((key, tuple(entry.strValue)) for key, entry in message.mapStrList.items())
+    for plain in (message.mapStr, message.mapBool, message.mapInt, message.mapDouble):
+        if plain:
+            values.update(plain)
+    for key, entry in message.mapStrList.items():
+        values[key] = tuple(entry.strValue)
     return values
 
 

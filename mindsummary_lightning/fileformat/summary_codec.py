@@ -7,7 +7,7 @@ the frame around values are packed by hand: that is what a training loop waits f
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,18 +31,18 @@ from mindsummary_lightning.values import (
     Tensor,
 )
 
-__all__ = ["VERSION", "decode_event", "encode_event"]
+__all__ = ["VERSION", "decode_event", "encode_event", "encode_values"]
 
 VERSION = "MindSpore.Event:1"
 
 # Field numbers of summary.proto.
-_EVENT_STEP, _EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 2, 3, 4, 5
+_EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 3, 4, 5
 _SUMMARY_VALUE, _VALUE_TAG = 1, 1
 _SCALAR, _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 3, 4, 8, 9, 10
 
 _WALL_TIME = struct.Struct("<cd")
 _FLOAT32 = struct.Struct("<f")
-_WALL_TIME_KEY = b"\x09"
+_WALL_TIME_KEY, _STEP_KEY = b"\x09", b"\x10"
 
 
 def encode_event(event: Event) -> list[Buffer]:
@@ -51,20 +51,51 @@ def encode_event(event: Event) -> list[Buffer]:
     Raises:
         TypeError: ``what`` is nothing an event can carry.
     """
-    head = _WALL_TIME.pack(_WALL_TIME_KEY, event.wall_time)
     what = event.what
-    if type(what) is tuple:
-        body = _encode_values(what)
-        field = _EVENT_SUMMARY
-    elif isinstance(what, str):
+    if isinstance(what, tuple):
+        return encode_values(event.wall_time, event.step, what)
+    head = _head(event.wall_time, event.step)
+    if isinstance(what, str):
         return [head + _text(_EVENT_VERSION, what)]
-    elif isinstance(what, Graph):
-        body, field = [encode_graph(what)], _EVENT_GRAPH
-    else:
-        raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
-    if event.step:
-        head += b"\x10" + varint(event.step)
-    return [head + length_delimited(field, _length(body)), *body]
+    if isinstance(what, Graph):
+        body = encode_graph(what)
+        return [head + length_delimited(_EVENT_GRAPH, len(body)), body]
+    raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
+
+
+def encode_values(wall_time: float, step: int, pairs: Sequence[tuple[str, SummaryValue]]) -> list[Buffer]:
+    """The payload of a step's values, in pieces; :func:`encode_event` without an event, for what is written often."""
+    scalars: list[bytes] = []  # neighbours are joined, so that a step of scalars is one piece
+    pieces: list[Buffer] = []
+    for tag, value in pairs:
+        if type(value) is float:
+            scalars.append(_scalar_head(tag))
+            scalars.append(_float32(value))
+            continue
+        if scalars:
+            pieces.append(b"".join(scalars))
+            scalars = []
+        pieces += _encode_value(tag, value)
+    head = _head(wall_time, step)
+    if not pieces:
+        body = b"".join(scalars)
+        return [head + length_delimited(_EVENT_SUMMARY, len(body)) + body]
+    if scalars:
+        pieces.append(b"".join(scalars))
+    return [head + length_delimited(_EVENT_SUMMARY, _length(pieces)), *pieces]
+
+
+def _head(wall_time: float, step: int) -> bytes:
+    head = _WALL_TIME.pack(_WALL_TIME_KEY, wall_time)
+    return head + _STEP_KEY + varint(step) if step else head
+
+
+def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
+    field, encode = _ENCODERS[type(value)]
+    body = encode(value)
+    length = _length(body)
+    head = _text(_VALUE_TAG, tag) + length_delimited(field, length)
+    return [length_delimited(_SUMMARY_VALUE, len(head) + length) + head, *body]
 
 
 def decode_event(payload: bytes) -> Event:
@@ -91,28 +122,6 @@ def decode_event(payload: bytes) -> Event:
     elif kind == "graph_def":
         what = decode_graph(message.graph_def)
     return Event(message.wall_time, message.step, what)
-
-
-def _encode_values(pairs: tuple[tuple[str, SummaryValue], ...]) -> list[Buffer]:
-    pieces: list[Buffer] = []
-    scalars: list[bytes] = []  # neighbours are joined, so that a step of scalars is one piece
-    for tag, value in pairs:
-        if type(value) is float:
-            scalars.append(_scalar_head(tag))
-            scalars.append(_float32(value))
-            continue
-        if scalars:
-            pieces.append(b"".join(scalars))
-            scalars = []
-        field, encode = _ENCODERS[type(value)]
-        body = encode(value)
-        length = _length(body)
-        head = _text(_VALUE_TAG, tag) + length_delimited(field, length)
-        pieces.append(length_delimited(_SUMMARY_VALUE, len(head) + length) + head)
-        pieces += body
-    if scalars:
-        pieces.append(b"".join(scalars))
-    return pieces
 
 
 @lru_cache(maxsize=4096)

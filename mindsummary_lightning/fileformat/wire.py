@@ -21,5 +21,5 @@ def varint(number: int) -> bytes:
 
 
 def length_delimited(field: int, length: int) -> bytes:
-    """Key and length of a length-delimited field; its bytes follow."""
-    return varint(field << 3 | 2) + varint(length)
+    """Key and length of a length-delimited field; its bytes follow. The field's number is below 16."""
+    return _SMALL[field << 3 | 2] + varint(length)

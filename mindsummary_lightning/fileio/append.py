@@ -7,6 +7,7 @@ back to its last whole record and raises.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -56,8 +57,13 @@ class RecordFile:
         self._descriptor = os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o600)
         self.path = path
         self.size = 0
+        self._is_torn = False
         if mode != 0o600:
-            os.chmod(path, mode)
+            try:
+                os.chmod(path, mode)
+            except OSError:
+                self.close()
+                raise
         try_lock(self._descriptor)  # held while the file lives, so that a resumed run does not cut our tail
 
     def append(self, payload: Sequence[Buffer]) -> int:
@@ -75,6 +81,8 @@ class RecordFile:
         """
         pieces = frame(payload)
         size = sum(map(len, pieces))
+        if self._is_torn:
+            self._cut_back()
         try:
             if size < _JOIN_BELOW:
                 written = os.write(self._descriptor, b"".join(pieces))
@@ -82,10 +90,11 @@ class RecordFile:
                     self._write_all([memoryview(b"".join(pieces))[written:]])
             else:
                 self._write_all([memoryview(piece).cast("B") for piece in pieces])
-        except OSError:
-            self._cut_back()
+            self.size += size
+        except BaseException:  # a signal's exception may come between two parts of a record
+            with contextlib.suppress(OSError):  # what went wrong first is what is raised
+                self._cut_back()
             raise
-        self.size += size
         return size
 
     def _write_all(self, views: list[memoryview]) -> None:
@@ -102,8 +111,11 @@ class RecordFile:
                 views[0] = views[0][written:]
 
     def _cut_back(self) -> None:
-        # A torn record in the middle hides everything behind it from MindInsight for good.
+        # A torn record in the middle hides everything behind it from MindInsight for good; so nothing is appended while
+        # the cut fails.
+        self._is_torn = True
         os.ftruncate(self._descriptor, self.size)
+        self._is_torn = False
 
     def is_deleted(self) -> bool:
         """Whether the file has no name any more, so that nobody will ever read what is appended."""

@@ -93,8 +93,8 @@ def _holds(descriptor: int, size: int) -> bool:
 def cut_torn_tail(path: str) -> int:
     """Cut a file that nobody writes to back to its last whole record.
 
-    Only an incomplete or zero-filled tail is cut; a file with a damaged record that is not at its end is left to
-    ``mindsummary repair``.
+    A tail is cut if the last record is not complete, or if from some byte of it on there are only zeros (what a power
+    cut leaves of blocks that never reached the disk). A file with any other damage is left to ``mindsummary repair``.
 
     Args:
         path: a summary or lineage file.
@@ -110,7 +110,7 @@ def cut_torn_tail(path: str) -> int:
         for _ in scanner:
             pass
     except DamagedFileError:
-        if not _is_zero_from(path, scanner.offset):
+        if not _ends_in_zeros(path, scanner.offset):
             return 0
     torn = os.path.getsize(path) - scanner.offset
     if torn <= 0:
@@ -125,9 +125,15 @@ def cut_torn_tail(path: str) -> int:
         os.close(descriptor)
 
 
-def _is_zero_from(path: str, offset: int) -> bool:
+def _ends_in_zeros(path: str, offset: int) -> bool:
+    """Whether the damaged record at ``offset`` lost its end, and all that followed it, to zeros."""
     with open(path, "rb") as file:
         file.seek(offset)
+        header = file.read(HEADER_SIZE)
+        if header_mismatch(header) is None:
+            footer = offset + HEADER_SIZE + unpack_length(header)
+            is_last = not _holds(file.fileno(), footer + _FOOTER_SIZE + 1)
+            file.seek(footer if is_last else footer + _FOOTER_SIZE)
         while block := file.read(_BLOCK):
             if block.count(0) != len(block):
                 return False

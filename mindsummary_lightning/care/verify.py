@@ -1,0 +1,233 @@
+"""What is wrong with the files of a run: damage, and what MindInsight would drop, mix up or stumble over."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mindsummary_lightning.fileformat.event_outline import EventOutline, decode_value, outline_event
+from mindsummary_lightning.fileformat.file_names import (
+    LARGEST_TIMESTAMP,
+    LINEAGE_SUFFIX,
+    is_summary_name,
+    timestamp_of,
+)
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, decode_scalar_events
+from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
+from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.values import Histogram, UserDefinedInfo, check_recordable
+
+__all__ = ["Finding", "verify_run"]
+
+_BATCH = 2048
+
+# What MindInsight 2.3.1 takes; beyond it values are dropped or older ones evicted.
+_MOST_TAGS = 300
+_MOST_TENSOR_TAGS = 6
+_MOST_BUCKETS = 90
+_MOST_ELEMENTS = 10_000_000
+_LARGEST_EVENT = 500_000_000
+_STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
+        path: the file or directory.
+        offset: the byte where it lies, or ``None``.
+        message: what is wrong, and what follows from it.
+    """
+
+    is_damage: bool
+    path: str
+    offset: int | None
+    message: str
+
+
+def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
+    """Look at every record of every file of a run.
+
+    Args:
+        run_dir: the run directory.
+        progress: called with numbers of bytes looked at.
+
+    Raises:
+        OSError: the directory or a file cannot be read.
+    """
+    yield from _names(run_dir)
+    steps: dict[tuple[str, str], int] = {}
+    for path in summary_files(run_dir):
+        yield from _summary_file(path, steps, progress)
+    yield from _reader_limits(run_dir, steps)
+    for path in lineage_files(run_dir):
+        yield from _lineage_file(path, progress)
+
+
+def _names(run_dir: str) -> Iterator[Finding]:
+    seconds: dict[int, str] = {}
+    for name in sorted(os.listdir(run_dir)):
+        path = os.path.join(run_dir, name)
+        second = timestamp_of(name)
+        if name.endswith(".pb") and not name.startswith("memory_usage_") and os.path.isfile(path):
+            yield Finding(False, path, None, "MindInsight takes every .pb file in a run for a graph of MindSpore's")
+        if second is None or not os.path.isfile(path):
+            continue
+        if second > LARGEST_TIMESTAMP:
+            yield Finding(
+                True,
+                path,
+                None,
+                f"{second} in the name is no time in seconds; MindInsight lists no run at all because of it",
+            )
+        if os.path.islink(path):
+            yield Finding(False, path, None, "a symbolic link; MindInsight lists no run for it")
+        if is_summary_name(name):
+            if second in seconds:
+                yield Finding(
+                    False,
+                    path,
+                    None,
+                    f"same time in its name as {seconds[second]}; MindInsight follows only one of the two",
+                )
+            seconds[second] = name
+
+
+def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callable[[int], object]) -> Iterator[Finding]:
+    seen: dict[tuple[str, str], array[int]] = {}
+    batch: list[Piece] = []
+    for piece in read_pieces(path):
+        progress(piece.end - piece.start)
+        if piece.payload is None:
+            yield Finding(True, path, piece.start, _said(piece))
+        elif len(piece.payload) > LONGEST_SCALAR_EVENT:
+            yield from _event(path, piece, seen)
+        else:
+            batch.append(piece)
+        if len(batch) == _BATCH:
+            yield from _events(path, batch, seen)
+            batch = []
+    yield from _events(path, batch, seen)
+    for (kind, tag), found in sorted(seen.items()):
+        steps[kind, tag] = steps.get((kind, tag), 0) + len(found)
+        twice = len(found) - np.unique(np.frombuffer(found, np.int64)).size
+        if twice:
+            yield Finding(
+                False,
+                path,
+                None,
+                f"{kind} {tag!r} has {twice} samples at steps it has already; MindInsight shows one of each",
+            )
+
+
+def _said(piece: Piece) -> str:
+    lost = piece.end - piece.start
+    if piece.is_tail:
+        return f"{lost} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
+    return f"{piece.damage}; {lost} bytes hold no whole record; run `mindsummary repair`"
+
+
+def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
+    scalars, left = decode_scalar_events([piece.payload or b"" for piece in batch])
+    for columns in scalars:
+        for tag in columns.tags:
+            seen.setdefault(("scalar", tag), array("q")).frombytes(columns.steps.tobytes())
+    for index in left:
+        yield from _event(path, batch[index], seen)
+
+
+def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
+    payload = piece.payload or b""
+    if len(payload) > _LARGEST_EVENT:
+        yield Finding(
+            False,
+            path,
+            piece.start,
+            f"an event of {len(payload)} bytes; MindInsight drops what passes {_LARGEST_EVENT}",
+        )
+    try:
+        outline = outline_event(payload)
+    except ValueError as error:
+        yield Finding(True, path, piece.start, f"{error}; run `mindsummary repair`")
+        return
+    for value in outline.values:
+        seen.setdefault((value.kind, value.tag), array("q")).append(outline.step)
+    yield from _values(path, piece, payload, outline)
+
+
+def _values(path: str, piece: Piece, payload: bytes, outline: EventOutline) -> Iterator[Finding]:
+    for value in outline.values:
+        where = f"{value.kind} {value.tag!r} at step {outline.step}"
+        if value.kind == "tensor":
+            if (value.end - value.start) // 4 > _MOST_ELEMENTS:
+                yield Finding(
+                    False, path, piece.start, f"{where} has more than {_MOST_ELEMENTS} elements; MindInsight drops them"
+                )
+            continue
+        if value.kind == "scalar":
+            continue
+        try:
+            decoded = decode_value(payload[value.start : value.end])
+            check_recordable(decoded)
+        except ValueError as error:
+            yield Finding(False, path, piece.start, f"{where}: {error}; MindInsight does not show it")
+            continue
+        if isinstance(decoded, Histogram) and decoded.counts.size > _MOST_BUCKETS:
+            yield Finding(
+                False,
+                path,
+                piece.start,
+                f"{where} has {decoded.counts.size} buckets; MindInsight drops more than {_MOST_BUCKETS}",
+            )
+
+
+def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
+    if len(steps) > _MOST_TAGS:
+        yield Finding(
+            False,
+            run_dir,
+            None,
+            f"{len(steps)} tags; MindInsight keeps the newest {_MOST_TAGS} and loses the graph first",
+        )
+    tensors = sum(kind == "tensor" for kind, _ in steps)
+    if tensors > _MOST_TENSOR_TAGS:
+        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {_MOST_TENSOR_TAGS}")
+    for kind, kept in _STEPS_KEPT.items():
+        more = sum(count > kept for (found, _), count in steps.items() if found == kind)
+        if more:
+            yield Finding(
+                False,
+                run_dir,
+                None,
+                f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them",
+            )
+
+
+def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Finding]:
+    kinds: set[type] = set()
+    for piece in read_pieces(path):
+        progress(piece.end - piece.start)
+        if piece.payload is None:
+            yield Finding(True, path, piece.start, f"{_said(piece)}; MindInsight shows nothing of this file until then")
+            continue
+        try:
+            what = decode_lineage_event(piece.payload).what
+        except ValueError as error:
+            yield Finding(True, path, piece.start, f"{error}; MindInsight shows nothing of this file")
+            continue
+        kinds.add(type(what))
+        try:
+            check_recordable(what)
+        except (TypeError, ValueError) as error:
+            yield Finding(
+                True, path, piece.start, f"{error}; MindInsight may lose the lineage of other runs because of it"
+            )
+    if kinds == {UserDefinedInfo}:
+        yield Finding(False, path, None, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")

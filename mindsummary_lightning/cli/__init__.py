@@ -1,0 +1,90 @@
+"""The command ``mindsummary``: one small module a verb, found by name and imported only when it is asked for.
+
+A verb module has ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``. Exit codes: 0 all is
+well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command line
+is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from mindsummary_lightning.errors import MindSummaryError
+
+__all__ = ["VERBS", "main"]
+
+VERBS = {
+    "view": "view",
+    "doctor": "doctor",
+    "list": "list_runs",
+    "show": "show",
+    "dump": "dump",
+    "verify": "verify",
+    "repair": "repair",
+    "lineage": "lineage",
+    "landscape": "landscape",
+    "export": "export",
+    "import": "import_runs",
+    "report": "report",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        argv: the words behind ``mindsummary``; ``None`` takes the process's own.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    wanted = next((word for word in words if not word.startswith("-")), None)
+    parser = _parser([wanted] if wanted in VERBS else list(VERBS))
+    try:
+        arguments = parser.parse_args(words)
+    except SystemExit as left:  # argparse has said why
+        return left.code if isinstance(left.code, int) else 2
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `mindsummary dump ... | head`: whoever read has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (MindSummaryError, OSError, ImportError) as error:
+        return _complain(error, 1)
+    except (LookupError, TypeError, ValueError) as error:
+        return _complain(error, 2)
+
+
+def _parser(names: list[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mindsummary",
+        description="Look at, check and convert MindInsight run directories.",
+        epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name in names:
+        module = _verb(name)
+        verb = verbs.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def _verb(name: str) -> ModuleType:
+    return importlib.import_module(f"mindsummary_lightning.cli.{VERBS[name]}")
+
+
+def _complain(error: BaseException, code: int) -> int:
+    text = " ".join(str(error).split()) or type(error).__name__
+    print(f"mindsummary: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,45 @@
+"""``mindsummary dump FILE``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from mindsummary_lightning.errors import DamagedFileError
+
+__all__ = ["HELP", "NAME", "add_arguments", "run"]
+
+NAME = "dump"
+HELP = "Print the records of a summary or lineage file, one JSON object a line."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("file", metavar="FILE", help="a summary or lineage file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every whole record up to the first damaged one."""
+    from mindsummary_lightning.convert.plain import plain_event
+    from mindsummary_lightning.fileformat.file_names import is_lineage_name
+    from mindsummary_lightning.fileformat.framing import OVERHEAD
+    from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+    from mindsummary_lightning.fileformat.summary_codec import decode_event
+    from mindsummary_lightning.fileio.scan import RecordScanner
+
+    is_lineage = is_lineage_name(os.path.basename(arguments.file))
+    scanner = RecordScanner(arguments.file)
+    for payload in scanner:
+        offset = scanner.offset - len(payload) - OVERHEAD
+        try:
+            event = decode_lineage_event(payload) if is_lineage else decode_event(payload)
+        except ValueError as error:
+            raise DamagedFileError(arguments.file, offset, str(error)) from error
+        line = {"offset": offset, "length": len(payload), **plain_event(event)}
+        print(json.dumps(line, ensure_ascii=False, allow_nan=False))
+    left = os.path.getsize(arguments.file) - scanner.offset
+    if left:
+        print(f"mindsummary: {left} bytes behind the last whole record are no record yet", file=sys.stderr)
+    return 0

@@ -1,0 +1,51 @@
+"""``mindsummary export RUN --to FORMAT --out DIR``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+__all__ = ["HELP", "NAME", "add_arguments", "run"]
+
+NAME = "export"
+HELP = "Write a run's values to CSV, Parquet, NumPy or TensorBoard files."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that holds one")
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=["csv", "parquet", "npy", "tensorboard"],
+        help="csv, parquet: scalars and histograms; npy: scalars and tensors; tensorboard: those and images",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="directory to write into; made if needed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Export and name the files."""
+    from mindsummary_lightning.cli.output import progress_bar
+    from mindsummary_lightning.cli.runs import one_run
+    from mindsummary_lightning.convert.tables import export_csv, export_npy, export_parquet
+    from mindsummary_lightning.convert.tensorboard import export_tensorboard
+
+    path = one_run(arguments.run_dir)
+    with progress_bar("exporting", 0, "value") as advance:
+        if arguments.to == "tensorboard":
+            exported = export_tensorboard(path, arguments.out, advance)
+            print(f"{exported.path}: {_counted(exported.written)}")
+            if exported.left_out:
+                print(f"left out, as TensorBoard has no page for it: {_counted(exported.left_out)}")
+            return 0
+        write = {"csv": export_csv, "parquet": export_parquet, "npy": export_npy}[arguments.to]
+        written = write(path, arguments.out, advance)
+    for file in written:
+        print(file)
+    if not written:
+        print(f"{path} holds nothing that {arguments.to} files are made of")
+    return 0
+
+
+def _counted(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in numbers.items()) or "nothing"

@@ -1,0 +1,45 @@
+"""The runs a command line means."""
+
+from __future__ import annotations
+
+import os
+
+from mindsummary_lightning.fileio.run_files import lineage_files, run_directories, summary_files
+
+__all__ = ["files_size", "one_run", "runs_below"]
+
+
+def runs_below(directory: str) -> list[str]:
+    """The directory itself and all below it that hold event files.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: the directory cannot be listed.
+    """
+    runs = list(run_directories(directory))
+    if not runs:
+        raise FileNotFoundError(
+            f"no run in {directory}: neither it nor a directory below holds a summary or lineage file"
+        )
+    return runs
+
+
+def one_run(directory: str) -> str:
+    """The one run at or below a directory.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: there are several, and none of them is the directory itself.
+    """
+    runs = runs_below(directory)
+    if runs[0] != directory and len(runs) > 1:
+        listed = ", ".join(os.path.relpath(run, directory) for run in runs[:5])
+        raise ValueError(
+            f"{directory} holds {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); name one of them"
+        )
+    return runs[0]
+
+
+def files_size(run: str) -> int:
+    """Bytes of all event files of a run."""
+    return sum(os.path.getsize(path) for path in summary_files(run) + lineage_files(run))

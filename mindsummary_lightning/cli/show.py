@@ -1,0 +1,146 @@
+"""``mindsummary show RUN``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mindsummary_lightning.cli.output import (
+    columns,
+    heading,
+    readable_size,
+    readable_time,
+    short_number,
+    sparkline,
+    width,
+)
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reader import SummaryReader
+    from mindsummary_lightning.recorded import ScalarSeries
+
+__all__ = ["HELP", "NAME", "add_arguments", "run"]
+
+NAME = "show"
+HELP = "Show a run on one page: tags, steps, last values, curves and lineage."
+
+_LONGEST_TAG = 44
+_LONGEST_CURVE = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that holds one")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the page."""
+    from mindsummary_lightning.cli.runs import one_run
+    from mindsummary_lightning.reader import SummaryReader
+
+    for line in _page(SummaryReader(one_run(arguments.run_dir))):
+        print(line)
+    return 0
+
+
+def _page(reader: SummaryReader) -> Iterator[str]:
+    from mindsummary_lightning.convert.facts import lineage_facts
+
+    tags = reader.tags()
+    series = reader.all_scalars()
+    yield from _head(reader, series)
+    yield from _section("Scalars", _scalars(series), right=[1, 2, 3, 4, 5])
+    yield from _section("Histograms", _histograms(reader, tags["histogram"]), right=[1, 2, 3, 4, 5])
+    yield from _section("Images", _images(reader, tags["image"]), right=[1, 2])
+    yield from _section("Tensors", _tensors(reader, tags["tensor"]), right=[1, 2])
+    yield from _section("Loss landscapes", _landscapes(reader) if tags["loss_landscape"] else [])
+    graph = reader.graph()
+    if graph is not None:
+        counted = (
+            f"{len(graph.nodes)} nodes, {len(graph.parameters)} parameters and inputs, {len(graph.constants)} constants"
+        )
+        yield from _section("Graph", [[""], [counted]])
+    yield from _section("Lineage", [["", ""], *map(list, lineage_facts(reader.lineage()).items())])
+
+
+def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
+    from mindsummary_lightning.cli.runs import files_size
+    from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
+
+    summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_files(reader.run_dir))
+    files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(reader.run_dir))}"
+    yield heading(reader.run_dir)
+    yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
+    times = [float(time) for found in series.values() for time in (found.wall_times.min(), found.wall_times.max())]
+    if times:
+        yield f"recorded {readable_time(min(times))} to {readable_time(max(times))}"
+
+
+def _section(name: str, rows: list[list[str]], right: list[int] | None = None) -> Iterator[str]:
+    """Rows under their own first row, which names the columns; nothing if there is no second one."""
+    if len(rows) < 2:
+        return
+    yield ""
+    yield heading(name)
+    for line in columns(rows if any(rows[0]) else rows[1:], right or []):
+        yield f"  {line}"
+
+
+def _scalars(series: Mapping[str, ScalarSeries]) -> list[list[str]]:
+    rows = [["tag", "samples", "last step", "last", "min", "max", "curve"]]
+    used = 2 + min(_LONGEST_TAG, max(map(len, series), default=0)) + 5 * 12
+    length = max(8, min(_LONGEST_CURVE, width() - used))
+    for tag, found in series.items():
+        finite = found.values[abs(found.values) < float("inf")]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+        numbers = [short_number(number) for number in (float(found.values[-1]), low, high)]
+        curve = sparkline(found.values.tolist(), length)
+        rows.append([_short(tag), str(len(found)), str(found.steps[-1]), *numbers, curve])
+    return rows
+
+
+def _histograms(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
+    rows = [["tag", "samples", "last step", "elements", "min", "max", "distribution"]]
+    for tag in tags:
+        steps, last = _count(reader.histograms(tag))
+        shape = sparkline(last.counts.tolist(), 24)
+        rows.append([_short(tag), *steps, str(last.count), short_number(last.min), short_number(last.max), shape])
+    return rows
+
+
+def _images(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
+    rows = [["tag", "samples", "last step", "size"]]
+    for tag in tags:
+        steps, last = _count(reader.images(tag))
+        rows.append([_short(tag), *steps, f"{last.width} x {last.height}, {readable_size(len(last.encoded))}"])
+    return rows
+
+
+def _tensors(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
+    rows = [["tag", "samples", "last step", "shape"]]
+    for tag in tags:
+        steps, last = _count(reader.tensors(tag))
+        shape = " x ".join(map(str, last.data.shape)) or "one number"
+        rows.append([_short(tag), *steps, f"{shape}, {last.data_type.name.lower()}"])
+    return rows
+
+
+def _count(samples: Iterator[tuple[int, float, Any]]) -> tuple[list[str], Any]:
+    number, step, last = 0, 0, None
+    for number, (step, _, last) in enumerate(samples, start=1):  # noqa: B007  # the last ones are what is wanted
+        pass
+    return [str(number), str(step)], last
+
+
+def _landscapes(reader: SummaryReader) -> list[list[str]]:
+    rows = [["tag", "grid", "smallest loss", "path"]]
+    for found in reader.landscapes():
+        path = f"{len(found.intervals)} points, {found.metadata.unit}" if found.intervals else "final"
+        rows.append([_short(found.tag), f"{found.x.size} x {found.y.size}", short_number(float(found.z.min())), path])
+    return rows
+
+
+def _short(tag: str) -> str:
+    clean = "".join(character if character.isprintable() else "?" for character in tag)
+    return clean if len(clean) <= _LONGEST_TAG else f"{clean[: _LONGEST_TAG - 1]}…"

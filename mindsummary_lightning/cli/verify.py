@@ -1,0 +1,37 @@
+"""``mindsummary verify DIR``."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["HELP", "NAME", "add_arguments", "run"]
+
+NAME = "verify"
+HELP = "Check every record of every run in a directory; exit 1 if anything is damaged."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("directory", metavar="DIR", help="a run, or a directory that holds runs at any depth")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is found; 1 if it includes damage."""
+    from mindsummary_lightning.care.verify import verify_run
+    from mindsummary_lightning.cli.output import progress_bar
+    from mindsummary_lightning.cli.runs import files_size, runs_below
+
+    runs = runs_below(arguments.directory)
+    with progress_bar("checking", sum(map(files_size, runs))) as advance:
+        findings = [finding for path in runs for finding in verify_run(path, advance)]
+    for finding in findings:  # not before the bar is gone: the two would share a line
+        where = finding.path if finding.offset is None else f"{finding.path}, byte {finding.offset}"
+        print(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
+    damages = sum(finding.is_damage for finding in findings)
+    warnings = len(findings) - damages
+    print(f"{_count(len(runs), 'run')} checked: {_count(damages, 'damage')}, {_count(warnings, 'warning')}")
+    return 1 if damages else 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,79 @@
+"""Histogram buckets between TensorBoard's shapes and the one MindInsight takes: at most 90, no total lost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.values import Histogram
+
+__all__ = ["MOST_BUCKETS", "histogram_of_buckets", "limits_of_buckets"]
+
+MOST_BUCKETS = 90  # MindInsight drops a histogram with more
+
+
+def histogram_of_buckets(
+    edges: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    smallest: float,
+    largest: float,
+    *,
+    count: int | None = None,
+    total: float | None = None,
+) -> Histogram:
+    """A histogram from neighbouring buckets.
+
+    Args:
+        edges: ascending, shape ``(n + 1,)``; the outermost may lie far beyond the data.
+        counts: elements between the edges, shape ``(n,)``.
+        smallest: smallest element, finite.
+        largest: largest element, finite.
+        count: all elements; ``None`` takes what the buckets hold.
+        total: sum of the elements, or ``None``.
+
+    Returns:
+        At most 90 buckets, together holding as many elements as those given.
+    """
+    whole = int(np.rint(counts.sum()))
+    edges = np.clip(edges, smallest, largest)
+    if not counts.size or largest <= smallest:
+        # A bucket without width shows nothing in MindInsight; MindSpore too puts constant data in one of width 1.
+        edges, kept = np.array([smallest - 0.5, smallest + 0.5]), np.array([whole])
+    else:
+        kept = np.diff(np.rint(np.concatenate([[0], np.cumsum(counts)]))).astype(np.int64)
+        # Empty buckets at the ends are TensorBoard's way to say where the first one begins.
+        inside = np.flatnonzero((np.diff(edges) > 0) | (kept > 0))
+        edges, kept = edges[inside[0] : inside[-1] + 2], kept[inside[0] : inside[-1] + 1]
+    if kept.size > MOST_BUCKETS or (np.diff(edges) <= 0).any():
+        running = np.concatenate([[0], np.cumsum(kept)])
+        coarse = np.linspace(edges[0], edges[-1], min(MOST_BUCKETS, kept.size) + 1)
+        # Elements are taken as spread evenly in their bucket; rounding the running total keeps the sum exact.
+        kept = np.diff(np.rint(np.interp(coarse, edges, running))).astype(np.int64)
+        edges = coarse
+    return Histogram(
+        lefts=edges[:-1],
+        widths=np.diff(edges),
+        counts=kept,
+        count=whole if count is None else count,
+        min=smallest,
+        max=largest,
+        sum=total,
+    )
+
+
+def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts, led by an empty bucket up to the first."""
+    order = np.argsort(histogram.lefts, kind="stable")
+    lefts = histogram.lefts[order]
+    rights = lefts + histogram.widths[order]
+    counts = histogram.counts[order].astype(np.float64)
+    if not lefts.size:
+        return np.array([0.0]), np.array([0.0])
+    limits, buckets = [lefts[0]], [0.0]
+    for left, right, number in zip(lefts.tolist(), rights.tolist(), counts.tolist(), strict=True):
+        if left - limits[-1] > (right - left) * 1e-6:
+            limits.append(left)  # a gap is an empty bucket
+            buckets.append(0.0)
+        limits.append(right)
+        buckets.append(number)
+    return np.array(limits), np.array(buckets)

@@ -1,0 +1,62 @@
+"""Events as what JSON knows: text, numbers, lists and objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.values import Event, Histogram, Image, LineageEvent, Tensor, kind_of
+
+__all__ = ["plain", "plain_event"]
+
+_MOST_ELEMENTS = 1000  # of a tensor; a line should stay a line
+
+
+def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
+    """An event as a JSON object; numbers that are not finite become their names."""
+    if isinstance(event, LineageEvent):
+        name = type(event.what).__name__ if event.what is not None else "unknown"
+        return {"wall_time": plain(event.wall_time), name: plain(event.what)}
+    line = {"wall_time": plain(event.wall_time), "step": event.step}
+    if isinstance(event.what, str):
+        return {**line, "version": event.what}
+    if isinstance(event.what, tuple):
+        values = [{"tag": tag, "kind": kind_of(value), "value": plain(value)} for tag, value in event.what]
+        return {**line, "values": values}
+    return {**line, "graph": plain(event.what)} if event.what is not None else {**line, "unknown": None}
+
+
+def plain(value: Any) -> Any:
+    """A value of ``mindsummary_lightning.values`` as a JSON value.
+
+    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type remain.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, Image):
+        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
+        return {**size, "encoded_bytes": len(value.encoded)}
+    if isinstance(value, Tensor):
+        head = {"dims": list(value.data.shape), "data_type": value.data_type.name}
+        return {**head, "data": plain(value.data.reshape(-1))} if value.data.size <= _MOST_ELEMENTS else head
+    if isinstance(value, Histogram):
+        rest = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)[3:]}
+        buckets = zip(value.lefts.tolist(), value.widths.tolist(), value.counts.tolist(), strict=True)
+        return {"buckets": [plain(list(bucket)) for bucket in buckets], **rest}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: plain(part) for name, part in fields if part is not None}
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value

@@ -1,0 +1,87 @@
+"""What a reader hands out that no writer takes: a series of scalars, a run's lineage, a landscape with its step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    LandscapeMetadata,
+    Points,
+    TrainLineage,
+    UserDefinedInfo,
+)
+
+__all__ = ["RecordedLandscape", "RunLineage", "ScalarSeries"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarSeries:
+    """One scalar over the steps of a run.
+
+    Attributes:
+        steps: ascending, no step twice; int64, shape ``(n,)``.
+        wall_times: seconds since the epoch, float64, shape ``(n,)``.
+        values: float32, shape ``(n,)``; NaN and infinities as recorded.
+    """
+
+    steps: NDArray[np.int64]
+    wall_times: NDArray[np.float64]
+    values: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        for array in (self.steps, self.wall_times, self.values):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return int(self.steps.size)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLineage:
+    """Newest lineage of each kind in a run; ``None`` where the run says nothing.
+
+    Attributes:
+        train: how the model was trained.
+        evaluation: how well it did.
+        dataset: the data pipeline.
+        custom: everything the user added, later entries winning.
+    """
+
+    train: TrainLineage | None = None
+    evaluation: EvaluationLineage | None = None
+    dataset: DatasetGraph | None = None
+    custom: UserDefinedInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedLandscape:
+    """A loss landscape of a run.
+
+    Attributes:
+        tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this package.
+        step: the step it was recorded at.
+        wall_time: seconds since the epoch.
+        x: float32, shape ``(n,)``.
+        y: float32, shape ``(m,)``.
+        z: loss at ``(x[j], y[i])`` in ``z[i, j]``, float32, shape ``(m, n)``.
+        intervals: steps or epochs of the path's points; empty for a final landscape.
+        path: the path's points, or ``None``.
+        convergence_point: ``(x, y, loss)`` where training ended, or ``None``.
+        metadata: how it was made.
+    """
+
+    tag: str
+    step: int
+    wall_time: float
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    z: NDArray[np.float32]
+    intervals: tuple[int, ...]
+    path: Points | None
+    convergence_point: tuple[float, float, float] | None
+    metadata: LandscapeMetadata

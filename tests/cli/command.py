@@ -1,0 +1,22 @@
+"""The command as a user runs it, in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from mindsummary_lightning.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+def mindsummary(capsys: pytest.CaptureFixture[str], *words: object) -> Answer:
+    code = main([str(word) for word in words])
+    captured = capsys.readouterr()
+    return Answer(code, captured.out, captured.err)

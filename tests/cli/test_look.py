@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.cli.output import readable_size, sparkline
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.reader.runs import values_at, write_mindspore_run, write_summary
+
+
+def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    write_demo_run(tmp_path / "deep" / "b")
+
+    answer = mindsummary(capsys, "list", tmp_path)
+
+    lines = answer.out.splitlines()
+    assert answer.code == 0
+    assert [line.split()[0] for line in lines] == ["run", "a", "deep/b"]
+    assert "1 scalar" in lines[1]
+    assert "2 scalar, 1 image, 1 tensor, 1 histogram, 1 loss_landscape" in lines[2]
+
+
+def test_list_marks_a_damaged_run_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+
+    answer = mindsummary(capsys, "list", tmp_path)
+
+    assert answer.code == 1
+    assert "damaged" in answer.out.splitlines()[1]
+    assert "1 scalar" in answer.out.splitlines()[2]
+
+
+def test_show_says_something_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "version_0")
+
+    answer = mindsummary(capsys, "show", tmp_path)
+
+    assert answer.code == 0
+    headings = [line for line in answer.out.splitlines() if line and not line.startswith(" ")][3:]
+    assert headings == ["Scalars", "Histograms", "Images", "Tensors", "Loss landscapes", "Graph", "Lineage"]
+    assert "loss/auto       60         60" in answer.out
+    assert "█▇▇▇▆▆▅▅▅▄▄▄▄▃" in answer.out
+    assert "16 x 12" in answer.out
+    assert "BatchDataset <- GeneratorDataset" in answer.out
+    assert "metric accuracy     0.97" in answer.out
+
+
+def test_show_reads_a_run_of_mindspore(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_mindspore_run(tmp_path)
+
+    answer = mindsummary(capsys, "show", tmp_path)
+
+    assert answer.code == 0
+    assert "loss        3          3  0.333333" in answer.out
+
+
+def test_show_does_not_print_control_characters_of_a_tag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, [values_at(1, {"\x1b[31m" + "x" * 60: 1.0})])
+
+    assert f"?[31m{'x' * 38}…" in mindsummary(capsys, "show", tmp_path).out
+
+
+def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, [])
+
+    assert mindsummary(capsys, "show", tmp_path).code == 0
+
+
+def test_dump_prints_one_json_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path, steps=30)
+    (summary,) = tmp_path.glob("*_MS")
+    (lineage,) = tmp_path.glob("*_lineage")
+
+    lines = [json.loads(line) for line in mindsummary(capsys, "dump", summary).out.splitlines()]
+    lineage_lines = [json.loads(line) for line in mindsummary(capsys, "dump", lineage).out.splitlines()]
+
+    assert lines[0] == {"offset": 0, "length": 28, "wall_time": 1700000000.0, "step": 0, "version": "MindSpore.Event:1"}
+    assert lines[2]["values"][0]["tag"] == "loss/auto"
+    assert {value["kind"] for line in lines for value in line.get("values", [])} == {
+        "scalar",
+        "histogram",
+        "image",
+        "tensor",
+        "loss_landscape",
+    }
+    assert lineage_lines[0]["TrainLineage"]["network"] == "LeNet"
+    assert lineage_lines[3]["UserDefinedInfo"] == {"values": {"seed": 7, "note": "first try"}}
+
+
+def test_dump_writes_nan_as_text_so_that_every_line_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": float("nan")})])
+
+    line = mindsummary(capsys, "dump", path).out.splitlines()[1]
+
+    assert json.loads(line)["values"] == [{"tag": "loss", "kind": "scalar", "value": "nan"}]
+
+
+def test_dump_prints_up_to_the_damage_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})])
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+    answer = mindsummary(capsys, "dump", path)
+
+    assert (answer.code, len(answer.out.splitlines())) == (1, 2)
+    assert "payload CRC" in answer.err
+
+
+def test_dump_mentions_a_tail_that_is_no_record_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, [])
+    path.write_bytes(path.read_bytes() + b"123")
+
+    answer = mindsummary(capsys, "dump", path)
+
+    assert (answer.code, answer.err) == (0, "mindsummary: 3 bytes behind the last whole record are no record yet\n")
+
+
+@pytest.mark.parametrize(
+    ("values", "curve"),
+    [
+        ([], ""),
+        ([1.0], "▄"),
+        ([2.0, 2.0], "▄▄"),
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "▁▂▃▄▅▆▇█"),
+        ([0.0, float("nan"), 7.0], "▁!█"),
+        ([float("inf")], "!"),
+    ],
+)
+def test_a_curve_spans_the_values(values: list[float], curve: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sparkline(values, 8) == curve
+
+
+def test_a_curve_is_no_longer_than_asked() -> None:
+    assert len(sparkline([float(number) for number in range(1000)], 33)) == 33
+
+
+@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")])
+def test_sizes_are_readable(size: int, text: str) -> None:
+    assert readable_size(size) == text

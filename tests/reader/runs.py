@@ -1,0 +1,54 @@
+"""Small runs as real files, written record by record so that a test says exactly what lies where."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
+from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
+from mindsummary_lightning.values import Event, Histogram, LineageEvent, SummaryValue
+from mindsummary_lightning.values.events import LineageValue
+
+MINDSPORE_RUN = Path(__file__).with_name("mindspore_run.json")
+
+
+def record(event: Event) -> bytes:
+    return b"".join(frame(encode_event(event)))
+
+
+def values_at(step: int, values: Mapping[str, SummaryValue], wall_time: float | None = None) -> bytes:
+    return record(Event(1700000000.0 + step if wall_time is None else wall_time, step, tuple(values.items())))
+
+
+def write_summary(run: Path, records: Iterable[bytes], second: int = 1700000000, host: str = "h") -> Path:
+    run.mkdir(parents=True, exist_ok=True)
+    path = run / f"events.out.events.summary.{second}.0.{host}_MS"
+    path.write_bytes(record(Event(float(second), 0, VERSION)) + b"".join(records))
+    return path
+
+
+def write_lineage(run: Path, values: Iterable[LineageValue], second: int = 1700000000) -> Path:
+    run.mkdir(parents=True, exist_ok=True)
+    path = run / f"events.out.events.summary.{second}.0.h_lineage"
+    framed = (b"".join(frame([encode_lineage_event(LineageEvent(float(second), value))])) for value in values)
+    path.write_bytes(b"".join(framed))
+    return path
+
+
+def write_mindspore_run(run: Path) -> None:
+    """The files that MindSpore 2.7.0 wrote for three steps of a scalar, a tensor, a histogram and an image."""
+    run.mkdir(parents=True, exist_ok=True)
+    for name, text in json.loads(MINDSPORE_RUN.read_text()).items():
+        (run / name).write_bytes(base64.b64decode(text))
+
+
+def histogram(*counts: int) -> Histogram:
+    lefts = np.arange(len(counts), dtype=np.float64)
+    total = sum(counts)
+    return Histogram(lefts, np.ones(len(counts)), np.array(counts), total, min=0.0, max=float(len(counts)), sum=1.5)
