@@ -31,10 +31,10 @@ from mindsummary_lightning.collector_options import (
 from mindsummary_lightning.data.pipeline import dataset_graph
 from mindsummary_lightning.landscape.trail import TrailWriter
 from mindsummary_lightning.lightning_bases import CallbackBase
-from mindsummary_lightning.lineage.inspect_trainer import steps_done
 from mindsummary_lightning.lineage.recorder import LineageRecorder
 from mindsummary_lightning.logger import MindInsightLogger
 from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.resume import first_step, save_state, saved_state
 from mindsummary_lightning.step_collector import StepCollector
 
 __all__ = ["SummaryCollector"]
@@ -115,12 +115,14 @@ class SummaryCollector(CallbackBase):
         self._global_step = 0
         self._has_saved_checkpoint = False
         self._has_tried_graph = False
+        self._resumed: dict[str, Any] = {}
         self._reported: set[str] = set()
 
     # ---- the run begins
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Find out where to record, and whether at all."""
+        self._resumed, self._steps, self._has_saved_checkpoint = {}, None, False
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
@@ -151,12 +153,12 @@ class SummaryCollector(CallbackBase):
         if not self._is_on:
             return
         self._global_step = trainer.global_step
-        self._has_saved_checkpoint = False
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, _total_steps(trainer))
         named = parameter_names(pl_module, trainer.optimizers)
-        self._steps = StepCollector(
-            self._specified, schedule, named, self._gradients, steps_done(trainer), self._record is None
-        )
+        step = first_step(self._resumed, trainer, pl_module, self._record)
+        if self._resumed and self._record is not None:
+            self._record.begin_file()
+        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._record is None)
         if self._record is None or self._lineage is None:
             return
         lineage = self._lineage
@@ -181,8 +183,7 @@ class SummaryCollector(CallbackBase):
         """Record the graph of the first batch's forward pass, and what an earlier step left on its way."""
         if self._steps is None or not self._is_on:
             return
-        if self._steps.is_ready():
-            self._harvest()
+        self._harvest()
         if self._record is not None:
             if self._has_saved_checkpoint:
                 self._record_progress(trainer, pl_module)
@@ -207,16 +208,15 @@ class SummaryCollector(CallbackBase):
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         steps.end_batch(outputs, accumulated, has_stepped, batch)
-        if steps.is_ready():
-            self._harvest()
+        self._harvest()
         if has_stepped and self._trail is not None:
             self._save_parameters("step", steps.step, pl_module)
 
-    def _harvest(self) -> None:
+    def _harvest(self, wait: bool = False) -> None:
         if self._steps is not None:
-            step, values = self._steps.harvest()
-            if self._record is not None:
-                self._record.write_values(step, values)
+            for step, values in self._steps.harvest(wait):
+                if self._record is not None:
+                    self._record.write_values(step, values)
 
     # ---- epochs, checkpoints, evaluation
 
@@ -225,8 +225,14 @@ class SummaryCollector(CallbackBase):
         self._save_parameters("epoch", trainer.current_epoch + 1, pl_module)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Note that a checkpoint is being saved; its path and size are recorded at the next batch."""
-        self._has_saved_checkpoint = self._is_on
+        """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
+        if self._is_on and self._steps is not None:  # a tuner saves one before any training
+            self._has_saved_checkpoint = True
+            save_state(checkpoint, self._steps.step, self._record)
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """Remember where the run that is being resumed was."""
+        self._resumed = saved_state(checkpoint)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Remember the metrics from before the validation."""
@@ -264,33 +270,31 @@ class SummaryCollector(CallbackBase):
         if not self._is_on:
             return
         if self._steps is not None:
-            self._harvest()
             self._steps.end_run()
-            self._harvest()
+            self._harvest(wait=True)
         self._record_progress(trainer, pl_module)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write what is on its way and the lineage so far."""
-        if self._is_on and self._steps is not None and trainer.training:
+        if self._is_on and self._steps is not None and trainer.state.fn == "fit":
             self._steps.abandon()
             if self._record is not None:
-                self._harvest()
-            self._record_progress(trainer, pl_module)
-        if self._owns_record and self._lineage is not None:
-            self._lineage.status("failed")
-            self._release()
+                self._guarded("the last step", lambda: self._harvest(wait=True))
+            self._guarded("the train lineage", lambda: self._record_progress(trainer, pl_module))
+        self._end("failed")
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and let go of the files."""
         if self._has_saved_checkpoint and self._is_on:
             self._record_progress(trainer, pl_module)
-        if self._owns_record and self._lineage is not None and self._is_on:
-            self._lineage.status("success")
-            self._release()
+        self._end("success")
 
-    def _release(self) -> None:
-        if self._record is not None:
-            self._record.release()
+    def _end(self, status: str) -> None:
+        if not (self._is_on and self._owns_record) or self._record is None or self._lineage is None:
+            return
+        if self._record.has_recorded:
+            self._lineage.status(status)
+        self._record.release()
 
     # ---- pieces
 

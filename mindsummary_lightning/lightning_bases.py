@@ -1,9 +1,9 @@
 """The base classes of whichever Lightning namespaces are installed.
 
 ``lightning.pytorch`` and ``pytorch_lightning`` have different ``Logger`` and ``Callback`` classes. Their Trainers take
-either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed. A Trainer puts
-its own files into ``log_dir`` only for loggers it knows; being registered as a ``CSVLogger`` makes ours one of these
-(read in 2.6.6, ``Trainer.log_dir``).
+either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed. A Trainer
+puts its own files into ``log_dir`` only for loggers it knows; being registered as a ``CSVLogger`` makes ours one of
+these (read in 2.6.6, ``Trainer.log_dir``).
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ __all__ = ["MindInsightLogger"]
 
 _LOG = logging.getLogger(__name__)
 
+_DEEPEST = 16  # levels of metrics within metrics; a mapping that holds itself ends here
+
 
 @serve_log_dir
 class MindInsightLogger(LoggerBase):
@@ -289,15 +291,17 @@ class MindInsightLogger(LoggerBase):
     def _write(self, pairs: list[tuple[str, SummaryValue]], step: int | None) -> None:
         self.experiment.write_values(max(self._last_step, 0) if step is None else self._checked_step(step), pairs)
 
-    def _scalars(self, name: Any, value: Any) -> list[tuple[str, SummaryValue]]:
-        if isinstance(value, Mapping):
-            return [pair for inner, part in value.items() for pair in self._scalars(f"{name}/{inner}", part)]
-        tag = utf8_text(f"{self._prefix}/{name}" if self._prefix else str(name))
-        if not tag:
-            return []
+    def _scalars(self, name: Any, value: Any, depth: int = 0) -> list[tuple[str, SummaryValue]]:
+        tag = ""
         try:
+            tag = utf8_text(f"{self._prefix}/{name}" if self._prefix else str(name))
+            if isinstance(value, Mapping) and depth < _DEEPEST:
+                parts = [(f"{name}/{inner}", part) for inner, part in value.items()]
+                return [pair for inner, part in parts for pair in self._scalars(inner, part, depth + 1)]
+            if not tag:
+                return []
             number = scalar_of(value)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # whatever a user's object does when it is looked at
             if tag not in self._left_out:
                 self._left_out.add(tag)
                 _LOG.warning("metric %r is left out: %s", tag, error)

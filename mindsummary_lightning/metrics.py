@@ -15,6 +15,8 @@ from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["finite_metrics", "metric_json"]
 
+_DEEPEST = 16  # levels; a mapping that holds itself ends here
+
 
 def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
     """The metrics that are one finite number each; nested mappings become ``outer/inner`` keys, all else is left out.
@@ -23,18 +25,22 @@ def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
         metrics: names to numbers, tensors of one element, or mappings of these.
     """
     kept: dict[str, float] = {}
-    for key, value in metrics.items():
-        name = utf8_text(str(key))
-        if isinstance(value, Mapping):
-            kept.update((f"{name}/{inner}", number) for inner, number in finite_metrics(value).items())
-            continue
-        try:
-            number = scalar_of(value)
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(number):
-            kept[name] = number
+    _gather("", metrics, 0, kept)
     return kept
+
+
+def _gather(prefix: str, metrics: Mapping[Any, Any], depth: int, kept: dict[str, float]) -> None:
+    for key, value in metrics.items():
+        try:
+            name = prefix + utf8_text(str(key))
+            if not isinstance(value, Mapping):
+                number = scalar_of(value)
+                if math.isfinite(number):
+                    kept[name] = number
+            elif depth < _DEEPEST:
+                _gather(f"{name}/", value, depth + 1, kept)
+        except Exception:  # whatever a user's object does when it is read, the other metrics are kept
+            continue
 
 
 def metric_json(metrics: Mapping[str, float]) -> str:

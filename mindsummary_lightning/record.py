@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-import time
+import weakref
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -27,44 +26,19 @@ from mindsummary_lightning.arguments import (
     checked_name,
     checked_seconds,
 )
-from mindsummary_lightning.arrays import histogram_of, image_of, scalar_of, tensor_of, to_array
+from mindsummary_lightning.arrays import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
+from mindsummary_lightning.plugins import LINEAGE_PLUGINS, PLUGINS, plugin_value
 from mindsummary_lightning.run_writer import FileOptions, RunWriter, writer_of
-from mindsummary_lightning.values import (
-    DatasetGraph,
-    EvaluationLineage,
-    Graph,
-    LossLandscape,
-    SummaryValue,
-    TrainLineage,
-    UserDefinedInfo,
-    check_recordable,
-)
+from mindsummary_lightning.tensor_export import TensorExport
+from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.writer_idiom import SummaryWriterIdiom
 
 __all__ = ["PLUGINS", "SummaryRecord"]
 
 _LOG = logging.getLogger(__name__)
-
-_CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
-    "scalar": scalar_of,
-    "image": image_of,
-    "tensor": tensor_of,
-    "histogram": histogram_of,
-}
-_KINDS: dict[str, type] = {
-    "graph": Graph,
-    "LANDSCAPE": LossLandscape,
-    "train_lineage": TrainLineage,
-    "eval_lineage": EvaluationLineage,
-    "dataset_graph": DatasetGraph,
-    "custom_lineage_data": UserDefinedInfo,
-}
-_LINEAGE = ("train_lineage", "eval_lineage", "dataset_graph", "custom_lineage_data")
-
-PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
 class SummaryRecord(SummaryWriterIdiom):
@@ -137,17 +111,19 @@ class SummaryRecord(SummaryWriterIdiom):
             fsync_secs=checked_seconds(fsync_secs),
             free_space_factor=checked_factor(free_space_factor),
         )
-        self._exports_npy = check_export_options(export_options)
-        self._export_dir: str | None = None
+        self._export = TensorExport(self._directory) if check_export_options(export_options) else None
         self._raise_exception = raise_exception
         self._network = network
         self._example_input = example_input
+        self._has_tried_network = False
         self._mode = "train"
         self._pending: dict[tuple[str, str], Any] = {}
         self._to_export: dict[str, np.ndarray] = {}
         self._writer: RunWriter | None = None
+        self._letting_go: weakref.finalize[..., SummaryRecord] | None = None
         self._is_closed = False
         self._has_recorded = False
+        self._has_captured_graph = False
         self._lost = 0
         self._reported: set[str] = set()
         self._counters = {}
@@ -197,19 +173,14 @@ class SummaryRecord(SummaryWriterIdiom):
                 would break MindInsight.
             RecordTooLargeError: the tensor has more elements than MindInsight reads.
         """
-        if plugin not in PLUGINS:
-            raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
         tag = checked_name(name)
         key = (plugin, tag)
-        if plugin in _CONVERTERS:
-            converted: Any = _CONVERTERS[plugin](value)
-        else:
-            converted = _checked_kind(plugin, value)
+        recorded = plugin_value(plugin, value)
         if key in self._pending:
             self._report_once(f"twice {key}", "%s %r was added twice before record(); the newest is recorded", *key)
-        if plugin == "tensor" and self._exports_npy:
+        if plugin == "tensor" and self._export is not None:
             self._to_export[tag] = np.array(to_array(value))
-        self._pending[key] = converted
+        self._pending[key] = recorded
 
     def record(
         self,
@@ -221,7 +192,8 @@ class SummaryRecord(SummaryWriterIdiom):
 
         Args:
             step: the step the values belong to.
-            train_network: a ``torch.nn.Module`` to capture the graph of, if none was recorded; see ``network``.
+            train_network: a ``torch.nn.Module`` whose graph is recorded if the constructor got no ``network``; needs
+                its ``example_input``.
             plugin_filter: called with each plugin's name; the values of those it refuses are dropped.
 
         Returns:
@@ -229,10 +201,13 @@ class SummaryRecord(SummaryWriterIdiom):
 
         Raises:
             TypeError: ``step`` is no int, ``train_network`` no module or ``plugin_filter`` not callable.
+            ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
         if not isinstance(step, int) or isinstance(step, bool):
             raise TypeError(f"step must be an int, not {step!r}")
+        if not -(2**63) <= step < 2**63:
+            raise ValueError(f"step must fit 64 bits, not {step}")
         if plugin_filter is not None and not callable(plugin_filter):
             raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
         check_network("train_network", train_network)
@@ -243,18 +218,16 @@ class SummaryRecord(SummaryWriterIdiom):
         if plugin_filter is not None:
             kept = {plugin for plugin in {plugin for plugin, _ in pending} if plugin_filter(plugin)}
             pending = {key: value for key, value in pending.items() if key[0] in kept}
-        is_done = True
+        is_done = self._record_network(train_network)
         pairs: list[tuple[str, SummaryValue]] = []
         for (plugin, tag), value in pending.items():
-            if plugin in _LINEAGE:
+            if plugin in LINEAGE_PLUGINS:
                 is_done &= self.write_lineage(value)
             elif plugin == "graph":
                 is_done &= self.write_graph(value)
             else:
                 pairs.append((tag, value))
-                if tag in exports and plugin == "tensor":
-                    is_done &= self._export(tag, step, exports[tag])
-        return self.write_values(step, pairs) and is_done
+        return self.write_values(step, pairs, exports) and is_done
 
     def flush(self) -> None:
         """Force everything recorded to the disk.
@@ -286,12 +259,15 @@ class SummaryRecord(SummaryWriterIdiom):
 
     # ---- what the rest of the package records with
 
-    def write_values(self, step: int, values: list[tuple[str, SummaryValue]]) -> bool:
+    def write_values(
+        self, step: int, values: list[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
+    ) -> bool:
         """Write ready values at once, in one event where the format allows it.
 
         Args:
             step: the step they belong to.
             values: tags and values; a scalar is a ``float``.
+            originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
 
         Returns:
             Whether everything is in the file.
@@ -301,7 +277,17 @@ class SummaryRecord(SummaryWriterIdiom):
         """
         if not values:
             return True
-        return self._attempt("values", self._live_writer().write_values, step, values)
+        is_done = True
+        if self._export is not None:
+            for tag, value in values:
+                if isinstance(value, Tensor):
+                    array = (originals or {}).get(tag, value.data)
+                    is_done &= self._attempt(f"tensor {tag!r}", self._export.save, tag, step, array)
+        return self._attempt("values", self._live_writer().write_values, step, values) and is_done
+
+    def begin_file(self) -> None:
+        """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
+        self._live_writer().begin_file()
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph at once; returns and raises as :meth:`write_values`."""
@@ -330,17 +316,21 @@ class SummaryRecord(SummaryWriterIdiom):
         from mindsummary_lightning.errors import GraphCaptureError
         from mindsummary_lightning.graph.capture import capture_example
 
+        if self._has_captured_graph:
+            return True
         try:
             graph = capture_example(network, example)
         except GraphCaptureError as error:
             self._report_once("graph", "the computational graph is not recorded: %s", error)
             return False
-        return self.write_graph(graph)
+        self._has_captured_graph = self.write_graph(graph)
+        return self._has_captured_graph
 
     def release(self) -> None:
         """Let go of the files until the next value."""
         writer, self._writer = self._writer, None
-        if writer is not None:
+        if writer is not None and self._letting_go is not None:
+            self._letting_go.detach()
             writer.release()
 
     @property
@@ -361,6 +351,9 @@ class SummaryRecord(SummaryWriterIdiom):
     def _live_writer(self) -> RunWriter:
         if self._writer is None:
             self._writer = writer_of(self._directory, self._options)
+            # A record that is dropped without close() keeps no file open.
+            self._letting_go = weakref.finalize(self, self._writer.release_when_free)
+            self._letting_go.atexit = False
         return self._writer
 
     def _attempt(self, what: str, action: Callable[..., None], *arguments: Any) -> bool:
@@ -386,16 +379,15 @@ class SummaryRecord(SummaryWriterIdiom):
         self._has_recorded = True
         return True
 
-    def _export(self, tag: str, step: int, array: np.ndarray) -> bool:
-        if self._export_dir is None:
-            self._export_dir = os.path.join(self._directory, f"export_{int(time.time())}", "tensor")
-        path = os.path.join(self._export_dir, f"{quote(tag, safe='')}_{step}.npy")
-
-        def save() -> None:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            np.save(path, array, allow_pickle=False)
-
-        return self._attempt(f"tensor {tag!r}", save)
+    def _record_network(self, train_network: Any) -> bool:
+        network = self._network if self._network is not None else train_network
+        if network is None or self._has_tried_network:
+            return True
+        self._has_tried_network = True
+        if self._example_input is None:
+            self._report_once("no example", "the network's graph is not recorded: SummaryRecord got no example_input")
+            return True
+        return self.capture_graph(network, self._example_input)
 
     def _report_once(self, reason: str, text: str, *facts: object) -> None:
         if reason not in self._reported:
@@ -404,14 +396,5 @@ class SummaryRecord(SummaryWriterIdiom):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
-        return {**self.__dict__, "_writer": None, "_network": None, "_example_input": None, "_pending": {}}
-
-
-def _checked_kind(plugin: str, value: Any) -> Any:
-    kind = _KINDS[plugin]
-    if kind is UserDefinedInfo and isinstance(value, Mapping):
-        value = UserDefinedInfo(value)
-    if not isinstance(value, kind):
-        raise TypeError(f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: {value!r}")
-    check_recordable(value)
-    return value
+        left_behind = ("_writer", "_letting_go", "_network", "_example_input")
+        return {**self.__dict__, **dict.fromkeys(left_behind), "_pending": {}, "_to_export": {}}

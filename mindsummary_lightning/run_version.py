@@ -13,6 +13,7 @@ __all__ = ["next_version"]
 
 _VERSION_DIR = re.compile(r"version_(\d+)")
 _VARIABLE = "MINDSUMMARY_VERSIONS"  # "<root dir>\n<version>" entries, in order of decision, separated by "\n\n"
+_decided: list[str] = []  # by this process: what it inherited itself is of another run
 
 
 def next_version(root_dir: str, rank: int) -> int:
@@ -29,13 +30,13 @@ def next_version(root_dir: str, rank: int) -> int:
             return decided
     try:
         names = os.listdir(root)
-    except FileNotFoundError:
+    except OSError:  # not there yet, or out of reach: then the first record says so
         names = []
     taken = [int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found]
     version = max(taken, default=-1) + 1
     if not rank:
-        entries = [entry for entry in (os.environ.get(_VARIABLE), f"{root}\n{version}") if entry]
-        os.environ[_VARIABLE] = "\n\n".join(entries)
+        _decided.append(f"{root}\n{version}")
+        os.environ[_VARIABLE] = "\n\n".join(_decided)
     return version
 
 

@@ -1,8 +1,8 @@
 """The one live summary file and the one lineage file of a run directory, shared by everybody in the process.
 
 The reader follows only the newest summary file of a directory, so whoever records into a directory gets the same
-:class:`RunWriter` from :func:`writer_of`. It knows when to begin a file, what is written already and how lineage stays
-whole; it raises what goes wrong and leaves the policy to ``record.py``.
+:class:`RunWriter` from :func:`writer_of`. It knows when to begin a file and what is written already; it raises what
+goes wrong and leaves the policy to ``record.py``.
 """
 
 from __future__ import annotations
@@ -13,47 +13,30 @@ import logging
 import math
 import os
 import shutil
-import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from mindsummary_lightning.errors import DamagedFileError, RecordTooLargeError, WriterLostError
-from mindsummary_lightning.fileformat.file_names import (
-    LARGEST_TIMESTAMP,
-    LINEAGE_SUFFIX,
-    file_name,
-    is_lineage_name,
-    is_summary_name,
-    read_order,
-    timestamp_of,
-)
-from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame
-from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
+from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
+from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.fileio.scan import RecordScanner, cut_torn_tail
+from mindsummary_lightning.run_files import FileOptions, RunFiles
+from mindsummary_lightning.run_lineage import RunLineage
+from mindsummary_lightning.tag_limits import TagLimits
 from mindsummary_lightning.values import (
-    DatasetGraph,
-    EvaluationLineage,
     Event,
     Graph,
     Histogram,
     Image,
-    LineageEvent,
     LossLandscape,
     SummaryValue,
     Tensor,
-    TrainLineage,
-    UserDefinedInfo,
     kind_of,
 )
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.lineage import CustomValue
 
 _Entry: TypeAlias = tuple[str, SummaryValue, tuple[str, str], object]
 
@@ -67,59 +50,45 @@ _GUARD_FROM = 1 << 16  # bytes; below it a full disk is met by the write itself,
 _CLOSED_WRITERS_KEPT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class FileOptions:
-    """How a run's files are made.
+class RunWriter:
+    """Writes the events of one directory. Safe to call from several threads; see :func:`writer_of` for sharing.
 
-    Attributes:
-        prefix: first part of the file names.
-        suffix: last part of the summary file's name.
-        max_file_size: bytes after which a new summary file is begun, or ``None``.
-        mode: permission bits of every file.
-        fsync_secs: seconds after which appended records are forced to the disk, or ``None`` to leave it to the system.
-        free_space_factor: a record is refused when the disk has less than this many times its size free; 0 never.
-        rank: the process's rank, part of the names.
+    Args:
+        directory: the run directory; made with the first event.
+        options: how files are made.
+        clock: seconds since the epoch, for what is written.
+        timer: seconds that only grow, for what is done now and then: a clock may be set back.
     """
 
-    prefix: str = "events"
-    suffix: str = "_MS"
-    max_file_size: int | None = None
-    mode: int = 0o600
-    fsync_secs: float | None = None
-    free_space_factor: int = 32
-    rank: int = 0
-
-
-class RunWriter:
-    """Writes the events of one directory. Safe to call from several threads; see :func:`writer_of` for sharing."""
-
-    def __init__(self, directory: str, options: FileOptions, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        directory: str,
+        options: FileOptions,
+        clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.directory = directory
         self.options = options
         self.users = 0
         self.is_lost = False
         self._clock = clock
+        self._timer = timer
         self._lock = threading.RLock()
+        self._files = RunFiles(directory, options, clock)
+        self._lineage = RunLineage(self._files, clock)
         self._file: RecordFile | None = None
         self._is_open = False
-        self._stem_second: int | None = None
-        self._prepared = False
         self._last: dict[tuple[str, str], tuple[int, object]] = {}
+        self._tag_limits = TagLimits(directory)
         self._warned: set[str] = set()
         self._next_check = 0.0
         self._next_sync = math.inf
-        self._lineage_path: str | None = None
-        self._lineage: list[LineageEvent] = []
-
-    # ---- summary file
 
     @property
     def summary_path(self) -> str:
         """Full path of the live summary file; the name it will get if there is none yet."""
         with self._lock:
-            if self._file is not None:
-                return self._file.path
-            return os.path.join(self.directory, self._name(self._second(), self.options.suffix))
+            return self._files.expected_path() if self._file is None else self._file.path
 
     def write_values(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
@@ -127,7 +96,7 @@ class RunWriter:
         A value that stands in the file already is skipped.
 
         Raises:
-            OSError: nothing of the failing event is in the file.
+            OSError: nothing of the failing event, nor of those after it, is in the file.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
         with self._lock:
@@ -142,11 +111,21 @@ class RunWriter:
                     continue
                 # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
                 (alone if isinstance(value, (Tensor, LossLandscape)) else together).append((tag, value, key, print_))
+            too_large: RecordTooLargeError | None = None
             for group in ([together] if together else []) + [[entry] for entry in alone]:
                 pairs = tuple((tag, value) for tag, value, _, _ in group)
-                self._append(encode_event(Event(wall_time, step, pairs)), wall_time)
+                try:
+                    self._append(encode_event(Event(wall_time, step, pairs)), wall_time)
+                except RecordTooLargeError as error:
+                    too_large = error
+                    continue
                 for _, _, key, print_ in group:
+                    if key not in self._last:
+                        self._tag_limits.count(key)
                     self._last[key] = (step, print_)
+            self._tag_limits.check()
+            if too_large is not None:
+                raise too_large
 
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own.
@@ -158,6 +137,16 @@ class RunWriter:
         with self._lock:
             wall_time = self._clock()
             self._append(encode_event(Event(wall_time, 0, graph)), wall_time)
+
+    def write_lineage(self, value: LineageValue) -> None:
+        """Add an event to the lineage file, which is replaced as a whole; an exact repeat is skipped.
+
+        Raises:
+            OSError: the file is as it was before.
+        """
+        with self._lock:
+            self._check_ours()
+            self._lineage.write(value)
 
     def _is_news(self, key: tuple[str, str], old: object, new: object, step: int) -> bool:
         same = old == new or (old != old and new != new)
@@ -180,140 +169,58 @@ class RunWriter:
                 f"an event of {size - OVERHEAD} bytes is larger than the {LARGEST_EVENT} that MindInsight takes"
             )
         self._guard_space(size)
-        file = self._live_file(size, wall_time)
+        now = self._timer()
+        file = self._live_file(size, now)
+        if not file.size:
+            file.append(encode_event(Event(wall_time, 0, VERSION)))
         file.append(payload)
-        if wall_time >= self._next_sync:
+        if now >= self._next_sync:
             file.sync()
-            self._next_sync = wall_time + (self.options.fsync_secs or math.inf)
+            self._next_sync = now + (self.options.fsync_secs or math.inf)
 
-    def _live_file(self, size: int, wall_time: float) -> RecordFile:
+    def _live_file(self, size: int, now: float) -> RecordFile:
         file = self._file
         if file is not None and not self._is_open:
             self._is_open = file.reopen()
             if not self._is_open:
                 file = None
-        if file is not None and wall_time >= self._next_check:
-            self._next_check = wall_time + _DELETION_CHECK_S
+                self._last.clear()
+        if file is not None and now >= self._next_check:
+            self._next_check = now + _DELETION_CHECK_S
             if file.is_deleted():
                 self._warn_once("deleted", "%s was deleted while it was being written; a new file is begun", file.path)
                 file.close()
                 file = None
+                self._last.clear()
         limit = self.options.max_file_size
         if file is not None and limit is not None and file.size + size > limit:
             file.close()
             file = None
-        return file if file is not None else self._new_file(wall_time)
+        return file if file is not None else self._new_file(now)
 
-    def _new_file(self, wall_time: float) -> RecordFile:
-        self._prepare()
-        previous, self._file, self._is_open = self._file, None, False
-        if previous is not None:
-            self._stem_second = None  # the next file needs a later second: the reader never goes back to an older one
-        while self._file is None:
-            second = self._second()
-            path = os.path.join(self.directory, self._name(second, self.options.suffix))
-            try:
-                self._file = RecordFile(path, self.options.mode)
-            except FileExistsError:
-                self._stem_second = second + 1
-        self._is_open = True
-        self._next_check = wall_time + _DELETION_CHECK_S
-        self._next_sync = wall_time + self.options.fsync_secs if self.options.fsync_secs else math.inf
-        self._file.append(encode_event(Event(wall_time, 0, VERSION)))
-        return self._file
+    def begin_file(self) -> None:
+        """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
 
-    # ---- lineage file
-
-    def write_lineage(self, value: LineageValue) -> None:
-        """Add an event to the lineage file, which is replaced as a whole; an exact repeat is skipped.
-
-        Raises:
-            OSError: the file is as it was before.
+        For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
+        would stand beside the old ones.
         """
         with self._lock:
-            self._check_ours()
-            self._prepare()
-            if self._lineage_path is None:
-                self._lineage = _newest_of_each_kind(self._earlier_lineage())
-            if self._is_written(value):
-                return
-            if isinstance(value, UserDefinedInfo) and not self._has_anchor():
-                # The reader ignores a lineage file that holds custom data alone.
-                self._lineage.append(LineageEvent(self._clock(), TrainLineage()))
-            self._lineage.append(LineageEvent(self._clock(), value))
-            try:
-                self._replace_lineage()
-            except BaseException:
-                self._lineage.pop()
-                raise
+            self._last.clear()
+            if self._file is not None:
+                if self._is_open:
+                    self._file.close()
+                self._file, self._is_open = None, False
+                self._files.begin_anew()
 
-    def _replace_lineage(self) -> None:
-        if self._lineage_path is None:
-            self._lineage_path = self._claim_lineage_name()
-        records = b"".join(b"".join(frame([encode_lineage_event(event)])) for event in self._lineage)
-        replace_file(self._lineage_path, records, self.options.mode)
-
-    def _claim_lineage_name(self) -> str:
-        while True:
-            second = self._second()
-            path = os.path.join(self.directory, self._name(second, self.options.suffix, is_lineage=True))
-            try:
-                RecordFile(path, self.options.mode).close()
-                return path
-            except FileExistsError:
-                self._stem_second = second + 1
-
-    def _is_written(self, value: LineageValue) -> bool:
-        if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key
-            merged = _merged_custom(self._lineage)
-            return all(key in merged and merged[key] == entry for key, entry in value.values.items())
-        newest = next((event.what for event in reversed(self._lineage) if type(event.what) is type(value)), None)
-        return value == newest
-
-    def _has_anchor(self) -> bool:
-        anchors = (TrainLineage, EvaluationLineage, DatasetGraph)
-        return any(isinstance(event.what, anchors) for event in self._lineage)
-
-    def _earlier_lineage(self) -> Iterator[LineageEvent]:
-        # A later file with training lineage wipes what the reader gathered before it, so what earlier processes wrote
-        # into this directory (a run being resumed or evaluated) is carried over.
-        for name in read_order(filter(is_lineage_name, os.listdir(self.directory))):
-            path = os.path.join(self.directory, name)
-            try:
-                yield from map(decode_lineage_event, RecordScanner(path))
-            except (DamagedFileError, ValueError, OSError) as error:
-                _LOG.warning("what %s holds of this run's lineage is not carried over: %s", path, error)
-
-    # ---- the directory
-
-    def _prepare(self) -> None:
-        os.makedirs(self.directory, exist_ok=True)
-        if self._prepared:
-            return
-        self._prepared = True
-        for name in os.listdir(self.directory):
-            if not (is_summary_name(name) or is_lineage_name(name)):
-                continue
-            path = os.path.join(self.directory, name)
-            with contextlib.suppress(OSError):
-                cut = cut_torn_tail(path) if os.path.isfile(path) else 0
-                if cut:
-                    # A torn tail keeps MindInsight from reading any newer file of the run for ten minutes.
-                    _LOG.warning("cut %d bytes of an unfinished record off the end of %s", cut, path)
-
-    def _second(self) -> int:
-        """Second of the next file's name: later than every other file's here, so that the reader moves on to it."""
-        if self._stem_second is None:
-            self._stem_second = int(self._clock())
-            with contextlib.suppress(FileNotFoundError):
-                taken = [timestamp_of(name) or 0 for name in os.listdir(self.directory)]
-                latest = max((second for second in taken if second < LARGEST_TIMESTAMP), default=0)
-                self._stem_second = max(self._stem_second, latest + 1)
-        return self._stem_second
-
-    def _name(self, second: int, suffix: str, is_lineage: bool = False) -> str:
-        host = socket.gethostname()
-        return file_name(self.options.prefix, second, self.options.rank, host, LINEAGE_SUFFIX if is_lineage else suffix)
+    def _new_file(self, now: float) -> RecordFile:
+        previous, self._file, self._is_open = self._file, None, False
+        if previous is not None:
+            self._files.begin_anew()  # the reader never goes back to an older file
+        file = self._file = self._files.create()
+        self._is_open = True
+        self._next_check = now + _DELETION_CHECK_S
+        self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
+        return file
 
     def _guard_space(self, size: int) -> None:
         if size < _GUARD_FROM or not self.options.free_space_factor:
@@ -342,8 +249,6 @@ class RunWriter:
             self._warned.add(reason)
             _LOG.warning(text, *facts)
 
-    # ---- life
-
     def sync(self) -> None:
         """Force what is written to the disk.
 
@@ -357,17 +262,29 @@ class RunWriter:
     def release(self) -> None:
         """One user less; the last one lets go of the file. Writing again later opens it again."""
         with self._lock:
-            self.users -= 1
-            if self.users <= 0 and self._file is not None and self._is_open:
-                self._is_open = False
-                self._file.close()
+            self._count_down()
+
+    def release_when_free(self) -> None:
+        """:meth:`release` for the garbage collector, which may run in the middle of a write and must never wait."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._count_down()
+            finally:
+                self._lock.release()
+
+    def _count_down(self) -> None:
+        self.users -= 1
+        if self.users <= 0 and self._file is not None and self._is_open:
+            self._is_open = False
+            self._file.close()
 
     def lose(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
-        if self._file is not None or self._lineage_path is not None:
+        if self._file is not None or self._lineage.has_file:
             self.is_lost = True
-            if self._file is not None and self._is_open:
+            self._is_open = False
+            if self._file is not None:
                 self._file.close()
 
 
@@ -379,23 +296,6 @@ def _fingerprint(value: SummaryValue) -> object:
         facts = (value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count, value.sum)
         return hash((value.lefts.tobytes(), value.counts.tobytes(), repr(facts)))
     return None
-
-
-def _newest_of_each_kind(events: Iterable[LineageEvent]) -> list[LineageEvent]:
-    every = [event for event in events if event.what is not None]
-    newest = {type(event.what): event for event in every}
-    custom = newest.get(UserDefinedInfo)
-    if custom is not None:
-        newest[UserDefinedInfo] = LineageEvent(custom.wall_time, UserDefinedInfo(_merged_custom(every)))
-    return list(newest.values())
-
-
-def _merged_custom(events: Iterable[LineageEvent]) -> dict[str, CustomValue]:
-    merged: dict[str, CustomValue] = {}
-    for event in events:
-        if isinstance(event.what, UserDefinedInfo):
-            merged.update(event.what.values)
-    return merged
 
 
 _WRITERS: OrderedDict[str, RunWriter] = OrderedDict()

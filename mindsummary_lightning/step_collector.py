@@ -7,7 +7,8 @@ is written here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,13 +20,15 @@ from mindsummary_lightning.collect.inputs import image_batch
 from mindsummary_lightning.collect.loss import mean_loss
 from mindsummary_lightning.collect.parameters import select_parameters
 from mindsummary_lightning.collect.schedule import Schedule
-from mindsummary_lightning.collect.tensors import StepValues
+from mindsummary_lightning.collect.tensors import StepValues, is_sharded
 from mindsummary_lightning.collector_options import Specified
 from mindsummary_lightning.values import SummaryValue
 
 __all__ = ["StepCollector"]
 
 _LOG = logging.getLogger(__name__)
+
+_MOST_ON_THEIR_WAY = 2  # steps; a device further behind is waited for, so that memory stays bounded
 
 NamedParameters = Sequence[tuple[str, nn.Parameter]]
 
@@ -57,16 +60,20 @@ class StepCollector:
         self.step = step
         self._specified = specified
         self._schedule = schedule
-        self._histograms = select_parameters(named, specified.histogram_regular) if specified.histograms else []
-        self._gradients = self._histograms if gradients is True else []
+        self._steps_before = step
+        histograms = select_parameters(named, specified.histogram_regular) if specified.histograms else []
+        selected = histograms if gradients is True else []
         if isinstance(gradients, str):
-            self._gradients = select_parameters(named, gradients)
+            selected = select_parameters(named, gradients)
+        if only_collective:
+            histograms, selected = ([pair for pair in pairs if is_sharded(pair[1])] for pairs in (histograms, selected))
+        self._histograms, self._gradients = histograms, selected
         self._collects_gradients = bool(gradients)
         self._only_collective = only_collective
         self._waiting = operator_values.Waiting()
         self._values: StepValues | None = None
         self._norm: list[torch.Tensor] = []
-        self._sent: tuple[int, StepValues] | None = None
+        self._sent: deque[tuple[int, StepValues]] = deque()
         self._last_state = 0
         self._last_loss: Any = None
         self._accumulated = 1
@@ -115,17 +122,15 @@ class StepCollector:
         step, schedule = self.step, self._schedule
         if self._specified.collect_input_data and schedule.collects_inputs(step) and not self._only_collective:
             self._add_input(values, batch)
+        self._add_operators(values)
         if schedule.collects(step):
             self._add_state(values)
-            if self._norm:
-                values.add_scalar("gradient_norm", total_norm(self._norm))
-        self._add_operators(values)
         self._send(values)
 
     def end_run(self) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
         operator_values.close(self._waiting)
-        if self.step and self._last_state != self.step:
+        if self.step > self._steps_before and self._last_state != self.step:
             values = StepValues()
             self._add_state(values)
             self._send(values)
@@ -134,20 +139,18 @@ class StepCollector:
         """The run broke off; nothing more is taken."""
         operator_values.close(self._waiting)
 
-    def is_ready(self) -> bool:
-        """Whether a step's values have arrived and wait to be harvested."""
-        return self._sent is not None and self._sent[1].is_ready()
+    def harvest(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
+        """The steps whose values have arrived, oldest first, and their values.
 
-    def harvest(self) -> tuple[int, list[tuple[str, SummaryValue]]]:
-        """The step collected last and its values; waits for them. No values if none are on their way."""
-        sent, self._sent = self._sent, None
-        if sent is None:
-            return self.step, []
-        step, values = sent
-        pairs = list(values.harvest())
-        for tag, problem in values.problems:
-            self._report(tag, f"{tag} is not recorded: {problem}")
-        return step, pairs
+        Args:
+            wait: for those that are still on their way, too.
+        """
+        while self._sent and (wait or self._sent[0][1].is_ready() or len(self._sent) > _MOST_ON_THEIR_WAY):
+            step, values = self._sent.popleft()
+            pairs = list(values.harvest())
+            for tag, problem in values.problems:
+                self._report(tag, f"{tag} is not recorded: {problem}")
+            yield step, pairs
 
     def last_loss(self) -> float | None:
         """The loss of the last step done; waits for it."""
@@ -163,14 +166,18 @@ class StepCollector:
 
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
+        for name, parameter in self._histograms:
+            values.add_histogram(f"{name}/auto", parameter)
+        # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
+        if self._norm:
+            values.add_scalar("gradient_norm", total_norm(self._norm))
+            self._norm = []
         if self._specified.collect_metric and not self._only_collective:
             loss = mean_loss(self._last_loss, self._accumulated)
             if loss is None:
                 self._report("loss", "loss/auto is not recorded: training_step returned nothing that holds a loss")
             else:
                 values.add_scalar("loss/auto", loss)
-        for name, parameter in self._histograms:
-            values.add_histogram(f"{name}/auto", parameter)
 
     def _add_operators(self, values: StepValues) -> None:
         adders = {
@@ -186,7 +193,7 @@ class StepCollector:
 
     def _send(self, values: StepValues) -> None:
         values.send()
-        self._sent = (self.step, values)
+        self._sent.append((self.step, values))
 
     def _report(self, reason: str, text: str) -> None:
         if reason not in self._reported:

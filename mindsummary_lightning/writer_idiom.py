@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from mindsummary_lightning.arguments import checked_name
+from mindsummary_lightning.arguments import check_network, checked_name
 from mindsummary_lightning.arrays import figure_of, histogram_of, picture_of, scalar_of, tensor_of
 from mindsummary_lightning.hyperparameters import flatten
 from mindsummary_lightning.metrics import finite_metrics, metric_json
@@ -53,6 +53,10 @@ class SummaryWriterIdiom(ABC):
     @abstractmethod
     def write_lineage(self, value: LineageValue) -> bool:
         """Write a lineage value."""
+
+    @abstractmethod
+    def capture_graph(self, network: Any, example: Any) -> bool:
+        """Capture and write the computational graph of a module, once."""
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record one number; a tensor or array must have one element."""
@@ -105,6 +109,13 @@ class SummaryWriterIdiom(ABC):
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record a tensor element by element."""
         self._write(tag, tensor_of(tensor), global_step)
+
+    def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
+        """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
+        check_network("model", model)
+        example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
+        if example is not None:
+            self.capture_graph(model, example)
 
     def add_hparams(self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, Any], *_: Any, **__: Any) -> None:
         """Record hyper-parameters as custom lineage and metrics as evaluation lineage."""

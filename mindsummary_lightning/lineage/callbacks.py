@@ -90,7 +90,13 @@ class TrainLineage(_LineageCallback):
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
         self._outputs: Any = None
+        self._has_begun = False
         self._saved_checkpoint = False
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """Begin to record, on rank zero and outside ``fast_dev_run``."""
+        super().setup(trainer, pl_module, stage)
+        self._has_begun = self._saved_checkpoint = False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
@@ -101,6 +107,7 @@ class TrainLineage(_LineageCallback):
             lineage.custom(trainer, pl_module)
 
         self._outputs = None
+        self._has_begun = True
         self._write("train", write)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -114,7 +121,7 @@ class TrainLineage(_LineageCallback):
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Note that a checkpoint is being saved."""
-        self._saved_checkpoint = True
+        self._saved_checkpoint = self._has_begun  # a tuner saves one before any training
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the final lineage."""
@@ -122,7 +129,7 @@ class TrainLineage(_LineageCallback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the lineage so far and let go of the files."""
-        if trainer.training:
+        if self._has_begun:
             self._write_progress(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
 

@@ -6,8 +6,10 @@ What may be written is narrower; ``values/recordable.py`` says it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
+
+from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
     "INT32_MAX",
@@ -61,6 +63,9 @@ class TrainLineage:
     model_path: str | None = None
     model_size: int | None = None
 
+    def __post_init__(self) -> None:
+        _make_texts_utf8(self)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationLineage:
@@ -75,6 +80,17 @@ class EvaluationLineage:
     metric: str | None = "{}"
     valid_dataset_path: str | None = None
     valid_dataset_size: int | None = None
+
+    def __post_init__(self) -> None:
+        _make_texts_utf8(self)
+
+
+def _make_texts_utf8(value: TrainLineage | EvaluationLineage) -> None:
+    # A path with bytes that are no UTF-8 reaches us with lone surrogates in it (os.fsdecode).
+    for field_ in fields(value):
+        text = getattr(value, field_.name)
+        if isinstance(text, str):
+            object.__setattr__(value, field_.name, utf8_text(text))
 
 
 CustomValue: TypeAlias = "int | float | str | Mapping[str, CustomValue]"
@@ -101,13 +117,15 @@ def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:
         if not isinstance(key, str):
             raise TypeError(f"keys of UserDefinedInfo must be str, not {key!r}")
         if isinstance(value, Mapping):
-            kept[key] = _checked(value)
+            kept[utf8_text(key)] = _checked(value)
         elif isinstance(value, bool):
-            kept[key] = int(value)
+            kept[utf8_text(key)] = int(value)
         elif isinstance(value, int):
-            kept[key] = value if INT32_MIN <= value <= INT32_MAX else str(value)
-        elif isinstance(value, (float, str)):
-            kept[key] = value
+            kept[utf8_text(key)] = value if INT32_MIN <= value <= INT32_MAX else str(value)
+        elif isinstance(value, float):
+            kept[utf8_text(key)] = value
+        elif isinstance(value, str):
+            kept[utf8_text(key)] = utf8_text(value)
         else:
             raise TypeError(f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}")
     return kept

@@ -1,0 +1,239 @@
+"""Loss landscapes against a plain loop, against MindSpore's and against more processes, in one paired run.
+
+Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look). With ``MINDSPORE_PYTHON`` set to the
+Python of an environment that has MindSpore 2.7.0, its SummaryLandscape is timed on the same network and samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning.landscape.batches import Batch
+from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
+from mindsummary_lightning.landscape.jobs import LandscapeJob
+from mindsummary_lightning.landscape.network import MeanLoss, moving_names
+from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.settings import LandscapeSettings
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+from mindsummary_lightning.landscape.surface import EvaluationOptions, loss_on_plane
+from mindsummary_lightning.landscape.trail import TrailWriter
+
+SIZE = 40
+SAMPLES = 2048
+LOSS = nn.CrossEntropyLoss()
+Way = Callable[[np.ndarray], np.ndarray]
+
+MINDSPORE = """
+import sys, tempfile, time, contextlib, io
+import numpy as np, mindspore as ms
+from mindspore import nn
+from mindspore.train import Loss, Model, SummaryLandscape
+ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+batch, points = int(sys.argv[1]), 20
+x = np.random.RandomState(0).normal(size=(2048, 784)).astype(np.float32)
+y = np.random.RandomState(1).randint(0, 10, 2048).astype(np.int32)
+net = nn.SequentialCell(nn.Dense(784, 128), nn.ReLU(), nn.Dense(128, 10))
+metrics = {"Loss": Loss()}
+model = Model(net, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"), metrics=metrics)
+data = ms.dataset.NumpySlicesDataset((x, y), shuffle=False).batch(batch)
+parameters = [ms.Parameter(p.value(), name=p.name) for p in net.get_parameters()]
+values = [p.asnumpy() for p in parameters]
+axes = [[np.random.RandomState(k).normal(size=v.shape).astype(np.float32) * 0.01 for v in values] for k in (2, 3)]
+landscape = SummaryLandscape(tempfile.mkdtemp())
+def run(count):
+    alphas = np.linspace(-1, 1, count)
+    with contextlib.redirect_stdout(io.StringIO()):
+        landscape._cont_loss(data, net, model, metrics, parameters, values, alphas, 0.5, *axes)
+run(2)
+start = time.perf_counter(), time.process_time()
+run(points)
+print("seconds", min(time.perf_counter() - start[0], time.process_time() - start[1]) / points)
+"""
+
+
+class Cnn(nn.Sequential):
+    """Convolutions whose fan-in is too small for three passes; BatchNorm."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(32, 10),
+        )  # fmt: skip
+
+
+class Mlp(nn.Sequential):
+    """784-128-10, for 28x28 pixels."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class Tiny(nn.Sequential):
+    """20-32-2, where Python costs more than arithmetic."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
+
+
+def job_of(net: nn.Module) -> LandscapeJob:
+    state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
+    first, second = (scaled(one, state) for one in random_directions(state, moving_names(net), 0))
+    return LandscapeJob((1,), Plane(state, first, second), *final_axes(SIZE))
+
+
+def naive(net: nn.Module, job: LandscapeJob, batches: list[Batch]) -> Way:
+    """The loop anyone would write: set the parameters in place, run the network on its samples."""
+    net = copy.deepcopy(net).eval()
+    parameters = dict(net.named_parameters())
+    weights = np.array([batch.samples for batch in batches], float)
+    weights /= weights.sum()
+
+    def losses(points: np.ndarray) -> np.ndarray:
+        found = []
+        with torch.no_grad():
+            for x, y in points.tolist():
+                for name, first in job.plane.first.items():
+                    parameters[name].copy_(job.plane.anchor[name] + x * first + y * job.plane.second[name])
+                found.append(weights @ [LOSS(net(batch.data[0]), batch.data[1]).item() for batch in batches])
+        return np.array(found)
+
+    return losses
+
+
+def ours(net: nn.Module, job: LandscapeJob, batches: list[Batch], **options: object) -> Way:
+    plane_loss = loss_on_plane(
+        MeanLoss(net, LOSS), job.plane, tuple(batches), torch.device("cpu"), EvaluationOptions(**options)
+    )
+    return plane_loss.losses
+
+
+def timed(ways: dict[str, Way], job: LandscapeJob, rows: int, points: int = SIZE) -> None:
+    """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
+
+    CPU seconds of the one thread, so that other work on the machine counts less.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    base = next(iter(ways))
+    for turn, row in enumerate(np.linspace(0, SIZE - 1, rows).astype(int)):
+        chosen = job.rows()[row][:points]
+        found = {}
+        for name in [*list(ways)[turn % len(ways) :], *list(ways)[: turn % len(ways)]]:
+            start = time.process_time()
+            found[name] = ways[name](chosen)
+            seconds[name].append((time.process_time() - start) / points)
+        for name in ways:
+            np.testing.assert_allclose(found[name], found[base], rtol=1e-5)
+    for name, times in seconds.items():
+        ratios = [mine / theirs for mine, theirs in zip(times, seconds[base], strict=True)]
+        show(name, statistics.median(times), statistics.median(ratios))
+
+
+def show(name: str, per_point: float, ratio: float) -> None:
+    print(f"{name:<58} {SIZE * SIZE * per_point:>9.2f} {1e3 * per_point:>9.3f} {ratio:>9.3f}", flush=True)
+
+
+def samples(net: nn.Module, batch: int) -> list[Batch]:
+    torch.manual_seed(0)
+    shape = {Mlp: (784,), Cnn: (3, 32, 32), Tiny: (20,)}[type(net)]
+    count = 256 if isinstance(net, Tiny) else SAMPLES
+    x, y = torch.randn(count, *shape), torch.randint(0, 2, (count,))
+    return [Batch(part, len(part[0])) for part in zip(x.split(batch), y.split(batch), strict=True)]
+
+
+def mindspore(batch: int) -> float | None:
+    python = os.environ.get("MINDSPORE_PYTHON")
+    if not python:
+        return None
+    answer = subprocess.run([python, "-c", MINDSPORE, str(batch)], capture_output=True, text=True, check=True)
+    # The smaller of wall and CPU time: its threads may wait, or share the machine with others.
+    return float(answer.stdout.split("seconds")[1])
+
+
+def processes(rows: int) -> tuple[float, float, float]:
+    """Seconds of whole calls on the CNN: one process, two, and two that have nothing to compute."""
+    seconds = []
+    for devices, size in ((1, rows), (2, rows), (2, 3)):
+        with tempfile.TemporaryDirectory() as run:
+            torch.manual_seed(0)
+            settings = LandscapeSettings(landscape_size=size, num_samples=SAMPLES, train=False)
+            writer = TrailWriter(run, "Cnn", settings)
+            writer.save(1, Cnn().state_dict())
+            batches = [batch.data for batch in samples(Cnn(), 256)]
+            data = TensorDataset(*(torch.cat(column) for column in zip(*batches, strict=True)))
+            start = time.perf_counter()
+            SummaryLandscape(run).generate(
+                Cnn(), DataLoader(data, 256), LOSS, accelerator="cpu", devices=devices, collect_landscape=None
+            )
+            seconds.append(time.perf_counter() - start)
+    return seconds[0], seconds[1], seconds[2]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=8, help="rows of the 40x40 grid to time, scaled to the whole grid")
+    rows = parser.parse_args().rows
+    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(
+        f"torch {torch.__version__}, 1 thread, {os.cpu_count()} cores, {platform.platform()}, {sys.version.split()[0]}"
+    )
+    print(f"{'way':<58} {'40x40 s':>9} {'ms/point':>9} {'ratio':>9}")
+
+    net = Mlp()
+    batch, small = samples(net, SAMPLES), samples(net, 32)
+    job = job_of(net)
+    plain = naive(net, job, batch)
+    ways = {
+        "MLP 784-128-10, 2,048 samples: plain loop": plain,
+        "  this package, structure not used": ours(net, job, batch, use_structure=False),
+        "  this package": ours(net, job, batch),
+        "  plain loop, batches of 32": naive(net, job, small),
+        "  this package, batches of 32": ours(net, job, small),
+    }
+    timed(ways, job, rows)
+    for size in (SAMPLES, 32):
+        start = time.process_time()
+        plain(job.rows()[0])
+        base = (time.process_time() - start) / SIZE
+        if (theirs := mindspore(size)) is not None:
+            show(f"  MindSpore SummaryLandscape, batches of {size} (20 points)", theirs, theirs / base)
+
+    net = Cnn()
+    batch = samples(net, 256)
+    job = job_of(net)
+    ways = {
+        "CNN 3-16-32 with BatchNorm, 32x32, batches of 256: plain loop": naive(net, job, batch),
+        "  this package": ours(net, job, batch),
+    }
+    timed(ways, job, 2 * rows, points=4)
+
+    net = Tiny()
+    batch = samples(net, 256)
+    job = job_of(net)
+    ways = {"MLP 20-32-2, 256 samples: plain loop": naive(net, job, batch)}
+    ways |= {f"  this package, points_at_once={k}": ours(net, job, batch, points_at_once=k) for k in (1, 8, 40)}
+    timed(ways, job, SIZE)
+
+    size = max(3, 2 * rows)
+    one, two, start = processes(size)
+    print(f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x")
+    print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")
+
+
+if __name__ == "__main__":
+    main()

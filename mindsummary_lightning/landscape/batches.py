@@ -1,0 +1,131 @@
+"""The samples a landscape is computed on: taken once, kept as tensors, joined into larger batches where that is exact.
+
+A batch is whatever the loader yields: a tensor, or tuples, lists and dicts of tensors. Nothing here runs a network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["Batch", "digest", "joined", "take_batches", "tensors_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch and its number of samples, the weight of its loss in the mean."""
+
+    data: Any
+    samples: int
+
+
+def take_batches(loader: Iterable[Any], num_samples: int, seed: int) -> tuple[Batch, ...]:
+    """The first whole batches of ``loader`` that hold at most ``num_samples`` samples, but at least one batch.
+
+    Args:
+        loader: a DataLoader or any iterable of batches. It is read with torch's random numbers seeded, so that a
+            shuffling loader gives the same samples each time; the global state is put back.
+        num_samples: most samples to take, at least 1.
+        seed: of torch's random numbers while reading.
+
+    Raises:
+        ValueError: the loader is empty, or a batch holds no tensor with a batch dimension.
+    """
+    batches: list[Batch] = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for data in loader:
+            samples = _samples(data)
+            if batches and sum(batch.samples for batch in batches) + samples > num_samples:
+                break
+            batches.append(Batch(data, samples))
+            if sum(batch.samples for batch in batches) >= num_samples:
+                break
+    if not batches:
+        raise ValueError("the dataloader is empty: a landscape needs at least one batch to compute losses on")
+    return tuple(batches)
+
+
+def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
+    """Neighbouring batches joined along their first dimension while a joined one has at most ``max_samples``.
+
+    Batches that cannot be joined (other shapes, things that are no tensors, unequal first dimensions) stay apart.
+    """
+    result: list[Batch] = []
+    group: list[Batch] = []
+    for batch in batches:
+        count = sum(one.samples for one in (*group, batch))
+        if group and (count > max_samples or not _alike(group[0], batch)):
+            result.append(_join(group))
+            group = []
+        group.append(batch)
+    return (*result, _join(group))
+
+
+def digest(batches: tuple[Batch, ...]) -> str:
+    """A fingerprint of every element, to tell whether an interrupted landscape was on the same samples."""
+    sha = hashlib.sha256()
+    for batch in batches:
+        for tensor in tensors_in(batch.data):
+            own = tensor.detach().cpu().contiguous()
+            sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
+            sha.update(own.flatten().view(torch.uint8).numpy().data if own.numel() else b"")
+    return sha.hexdigest()
+
+
+def tensors_in(data: Any) -> Iterator[Tensor]:
+    """Every tensor in nested tuples, lists and dicts."""
+    if isinstance(data, Tensor):
+        yield data
+    elif isinstance(data, Mapping):
+        for key in data:
+            yield from tensors_in(data[key])
+    elif isinstance(data, (list, tuple)):
+        for part in data:
+            yield from tensors_in(part)
+
+
+def _samples(data: Any) -> int:
+    for tensor in tensors_in(data):
+        if tensor.ndim and len(tensor):
+            return len(tensor)
+    raise ValueError(f"a batch of type {type(data).__name__} holds no tensor with a batch dimension")
+
+
+def _alike(one: Batch, other: Batch) -> bool:
+    shape = _shape(one.data, one.samples)
+    return shape is not None and bool(shape == _shape(other.data, other.samples))
+
+
+def _shape(data: Any, samples: int) -> Any:
+    """Structure, dtypes and sizes without the batch dimension; ``None`` if it cannot be joined with another."""
+    if isinstance(data, Tensor):
+        plain = type(data) is Tensor and data.layout == torch.strided
+        return (data.dtype, data.device, data.shape[1:]) if plain and data.ndim and len(data) == samples else None
+    if type(data) is dict:
+        parts = {key: _shape(part, samples) for key, part in data.items()}
+        return None if None in parts.values() else parts
+    if type(data) in (list, tuple):
+        shapes = [_shape(part, samples) for part in data]
+        return None if None in shapes else (type(data), shapes)
+    return None
+
+
+def _join(group: list[Batch]) -> Batch:
+    if len(group) == 1:
+        return group[0]
+    return Batch(_concatenated([batch.data for batch in group]), sum(batch.samples for batch in group))
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return torch.cat(parts)
+    if isinstance(first, dict):
+        return {key: _concatenated([part[key] for part in parts]) for key in first}
+    return type(first)(_concatenated(list(column)) for column in zip(*parts, strict=True))

@@ -1,0 +1,141 @@
+"""A landscape as work to do: its plane, its rows of points, and the value its losses become."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mindsummary_lightning.landscape.directions import (
+    State,
+    final_axes,
+    path_axes,
+    path_coordinates,
+    pca_directions,
+    random_directions,
+    scaled,
+)
+from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
+
+__all__ = ["LandscapeJob", "final_job", "interval_job"]
+
+_log = logging.getLogger(__name__)
+
+_NO_PATH = np.zeros((0, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class LandscapeJob:
+    """One landscape to compute.
+
+    Attributes:
+        numbers: steps or epochs of its checkpoints, ascending; one number for a final landscape.
+        plane: origin and axes in weight space.
+        x: grid coordinates along the first axis, float64, shape ``(n,)``.
+        y: along the second axis, shape ``(n,)``.
+        path: coordinates of the checkpoints, shape ``(len(numbers), 2)``; no rows for a final landscape.
+    """
+
+    numbers: tuple[int, ...]
+    plane: Plane
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    path: NDArray[np.float64] = field(default_factory=lambda: _NO_PATH)
+
+    @property
+    def tag(self) -> str:
+        """MindSpore's tag: ``landscape_[first, last]`` of an interval, ``landscape_[last]`` of a final landscape."""
+        return f"landscape_{[self.numbers[0], self.numbers[-1]] if len(self.path) else [self.numbers[-1]]}"
+
+    def rows(self) -> list[NDArray[np.float64]]:
+        """The points in pieces of work, each ``(k, 2)``: a row of the grid each, then the path if there is one."""
+        grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
+        return [*grid, self.path] if len(self.path) else grid
+
+    def fingerprint(self, *more: object) -> str:
+        """A name for everything the losses depend on: the plane, the points and what ``more`` says."""
+        sha = hashlib.sha256(repr((self.tag, more)).encode())
+        for array in (self.x, self.y, self.path):
+            sha.update(array.tobytes())
+        for state in (self.plane.anchor, self.plane.first, self.plane.second):
+            for name, tensor in state.items():
+                sha.update(f"{name}{tensor.double().sum().item()!r}{tensor.double().norm().item()!r}".encode())
+        return sha.hexdigest()[:16]
+
+    def landscape(self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int) -> LossLandscape:
+        """The value MindInsight draws, from the losses of :meth:`rows`.
+
+        Losses that are not finite become the largest finite one, with one warning.
+
+        Raises:
+            ValueError: no loss is finite.
+        """
+        kept = iter(_finite(losses, self.tag))
+        z = np.stack([next(kept) for _ in self.y])
+        x, y, path_xy = (array.astype(np.float32) for array in (self.x, self.y, self.path))
+        if len(self.path):
+            path = Points(path_xy[:, 0], path_xy[:, 1], next(kept))
+            return LossLandscape(
+                Points(x, y, z),
+                self.numbers,
+                path,
+                (0.0, 0.0, float(path.z[-1])),
+                LandscapeMetadata("PCA", unit, step_per_epoch),
+            )
+        column, row = len(self.x) // 2, len(self.y) // 2  # MindSpore's centre, half a cell off if the size is even
+        centre = (float(x[column]), float(y[row]), float(z[row, column]))
+        return LossLandscape(Points(x, y, z), (), None, centre, LandscapeMetadata("Random", unit, step_per_epoch))
+
+
+def interval_job(
+    numbers: tuple[int, ...],
+    states: Sequence[State],
+    anchor: Mapping[str, Tensor],
+    names: list[str],
+    size: int,
+    seed: int,
+) -> LandscapeJob:
+    """The landscape along an interval, through the two principal directions of its checkpoints.
+
+    Args:
+        numbers: steps or epochs of the checkpoints.
+        states: the checkpoints under the network's names, in the order of ``numbers``.
+        anchor: all tensors at the origin, the last checkpoint.
+        names: the parameters that move.
+        size: grid points on each axis.
+        seed: used if the checkpoints lie on a straight line.
+
+    Raises:
+        ValueError: all checkpoints are equal.
+    """
+    first, second = (scaled(direction, anchor) for direction in pca_directions(states, names, seed))
+    path = path_coordinates(states, first, second)
+    x, y = path_axes(path, size)
+    return LandscapeJob(numbers, Plane(anchor, first, second), x, y, path)
+
+
+def final_job(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeJob:
+    """The landscape around one checkpoint, through two random directions; arguments as in :func:`interval_job`."""
+    first, second = (scaled(direction, anchor) for direction in random_directions(anchor, names, seed))
+    x, y = final_axes(size)
+    return LandscapeJob((number,), Plane(anchor, first, second), x, y)
+
+
+def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.float32]]:
+    with np.errstate(over="ignore"):
+        narrow = [row.astype(np.float32) for row in losses]
+    every = np.concatenate(narrow)
+    good = np.isfinite(every)
+    if good.all():
+        return narrow
+    if not good.any():
+        raise ValueError(f"{tag}: no loss is finite; the last checkpoint itself gives {every[-1]}")
+    largest = every[good].max()
+    _log.warning("%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest)
+    return [np.where(np.isfinite(row), row, largest) for row in narrow]

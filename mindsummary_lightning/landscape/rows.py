@@ -1,0 +1,50 @@
+"""Finished rows of a landscape in the making, one small file each, so that an interrupted one goes on.
+
+A row file is there as a whole or not at all. It is not synced to the disk: a killed process loses nothing, and after a
+power cut a row that cannot be read is computed again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RowStore"]
+
+
+class RowStore:
+    """Rows of one landscape in one folder, which exists from the first :meth:`keep` to :meth:`clear`.
+
+    Args:
+        directory: the folder; its name must stand for everything the losses depend on.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def find(self, index: int, length: int) -> NDArray[np.float64] | None:
+        """The losses of a finished row, shape ``(length,)``, or ``None`` if it has to be computed."""
+        try:
+            with open(self._path(index), "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return None
+        return np.frombuffer(data, np.float64) if len(data) == 8 * length else None
+
+    def keep(self, index: int, losses: NDArray[np.float64]) -> None:
+        """Store a finished row."""
+        os.makedirs(self.directory, exist_ok=True)
+        path = self._path(index)
+        with open(f"{path}.{os.getpid()}.tmp", "wb") as file:
+            file.write(np.ascontiguousarray(losses, np.float64).tobytes())
+        os.replace(file.name, path)
+
+    def clear(self) -> None:
+        """Remove the rows; fine if there are none."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _path(self, index: int) -> str:
+        return os.path.join(self.directory, f"{index:04d}.row")

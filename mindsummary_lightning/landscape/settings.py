@@ -1,0 +1,127 @@
+"""What a landscape is made of: resolution, samples, and which steps or epochs it spans.
+
+The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or writes files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+__all__ = ["LandscapeSettings"]
+
+_UNITS = ("step", "epoch")
+_SIZES = range(3, 257)
+_SHORTEST_INTERVAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LandscapeSettings:
+    """Checked settings of a run's landscapes.
+
+    Attributes:
+        landscape_size: grid points on each axis, 3 to 256.
+        unit: what the numbers in ``intervals`` count, ``"step"`` (optimizer steps from 1) or ``"epoch"`` (from 1).
+        num_samples: samples whose mean loss is one grid point, at least 1; whole batches are taken.
+        train: make one landscape for each interval (PCA of its checkpoints).
+        result: make the landscape around the last checkpoint (random directions).
+        intervals: for each training landscape at least 3 ascending step or epoch numbers.
+
+    Example:
+        >>> LandscapeSettings.from_dict({"landscape_size": 20, "intervals": [[1, 2, 3]]}).intervals
+        ((1, 2, 3),)
+    """
+
+    landscape_size: int = 40
+    unit: str = "step"
+    num_samples: int = 2048
+    train: bool = True
+    result: bool = True
+    intervals: tuple[tuple[int, ...], ...] = (tuple(range(1, 10)), tuple(range(10, 20)))
+
+    def __post_init__(self) -> None:
+        _check_int("landscape_size", self.landscape_size)
+        if self.landscape_size not in _SIZES:
+            raise ValueError(f"landscape_size must be from 3 to 256, not {self.landscape_size}")
+        if not isinstance(self.unit, str):
+            raise TypeError(f"unit must be a str, not {type(self.unit).__name__}")
+        if self.unit not in _UNITS:
+            raise ValueError(f"unit must be 'step' or 'epoch', not {self.unit!r}")
+        _check_int("num_samples", self.num_samples)
+        if self.num_samples < 1:
+            raise ValueError(f"num_samples must be at least 1, not {self.num_samples}")
+        for key in ("train", "result"):
+            if not isinstance(getattr(self, key), bool):
+                raise TypeError(f"create_landscape[{key!r}] must be a bool, not {type(getattr(self, key)).__name__}")
+        object.__setattr__(self, "intervals", _checked_intervals(self.intervals))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], base: LandscapeSettings | None = None) -> LandscapeSettings:
+        """Settings from MindSpore's ``collect_landscape`` dict.
+
+        Args:
+            values: any of ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape`` (a dict with ``train``
+                and ``result``) and ``intervals``.
+            base: what the absent keys take their values from; ``None`` means the defaults.
+
+        Raises:
+            TypeError: a value has the wrong type; the message names the key.
+            ValueError: a key is not known, or a value is out of range.
+        """
+        if not isinstance(values, Mapping):
+            raise TypeError(f"collect_landscape must be a dict or None, not {type(values).__name__}")
+        _check_keys("collect_landscape", values, cls.known_keys())
+        changes = {key: value for key, value in values.items() if key != "create_landscape"}
+        if "create_landscape" in values:
+            wanted = values["create_landscape"]
+            if not isinstance(wanted, Mapping):
+                raise TypeError(f"create_landscape must be a dict, not {type(wanted).__name__}")
+            _check_keys("create_landscape", wanted, ("train", "result"))
+            changes |= wanted
+        return replace(base or cls(), **changes)
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys of the dict form, in MindSpore's words."""
+        return (*(field.name for field in fields(cls) if field.name not in ("train", "result")), "create_landscape")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The dict form, as :meth:`from_dict` takes it and JSON keeps it."""
+        values = asdict(self)
+        values["create_landscape"] = {key: values.pop(key) for key in ("train", "result")}
+        values["intervals"] = [list(interval) for interval in self.intervals]
+        return values
+
+    def wants(self, number: int) -> bool:
+        """Whether the parameters of this step or epoch (counted in ``unit``, from 1) belong to a landscape."""
+        return any(number in interval for interval in self.intervals)
+
+
+def _check_int(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+
+
+def _check_keys(name: str, values: Mapping[str, Any], known: Iterable[str]) -> None:
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise ValueError(f"{name} does not know {unknown}; known keys are {list(known)}")
+
+
+def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(intervals, (list, tuple)):
+        raise TypeError(f"intervals must be a list of lists, not {type(intervals).__name__}")
+    if not intervals:
+        raise ValueError("intervals must hold at least one interval")
+    for interval in intervals:
+        if not isinstance(interval, (list, tuple, range)):
+            raise TypeError(f"each of intervals must be a list of ints, not {type(interval).__name__}")
+        for number in interval:
+            _check_int("each number in intervals", number)
+        if len(interval) < _SHORTEST_INTERVAL:
+            raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
+        if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
+            raise ValueError(f"numbers of an interval must ascend from 1 on, but one is {list(interval)}")
+    return tuple(tuple(interval) for interval in intervals)

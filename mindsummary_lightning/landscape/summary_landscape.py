@@ -1,0 +1,226 @@
+"""``SummaryLandscape``: from the checkpoints of a run to the landscapes MindInsight draws.
+
+It checks everything before any loss is computed, keeps finished rows so that an interrupted call goes on, and writes
+one event per landscape. The mathematics is in ``directions`` and ``surface``, the processes in ``engine``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
+from mindsummary_lightning.landscape.engine import compute_rows, make_fabric, on_device
+from mindsummary_lightning.landscape.jobs import LandscapeJob, final_job, interval_job
+from mindsummary_lightning.landscape.network import LossFunction, MeanLoss, in_names_of, moving_names
+from mindsummary_lightning.landscape.rows import RowStore
+from mindsummary_lightning.landscape.settings import LandscapeSettings
+from mindsummary_lightning.landscape.surface import EvaluationOptions, LossOnPlane
+from mindsummary_lightning.landscape.trail import Trail, TrailError, clean_trail
+from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.values import LossLandscape
+
+__all__ = ["CallbackFn", "SummaryLandscape"]
+
+_log = logging.getLogger(__name__)
+
+CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
+
+
+class SummaryLandscape:
+    """Makes loss landscapes from the checkpoints that ``SummaryCollector`` left in a run's directory.
+
+    Args:
+        summary_dir: the run's directory, the one that holds ``ckpt_dir``.
+
+    Example:
+        >>> landscape = SummaryLandscape("runs/mnist")  # doctest: +SKIP
+        >>> landscape.generate(LitClassifier(), DataLoader(images, 256))  # doctest: +SKIP
+    """
+
+    def __init__(self, summary_dir: str | os.PathLike[str]) -> None:
+        self._summary_dir = os.path.realpath(os.fspath(summary_dir))
+
+    def clean_ckpt(self) -> None:
+        """Remove the run's landscape checkpoints, and rows of an interrupted landscape."""
+        clean_trail(self._summary_dir)
+
+    def gen_landscapes_with_multi_process(
+        self,
+        callback_fn: CallbackFn,
+        collect_landscape: Mapping[str, Any] | None = None,
+        device_ids: Sequence[int] | None = None,
+        output: str | os.PathLike[str] | None = None,
+    ) -> dict[str, LossLandscape]:
+        """Make the landscapes with MindSpore's call.
+
+        Args:
+            callback_fn: takes nothing and returns ``(model, network, dataset, metrics)``: a LightningModule whose
+                ``training_step`` gives the loss, or None; the network (needed if model is None); a DataLoader; a loss
+                callable of ``(output, target)``, or a dict with one under ``"Loss"``, or None if there is a model.
+            collect_landscape: changes of the settings the run was trained with, see :class:`LandscapeSettings`.
+            device_ids: GPUs to use; on a machine without, as many processes. ``None`` means what the machine has.
+            output: directory of the summary file to write; ``None`` means the run's own.
+
+        Returns:
+            tag -> the landscape that was written.
+
+        Raises:
+            TypeError, ValueError, FileNotFoundError: as :meth:`generate`.
+        """
+        answer = callback_fn()
+        if not isinstance(answer, tuple) or len(answer) != 4:
+            raise TypeError(f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}")
+        model, network, dataset, metrics = answer
+        module = network if model is None else model
+        if not isinstance(module, nn.Module):
+            raise TypeError("callback_fn must return a LightningModule as model, or None and an nn.Module as network")
+        loss_fn = metrics.get("Loss") if isinstance(metrics, Mapping) else metrics
+        return self.generate(
+            module,
+            dataset,
+            loss_fn if model is None else None,
+            collect_landscape=collect_landscape,
+            devices="auto" if device_ids is None else _checked_ids(device_ids),
+            output=output,
+        )
+
+    def generate(
+        self,
+        module: nn.Module,
+        dataloader: Iterable[Any],
+        loss_fn: LossFunction | None = None,
+        *,
+        collect_landscape: Mapping[str, Any] | None = None,
+        devices: int | str | Sequence[int] = "auto",
+        accelerator: str = "auto",
+        output: str | os.PathLike[str] | None = None,
+        train_mode: bool = False,
+        seed: int = 0,
+        precision: str = "32-true",
+        compile: bool = False,  # noqa: A002 - Fabric's and the Trainer's word for it
+        points_at_once: int = 1,
+    ) -> dict[str, LossLandscape]:
+        """Make the landscapes of a Lightning run, or of any module with a loss function.
+
+        Called again after an interrupt it goes on where it was. With more than one device it starts processes, so a
+        script needs its ``if __name__ == "__main__":``, and module and loss must be picklable.
+
+        Args:
+            module: the trained LightningModule or a network in it; its own weights do not matter and are not changed.
+            dataloader: gives the samples, ``num_samples`` of them are taken once.
+            loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
+                ``training_step``.
+            collect_landscape: changes of the settings the run was trained with, see :class:`LandscapeSettings`.
+            devices: as Fabric takes it; on the CPU a number of processes.
+            accelerator: as Fabric takes it.
+            output: directory of the summary file to write; ``None`` means the run's own.
+            train_mode: run the network in training mode, as MindSpore does.
+            seed: of shuffling loaders, random directions and dropout in training mode.
+            precision: ``"32-true"`` or one of Fabric's mixed precisions, as ``"bf16-mixed"``.
+            compile: run through ``torch.compile``.
+            points_at_once: grid points in one ``vmap``; pays for tiny networks only (docs/landscape.md).
+
+        Returns:
+            tag -> the landscape that was written.
+
+        Raises:
+            TypeError: an argument has the wrong type, or the loss cannot be had.
+            ValueError: a setting is out of range, the loader is empty, or the checkpoints do not fit the network or
+                are missing (``TrailError``); all of that before any work.
+            FileNotFoundError: the run left no checkpoints.
+        """
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
+        if not isinstance(points_at_once, int) or points_at_once < 1:
+            raise ValueError(f"points_at_once must be an int of at least 1, not {points_at_once!r}")
+        trail = _settled(Trail.open(self._summary_dir), collect_landscape)
+        loss = MeanLoss(module, loss_fn)
+        options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
+        jobs = _jobs(trail, module, seed, is_last_free=collect_landscape is None)
+        batches = take_batches(dataloader, trail.settings.num_samples, seed)
+        fabric = make_fabric(accelerator, devices, precision)
+        told = _loss_of_first_batch(loss, jobs[-1], on_device(batches[:1], fabric.device), fabric.device, options)
+        about = (digest(batches), f"{told:.4g}", type(module).__qualname__, train_mode, seed, precision)
+        stores = [RowStore(os.path.join(trail.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
+        try:
+            work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
+            found = fabric.launch(work)
+        except KeyboardInterrupt:
+            _log.warning("loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory)
+            raise
+        made = {
+            job.tag: job.landscape(losses, trail.settings.unit, trail.step_per_epoch)
+            for job, losses in zip(jobs, found, strict=True)
+        }
+        _write(os.path.realpath(os.fspath(output)) if output is not None else self._summary_dir, made)
+        for store in stores:
+            store.clear()
+        return made
+
+
+def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
+    if not isinstance(device_ids, (list, tuple)):
+        raise TypeError(f"device_ids must be a list of ints or None, not {type(device_ids).__name__}")
+    for number in device_ids:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"device_ids must hold ints, not {type(number).__name__}")
+    if not device_ids or min(device_ids) < 0:
+        raise ValueError(f"device_ids must hold at least one device from 0 on, not {list(device_ids)}")
+    return device_ids
+
+
+def _settled(trail: Trail, collect_landscape: Mapping[str, Any] | None) -> Trail:
+    """The trail with its settings changed as the caller wants; given intervals must be there, saved ones are cut."""
+    changes = {} if collect_landscape is None else collect_landscape
+    settings = LandscapeSettings.from_dict(changes, base=trail.settings)
+    if settings.unit != trail.settings.unit:
+        raise ValueError(f"the run saved one checkpoint a {trail.settings.unit}, so unit cannot be {settings.unit!r}")
+    if not settings.train and not settings.result:
+        raise ValueError("create_landscape has neither train nor result, so there is nothing to make")
+    settled = replace(trail, settings=settings)
+    return settled if "intervals" in changes or not settings.train else settled.with_intervals_that_are_there()
+
+
+def _jobs(trail: Trail, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeJob]:
+    settings = trail.settings
+    intervals = settings.intervals if settings.train else ()
+    last = max(trail.files, default=0) if is_last_free else settings.intervals[-1][-1]
+    needed = {number for interval in intervals for number in interval} | ({last} if settings.result else set())
+    trail.check(sorted(needed))
+    names = moving_names(module)
+    if not names:
+        raise TrailError(f"{type(module).__name__} has no parameter with weight or bias in its name, nothing moves")
+    jobs = []
+    for interval in intervals:
+        states = [_state(trail, number, module) for number in interval]
+        jobs.append(interval_job(interval, states, states[-1], names, settings.landscape_size, seed))
+    if settings.result:
+        jobs.append(final_job(last, _state(trail, last, module), names, settings.landscape_size, seed))
+    return jobs
+
+
+def _state(trail: Trail, number: int, module: nn.Module) -> Any:
+    return in_names_of(module, trail.load(number), trail.files[number])
+
+
+def _loss_of_first_batch(
+    loss: MeanLoss, job: LandscapeJob, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
+) -> float:
+    """The loss of a few samples at the origin: shows at once whether the loss can be had at all."""
+    once = replace(options, compile=False, points_at_once=1, use_structure=False)
+    return float(LossOnPlane(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
+
+
+def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:
+    with SummaryRecord(directory, raise_exception=True) as record:
+        for tag, landscape in landscapes.items():
+            record.add_value("LANDSCAPE", tag, landscape)
+            record.record(0)

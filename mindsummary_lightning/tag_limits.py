@@ -1,0 +1,52 @@
+"""How many tags of one run MindInsight keeps, and one word to the user when a run has more.
+
+MindInsight 2.3.1 drops the tags it saw first when a new one is too many (``EventsData._check_tag_out_of_spec``). All
+are written all the same: other readers have no such limit.
+"""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["MOST_TAGS", "MOST_TENSOR_TAGS", "TagLimits"]
+
+_LOG = logging.getLogger(__name__)
+
+MOST_TAGS = 300  # of all kinds together
+MOST_TENSOR_TAGS = 6
+
+
+class TagLimits:
+    """Counts the tags of a run and warns once for each limit that they exceed.
+
+    Args:
+        directory: the run, for the message.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._tags: set[tuple[str, str]] = set()
+        self._tensor_tags: set[tuple[str, str]] = set()
+        self._is_said: set[str] = set()
+
+    def count(self, tag: tuple[str, str]) -> None:
+        """Note the kind and name of a tag."""
+        self._tags.add(tag)
+        if tag[0] == "tensor":
+            self._tensor_tags.add(tag)
+
+    def check(self) -> None:
+        """Say what is too much; called once for all values of a step, so that the number is that of the step."""
+        if len(self._tags) > MOST_TAGS:
+            self._say("tags", len(self._tags), MOST_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics")
+        if len(self._tensor_tags) > MOST_TENSOR_TAGS:
+            advice = "record fewer tensors, or a histogram where it will do"
+            self._say("tensor tags", len(self._tensor_tags), MOST_TENSOR_TAGS, advice)
+
+    def _say(self, what: str, count: int, limit: int, advice: str) -> None:
+        if what not in self._is_said:
+            self._is_said.add(what)
+            _LOG.warning(
+                "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
+                *(self._directory, count, what, limit, advice),
+            )

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from mindsummary_lightning.landscape import directions as d
+
+
+def trail(count: int = 5) -> list[dict[str, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(1)
+    steps = torch.randn(count, 40, generator=generator).cumsum(0)
+    return [{"a.weight": step[:30].view(5, 6), "a.bias": step[30:]} for step in steps]
+
+
+def flat(direction: dict[str, torch.Tensor]) -> np.ndarray:
+    return torch.cat([part.flatten() for part in direction.values()]).double().numpy()
+
+
+def test_only_weights_and_biases_move() -> None:
+    assert [name for name in ("a.weight", "bias", "a.running_mean", "moment.weight", "gamma") if d.moves(name)] == [
+        "a.weight",
+        "bias",
+    ]
+
+
+def test_principal_directions_are_those_of_a_full_svd() -> None:
+    states = trail()
+    matrix = np.stack([flat(s) - flat(states[-1]) for s in states[:-1]])
+    matrix -= matrix.mean(1, keepdims=True)
+    _, _, expected = np.linalg.svd(matrix, full_matrices=False)
+    for found, right in zip(d.pca_directions(states, list(states[0])), expected, strict=False):
+        vector = flat(found)
+        np.testing.assert_allclose(vector * np.sign(vector @ right), right, atol=1e-6)
+        assert vector[np.abs(vector).argmax()] > 0
+
+
+def test_a_tensor_that_never_changed_takes_no_part() -> None:
+    states = [state | {"frozen.weight": torch.ones(1000)} for state in trail()]
+    first, second = d.pca_directions(states, list(states[0]))
+    assert list(first) == list(second) == ["a.weight", "a.bias"]
+    np.testing.assert_array_equal(flat(first), flat(d.pca_directions(trail(), ["a.weight", "a.bias"])[0]))
+
+
+def test_a_straight_path_gets_a_random_second_direction() -> None:
+    start, end = trail(2)
+    states = [{name: start[name] + t * (end[name] - start[name]) for name in start} for t in (0.0, 0.5, 1.0)]
+    first, second = d.pca_directions(states, list(start), seed=4)
+    assert np.linalg.norm(flat(second)) > 1
+    np.testing.assert_array_equal(flat(second), flat(d.random_directions(start, list(start), 4)[1]))
+    assert np.linalg.norm(flat(first)) == pytest.approx(1)
+
+
+def test_equal_checkpoints_have_no_direction() -> None:
+    with pytest.raises(ValueError, match="all checkpoints of the interval are equal"):
+        d.pca_directions(trail(1) * 3, ["a.weight"])
+
+
+def test_random_directions_depend_on_the_seed_alone() -> None:
+    state = trail(1)[0]
+    for once, again in zip(
+        d.random_directions(state, list(state), 3), d.random_directions(state, list(state), 3), strict=True
+    ):
+        np.testing.assert_array_equal(flat(once), flat(again))
+    one, other = (flat(d.random_directions(state, list(state), seed)[0]) for seed in (3, 4))
+    assert not np.allclose(one, other)
+
+
+def test_scaling_gives_each_tensor_the_norm_of_its_parameter() -> None:
+    state = trail(1)[0] | {"b.bias": torch.zeros(3), "c.weight": torch.ones(2, dtype=torch.float64)}
+    names = list(state)
+    found = d.scaled(d.random_directions(state, names, 0)[0], state)
+    for name in names:
+        assert found[name].norm().item() == pytest.approx(state[name].norm().item())
+    assert (found["a.weight"].dtype, found["c.weight"].dtype) == (torch.float32, torch.float64)
+    assert d.scaled({"a.bias": torch.zeros(10).double()}, state)["a.bias"].abs().sum() == 0
+
+
+def test_path_coordinates_are_the_least_squares_ones() -> None:
+    states = trail()
+    first, second = (d.scaled(x, states[-1]) for x in d.pca_directions(states, list(states[0])))
+    axes = np.stack([flat(first), flat(second)], axis=1)
+    expected = [np.linalg.lstsq(axes, flat(s) - flat(states[-1]), rcond=None)[0] for s in states]
+    np.testing.assert_allclose(d.path_coordinates(states, first, second), expected, atol=1e-5)
+
+
+def test_a_direction_of_zeros_leaves_its_coordinate_at_zero() -> None:
+    states = trail()
+    first, _ = (d.scaled(x, states[-1]) for x in d.pca_directions(states, list(states[0])))
+    path = d.path_coordinates(states, first, {name: torch.zeros_like(part) for name, part in first.items()})
+    assert np.abs(path[:, 1]).max() == 0
+    assert np.abs(path[:-1, 0]).min() > 0
+    x, y = d.path_axes(path, 4)
+    assert (y[0], y[-1]) == (-1.0, 1.0)
+    assert np.isfinite(x).all()
+
+
+def test_the_path_gets_a_fifth_of_room_on_each_side() -> None:
+    x, y = d.path_axes(np.array([[0.0, -1.0], [10.0, 4.0]]), 3)
+    np.testing.assert_allclose(x, [-2.0, 5.0, 12.0])
+    np.testing.assert_allclose(y, [-2.0, 1.5, 5.0])

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning.landscape import engine, surface
+from mindsummary_lightning.landscape.settings import LandscapeSettings
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+from mindsummary_lightning.landscape.trail import TrailError, clean_trail
+from mindsummary_lightning.reader import SummaryReader
+from mindsummary_lightning.values import LossLandscape
+from tests.landscape import nets
+
+TAGS = ["landscape_[1, 6]", "landscape_[6]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    nets.train(nets.Mlp(), str(tmp_path))
+    return tmp_path
+
+
+def generate(run: Path, **options: object) -> dict[str, LossLandscape]:
+    net = nets.Mlp()
+    return SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu", **options)
+
+
+def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape]) -> None:
+    assert list(one) == list(other)
+    for tag in one:
+        for axis in "xyz":
+            np.testing.assert_array_equal(getattr(one[tag].surface, axis), getattr(other[tag].surface, axis))
+            if one[tag].path is not None:
+                np.testing.assert_array_equal(getattr(one[tag].path, axis), getattr(other[tag].path, axis))
+        assert one[tag].convergence_point == other[tag].convergence_point
+        assert one[tag].metadata == other[tag].metadata
+
+
+def test_the_written_file_holds_the_landscapes(run: Path) -> None:
+    made = generate(run)
+    read = {landscape.tag: landscape for landscape in SummaryReader(run).landscapes()}
+    assert list(made) == TAGS == sorted(read)
+    for tag, landscape in made.items():
+        assert read[tag].step == 0
+        np.testing.assert_array_equal(read[tag].z, landscape.surface.z)
+        assert read[tag].intervals == landscape.intervals
+        assert read[tag].convergence_point == pytest.approx(landscape.convergence_point)
+        assert read[tag].metadata == landscape.metadata
+    interval, final = made[TAGS[0]], made[TAGS[1]]
+    assert interval.intervals == (1, 2, 3, 4, 5, 6)
+    assert (interval.metadata.decomposition, interval.metadata.unit) == ("PCA", "step")
+    assert interval.metadata.step_per_epoch == 3
+    assert final.metadata.decomposition == "Random"
+    assert interval.path is not None
+    assert interval.convergence_point == (0.0, 0.0, interval.path.z[-1])
+    assert final.convergence_point == (0.0, 0.0, final.surface.z[2, 2])
+    assert final.convergence_point[2] == pytest.approx(interval.convergence_point[2], rel=1e-6)
+
+
+def test_the_same_call_gives_the_same_landscapes(run: Path) -> None:
+    assert_equal(generate(run), generate(run))
+
+
+def test_a_shuffling_loader_gives_the_same_samples_each_time(run: Path) -> None:
+    net = nets.Mlp()
+    torch.manual_seed(0)
+    data = TensorDataset(*net.data())
+    settings = {"num_samples": 32}
+    calls = [
+        SummaryLandscape(run).generate(
+            net, DataLoader(data, 16, shuffle=True), nets.LOSS, accelerator="cpu", collect_landscape=settings
+        )
+        for _ in range(2)
+    ]
+    assert_equal(*calls)
+
+
+def test_two_processes_give_what_one_gives(run: Path) -> None:
+    assert_equal(generate(run, devices=1), generate(run, devices=2))
+
+
+def test_two_processes_go_on_where_one_was_stopped(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = generate(run)
+    keep = engine.RowStore.keep
+
+    def keep_three(self: engine.RowStore, index: int, losses: np.ndarray) -> None:
+        keep(self, index, losses)
+        if index == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine.RowStore, "keep", keep_three)
+    with pytest.raises(KeyboardInterrupt):
+        generate(run)
+    monkeypatch.undo()
+    assert_equal(generate(run, devices=2), expected)
+
+
+def test_several_batch_sizes_of_epoch_checkpoints(tmp_path: Path) -> None:
+    settings = LandscapeSettings(3, "epoch", 50, False, True, ((1, 2, 3),))
+    nets.train(nets.ConvNet(), str(tmp_path), 5, settings)
+    net = nets.ConvNet()
+    made = SummaryLandscape(tmp_path).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu")
+    assert list(made) == ["landscape_[3]"]
+    assert made["landscape_[3]"].metadata.unit == "epoch"
+
+
+def test_a_network_inside_the_trained_module_is_found_by_its_prefix(tmp_path: Path) -> None:
+    nets.train(nets.Lit(), str(tmp_path))
+    lit, net = nets.Lit(), nets.Mlp()
+    whole = SummaryLandscape(tmp_path).generate(lit, nets.loader(lit), accelerator="cpu")
+    inner = SummaryLandscape(tmp_path).generate(net, nets.loader(lit), nets.LOSS, accelerator="cpu")
+    assert_equal(whole, inner)
+
+
+def callback() -> tuple[None, nn.Module, DataLoader, dict[str, object]]:
+    net = nets.Mlp()
+    return None, net, nets.loader(net), {"Loss": nets.LOSS}
+
+
+def test_mindspores_call_gives_the_same(run: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    output = tmp_path_factory.mktemp("output")
+    made = SummaryLandscape(run).gen_landscapes_with_multi_process(callback, {}, device_ids=[0], output=output)
+    assert len(list(output.glob("*summary*_MS"))) == 1
+    assert not list(run.glob("*summary*_MS"))
+    assert_equal(made, generate(run))
+
+
+def test_mindspores_call_takes_a_lightning_module(tmp_path: Path) -> None:
+    nets.train(nets.Lit(), str(tmp_path))
+    lit = nets.Lit()
+    made = SummaryLandscape(tmp_path).gen_landscapes_with_multi_process(
+        lambda: (lit, lit.net, nets.loader(lit), None), device_ids=[0]
+    )
+    assert_equal(made, SummaryLandscape(tmp_path).generate(lit, nets.loader(lit), accelerator="cpu"))
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 4, 7, 10])
+def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
+    run: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
+) -> None:
+    expected = generate(run)
+    computed: list[bytes] = []
+    original = surface.LossOnPlane.losses
+
+    def counting(self: surface.LossOnPlane, points: np.ndarray) -> np.ndarray:
+        if len(points) > 1:  # a row or the path, not a check of one point
+            if len(computed) == stop_after:
+                raise KeyboardInterrupt
+            computed.append(points.tobytes())
+        return original(self, points)
+
+    monkeypatch.setattr(surface.LossOnPlane, "losses", counting)
+    with pytest.raises(KeyboardInterrupt):
+        generate(run)
+    stop_after = -1
+    assert_equal(generate(run), expected)
+    assert len(computed) == 5 + 1 + 5  # a 5x5 grid with a path, a 5x5 grid
+    assert not list((run / "ckpt_dir").glob("rows_*"))
+
+
+def test_a_killed_process_leaves_its_rows(run: Path) -> None:
+    expected = generate(run)
+    script = f"""
+import os, signal
+from tests.landscape import nets
+from mindsummary_lightning.landscape.rows import RowStore
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+keep, kept = RowStore.keep, []
+def keep_and_die(self, index, losses):
+    keep(self, index, losses)
+    kept.append(index)
+    if len(kept) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+RowStore.keep = keep_and_die
+net = nets.Mlp()
+SummaryLandscape({str(run)!r}).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu")
+"""
+    paths = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((run / "ckpt_dir").glob("rows_*/*.row"))) == 4
+    assert_equal(generate(run), expected)
+
+
+def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = generate(run, collect_landscape={"num_samples": 32})
+    monkeypatch.setattr(engine.RowStore, "clear", lambda self: None)
+    generate(run)
+    assert_equal(generate(run, collect_landscape={"num_samples": 32}), expected)
+
+
+def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain = generate(run, collect_landscape={"create_landscape": {"train": False}})[TAGS[1]].surface.z
+    limit = float(np.sort(plain.flatten())[-4])
+
+    def exploding(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        loss = nets.LOSS(output, target)
+        return torch.where(loss > limit * 1.001, torch.tensor(float("nan")), loss)
+
+    net = nets.Mlp()
+    loader = DataLoader(TensorDataset(*next(iter(nets.loader(net, 96)))), 96)
+    with caplog.at_level(logging.WARNING):
+        made = (
+            SummaryLandscape(run)
+            .generate(
+                net, loader, exploding, accelerator="cpu", collect_landscape={"create_landscape": {"train": False}}
+            )[TAGS[1]]
+            .surface.z
+        )
+    assert [record.message for record in caplog.records if "not finite" in record.message] == [
+        f"landscape_[6]: 3 losses that are not finite were replaced by {limit:g}"
+    ]
+    np.testing.assert_allclose(made, np.minimum(plain, np.float32(limit)), rtol=1e-6)
+
+
+def test_mixed_precision_is_close(run: Path) -> None:
+    exact, mixed = generate(run), generate(run, precision="bf16-mixed")
+    np.testing.assert_allclose(mixed[TAGS[1]].surface.z, exact[TAGS[1]].surface.z, rtol=0.05)
+
+
+class TestNothingIsComputedBefore:
+    @pytest.fixture(autouse=True)
+    def _no_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(surface.LossOnPlane, "losses", lambda *_: pytest.fail("a loss was computed"))
+
+    def test_a_missing_checkpoint_is_named(self, run: Path) -> None:
+        (run / "ckpt_dir" / "Mlp_4_step.ckpt").unlink()
+        with pytest.raises(TrailError, match=r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"):
+            generate(run)
+
+    def test_an_interval_that_was_not_saved_is_named(self, run: Path) -> None:
+        with pytest.raises(TrailError, match="no checkpoint of step 7, 8"):
+            generate(run, collect_landscape={"intervals": [[5, 6, 7, 8]]})
+
+    def test_an_interval_that_is_too_short(self, run: Path) -> None:
+        with pytest.raises(ValueError, match="each interval needs at least 3 numbers"):
+            generate(run, collect_landscape={"intervals": [[1, 2]]})
+
+    def test_another_network(self, run: Path) -> None:
+        net = nets.ConvNet()
+        with pytest.raises(TrailError, match=r"is not of ConvNet: it has no '0\.weight'"):
+            SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
+
+    def test_a_network_of_other_shapes(self, run: Path) -> None:
+        net = nets.Mlp()
+        net[1] = nn.Linear(81, 16)
+        with pytest.raises(TrailError, match=r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)"):
+            SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
+
+    def test_an_empty_loader(self, run: Path) -> None:
+        with pytest.raises(ValueError, match="the dataloader is empty"):
+            SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS)
+
+    def test_no_trail(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="train the run with SummaryCollector"):
+            generate(tmp_path)
+
+    def test_another_unit(self, run: Path) -> None:
+        with pytest.raises(ValueError, match="one checkpoint a step, so unit cannot be 'epoch'"):
+            generate(run, collect_landscape={"unit": "epoch"})
+
+    def test_nothing_to_make(self, run: Path) -> None:
+        with pytest.raises(ValueError, match="neither train nor result"):
+            generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}})
+
+    def test_no_way_to_the_loss(self, run: Path) -> None:
+        with pytest.raises(TypeError, match="pass loss_fn"):
+            SummaryLandscape(run).generate(nets.Mlp(), [])
+
+    @pytest.mark.parametrize("ids", [[], [-1], ["0"], 0])
+    def test_wrong_device_ids(self, run: Path, ids: object) -> None:
+        with pytest.raises((TypeError, ValueError), match="device_ids must"):
+            SummaryLandscape(run).gen_landscapes_with_multi_process(callback, device_ids=ids)  # type: ignore[arg-type]
+
+    def test_a_callback_that_returns_something_else(self, run: Path) -> None:
+        with pytest.raises(TypeError, match=r"must return \(model, network, dataset, metrics\), not Mlp"):
+            SummaryLandscape(run).gen_landscapes_with_multi_process(nets.Mlp)  # type: ignore[arg-type]
+
+    def test_a_module_that_is_none(self, run: Path) -> None:
+        with pytest.raises(TypeError, match=r"module must be an nn\.Module"):
+            SummaryLandscape(run).generate(None, [], nets.LOSS)  # type: ignore[arg-type]
+
+
+def test_a_failing_loss_leaves_no_file(run: Path) -> None:
+    def failing(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no such loss")
+
+    net = nets.Mlp()
+    with pytest.raises(RuntimeError, match="no such loss"):
+        SummaryLandscape(run).generate(net, nets.loader(net), failing, accelerator="cpu")
+    assert not list(run.glob("*summary*"))
+
+
+def test_clean_ckpt_removes_the_trail(run: Path) -> None:
+    SummaryLandscape(run).clean_ckpt()
+    assert not (run / "ckpt_dir").exists()
+    clean_trail(run)

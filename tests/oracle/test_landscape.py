@@ -1,0 +1,95 @@
+"""Loss landscapes of a Lightning run, as a real MindInsight answers and draws them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning.values import LossLandscape
+from tests.oracle.browser import Browser
+from tests.oracle.mindinsight_server import MindInsight, wait_until
+
+RUN = "landscapes"
+TRAIN_ID = f"./{RUN}"
+TAGS = ["landscape_[1, 9]", "landscape_[10, 19]", "landscape_[19]"]
+
+
+@pytest.fixture(scope="module")
+def landscapes(
+    mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, LossLandscape]:
+    """Train with the collector's defaults, then make the landscapes from what it left."""
+    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+    from tests.oracle.small_fit import Digits, fit_digits
+
+    fit_digits(runs, RUN, tmp_path_factory.mktemp("fit"), learning_rate=0.05, note="landscape")
+    digits = load_digits()
+    data = TensorDataset(torch.tensor(digits.images[:, None] / 16).float(), torch.tensor(digits.target))
+    made = SummaryLandscape(runs / RUN).generate(
+        Digits(0.05), DataLoader(data, 256), accelerator="cpu", collect_landscape={"landscape_size": 20}
+    )
+    mindinsight.wait_cached(TRAIN_ID)
+    wait_until(lambda: len(mindinsight.intervals(TRAIN_ID)) == 2, lambda: "two intervals")
+    wait_until(lambda: bool(asked(mindinsight, "final")), lambda: "the final landscape")
+    return made
+
+
+def asked(mindinsight: MindInsight, kind: str, **query: str) -> list[dict[str, Any]]:
+    query = {"train_id": TRAIN_ID, "type": kind, **query}
+    found: list[dict[str, Any]] = mindinsight.get("datavisual/landscape/landscapes", query)["landscapes"]
+    return found
+
+
+def assert_same(answer: dict[str, Any], made: LossLandscape) -> None:
+    for axis in "xyz":
+        np.testing.assert_array_equal(np.float32(answer["points"][axis]), getattr(made.surface, axis))
+    np.testing.assert_array_equal(np.float32(answer["convergence_point"]), np.float32(made.convergence_point))
+    assert answer["metadata"]["decomposition"] == made.metadata.decomposition
+    assert answer["metadata"]["unit"] == made.metadata.unit
+    assert answer["metadata"]["step_per_epoch"] == made.metadata.step_per_epoch
+
+
+def test_the_intervals_are_listed(mindinsight: MindInsight, landscapes: dict[str, LossLandscape]) -> None:
+    assert list(landscapes) == TAGS
+    assert sorted(interval["value"] for interval in mindinsight.intervals(TRAIN_ID)) == [[1, 9], [10, 19]]
+
+
+def test_interval_landscapes_are_answered_with_our_numbers(
+    mindinsight: MindInsight, landscapes: dict[str, LossLandscape]
+) -> None:
+    for interval in mindinsight.intervals(TRAIN_ID):
+        made = landscapes[f"landscape_{interval['value']}"]
+        (answer,) = asked(mindinsight, "interval", interval_id=interval["id"])
+        assert_same(answer, made)
+        assert made.path is not None
+        assert answer["path"]["intervals"] == list(made.intervals)
+        for axis in "xyz":
+            np.testing.assert_array_equal(np.float32(answer["path"][axis]), getattr(made.path, axis))
+
+
+def test_the_final_landscape_is_answered_with_our_numbers(
+    mindinsight: MindInsight, landscapes: dict[str, LossLandscape]
+) -> None:
+    (answer,) = asked(mindinsight, "final")
+    assert_same(answer, landscapes[TAGS[-1]])
+
+
+@pytest.mark.parametrize("page", ["loss analysis", "loss comparison"])
+def test_the_landscape_pages_draw(browser: Browser, landscapes: dict[str, LossLandscape], page: str) -> None:
+    browser.open(page, TRAIN_ID)
+    assert browser.placeholders() == []
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize("tab", ["Isoline Map", "Topographic Map"])
+def test_the_contours_of_an_interval_draw(browser: Browser, landscapes: dict[str, LossLandscape], tab: str) -> None:
+    browser.open("loss analysis", TRAIN_ID)
+    browser.driver.find_element("xpath", f"//*[normalize-space(text())='{tab}']").click()
+    assert browser.wait_drawn(".mi-contour-map canvas") >= 1
+    assert browser.errors() == []
