@@ -45,7 +45,7 @@ class DigitsData(L.LightningDataModule):
 class DigitsNet(L.LightningModule):
     """Two convolutions and two linear layers."""
 
-    def __init__(self, channels: int = 16, dropout: float = 0.1, learning_rate: float = 0.05) -> None:
+    def __init__(self, channels: int = 8, dropout: float = 0.1, learning_rate: float = 0.05) -> None:
         super().__init__()
         self.save_hyperparameters()
         self.features = nn.Sequential(
@@ -115,7 +115,7 @@ def main() -> None:
     trainer.fit(model, data)
     trainer.test(model, data, verbose=False)
     SummaryLandscape(logger.log_dir).generate(
-        model, data.train_dataloader(), collect_landscape={"landscape_size": 20, "num_samples": 512}, devices=1
+        model, data.train_dataloader(), collect_landscape={"landscape_size": 15, "num_samples": 256}, devices=1
     )
 
     accuracy = float(trainer.callback_metrics["test/accuracy"])

@@ -5,7 +5,9 @@ Nothing here changes a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
@@ -13,7 +15,7 @@ from torch import Tensor, nn
 from mindsummary_lightning.landscape.directions import State, moves
 from mindsummary_lightning.landscape.trail import TrailError
 
-__all__ = ["LossFunction", "MeanLoss", "aliases", "in_names_of", "moving_names"]
+__all__ = ["LossFunction", "MeanLoss", "aliases", "in_names_of", "moving_names", "on_its_own"]
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -129,3 +131,21 @@ def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tenso
 def _prefixes(state: State, names: list[str]) -> list[str]:
     ending = f".{names[0]}" if names else ""
     return ["", *(key[: -len(ending) + 1] for key in state if ending and key.endswith(ending))]
+
+
+@contextmanager
+def on_its_own(module: nn.Module) -> Iterator[None]:
+    """Take a LightningModule off the Trainer it was trained with, whose loops its ``self.log`` would look for.
+
+    Reads ``LightningModule._trainer`` (lightning 2.4 to 2.6.6); a module that is not attached stays as it is.
+    """
+    trainer = getattr(module, "_trainer", None)
+    if trainer is not None:
+        module.trainer = None  # type: ignore[assignment]  # the setter takes None; nn.Module's stub does not know it
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*`self.trainer` reference is not registered")
+            yield
+    finally:
+        if trainer is not None:
+            module.trainer = trainer

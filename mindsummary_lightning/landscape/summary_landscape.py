@@ -19,7 +19,7 @@ from torch import nn
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
 from mindsummary_lightning.landscape.engine import compute_rows, make_fabric, on_device
 from mindsummary_lightning.landscape.jobs import LandscapeJob, final_job, interval_job
-from mindsummary_lightning.landscape.network import LossFunction, MeanLoss, in_names_of, moving_names
+from mindsummary_lightning.landscape.network import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
 from mindsummary_lightning.landscape.rows import RowStore
 from mindsummary_lightning.landscape.settings import LandscapeSettings
 from mindsummary_lightning.landscape.surface import EvaluationOptions, LossOnPlane
@@ -142,20 +142,23 @@ class SummaryLandscape:
         if not isinstance(points_at_once, int) or points_at_once < 1:
             raise ValueError(f"points_at_once must be an int of at least 1, not {points_at_once!r}")
         trail = _settled(Trail.open(self._summary_dir), collect_landscape)
-        loss = MeanLoss(module, loss_fn)
-        options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
-        jobs = _jobs(trail, module, seed, is_last_free=collect_landscape is None)
-        batches = take_batches(dataloader, trail.settings.num_samples, seed)
-        fabric = make_fabric(accelerator, devices, precision)
-        told = _loss_of_first_batch(loss, jobs[-1], on_device(batches[:1], fabric.device), fabric.device, options)
-        about = (digest(batches), f"{told:.4g}", type(module).__qualname__, train_mode, seed, precision)
-        stores = [RowStore(os.path.join(trail.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
-        try:
-            work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
-            found = fabric.launch(work)
-        except KeyboardInterrupt:
-            _log.warning("loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory)
-            raise
+        with on_its_own(module):
+            loss = MeanLoss(module, loss_fn)
+            options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
+            jobs = _jobs(trail, module, seed, is_last_free=collect_landscape is None)
+            batches = take_batches(dataloader, trail.settings.num_samples, seed)
+            fabric = make_fabric(accelerator, devices, precision)
+            told = _loss_of_first_batch(loss, jobs[-1], on_device(batches[:1], fabric.device), fabric.device, options)
+            about = (digest(batches), f"{told:.4g}", type(module).__qualname__, train_mode, seed, precision)
+            stores = [RowStore(os.path.join(trail.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
+            try:
+                work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
+                found = fabric.launch(work)
+            except KeyboardInterrupt:
+                _log.warning(
+                    "loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory
+                )
+                raise
         made = {
             job.tag: job.landscape(losses, trail.settings.unit, trail.step_per_epoch)
             for job, losses in zip(jobs, found, strict=True)
