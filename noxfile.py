@@ -127,7 +127,7 @@ def protos(session: nox.Session) -> None:
 def protos_check(session: nox.Session) -> None:
     """The committed protobuf classes are what the sources give."""
     session.install(*group("protos"))
-    target = Path(session.create_tmp())
+    target = Path(session.create_tmp()).resolve()
     generate(session, target)
     for fresh in sorted((target / PROTOS).glob("*_pb2.py*")):
         if not filecmp.cmp(fresh, ROOT / PROTOS / fresh.name, shallow=False):
@@ -149,3 +149,51 @@ def protobuf_matrix(session: nox.Session) -> None:
     for version in PROTOBUF_MAJORS:
         session.install(f"protobuf=={version}")
         session.run("python", "-m", "pytest", "tests/fileformat", "-q", *session.posargs)
+
+
+@nox.session
+def min_versions(session: nox.Session) -> None:
+    """The tests with the oldest versions we name (a Python that still has wheels for them)."""
+    session.install("-e", ".", *group("tests"))
+    session.install("torch==2.5.1", "lightning==2.4.0", "pytorch-lightning==2.4.0", "numpy==1.26.4", "Pillow==10.0.0")
+    session.run("pytest", "--ignore=tests/oracle", "--ignore=tests/graph", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
+    session.install("-e", ".[tensorboard]", *group("tests"))
+    environment = {
+        "BENCH_JSON": str(Path(session.create_tmp()) / "figures.json"),
+        "MINDINSIGHT_PYTHON": mindinsight_python(session),
+        "MINDSPORE_PYTHON": mindspore_python(session),
+    }
+    for script in session.posargs or sorted(map(str, Path("benchmarks").glob("[a-z]*.py"))):
+        if Path(script).name not in ("paired.py", "soak.py", "faults.py"):
+            session.run("python", script, env=environment)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into site/; a warning is an error. The tests build it too."""
+    session.install("-e", ".", *group("docs"))
+    session.run("sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build wheel and sdist, install the wheel where nothing else is, and train with it outside the checkout."""
+    session.install(*group("package"))
+    folder = Path(session.create_tmp())
+    shutil.rmtree(folder / "dist", ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(folder / "dist"))
+    built = sorted(map(str, (folder / "dist").iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    (wheel,) = (path for path in built if path.endswith(".whl"))
+    session.run("python", "-m", "venv", "--clear", str(folder / "clean"))
+    python = str(folder / "clean" / "bin" / "python")
+    session.run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo]", external=True)
+    shutil.copy(ROOT / "examples" / "digits.py", folder / "digits.py")
+    session.chdir(folder)
+    session.run(python, "digits.py", "--epochs", "1", external=True)
+    session.run(str(folder / "clean" / "bin" / "mindsummary"), "show", "runs", external=True)

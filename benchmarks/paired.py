@@ -27,9 +27,9 @@ def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, f
     return {name: statistics.median(seconds) for name, seconds in taken.items()}
 
 
-def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]]) -> str:
-    """A Markdown table: a row of the work, for each way its median in ``unit`` and how many times ours that is."""
-    lines = [f"### {title}", "", f"| work | way | {unit} | x ours |", "|---|---|---:|---:|"]
+def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours") -> str:
+    """A Markdown table: a row of the work, for each way its median in ``unit`` and how many times the first that is."""
+    lines = [f"### {title}", "", f"| work | way | {unit} | x {first} |", "|---|---|---:|---:|"]
     for work, found in rows.items():
         ours = next(iter(found.values()))
         lines += [
@@ -38,9 +38,11 @@ def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, f
     return "\n".join(lines) + "\n"
 
 
-def report(name: str, title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]]) -> None:
+def report(
+    name: str, title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours"
+) -> None:
     """Print the table, and add it to the JSON file that ``BENCH_JSON`` names."""
-    print(f"{table(title, unit, scale, rows)}\n{machine()}\n", flush=True)
+    print(f"{table(title, unit, scale, rows, first)}\n{machine()}\n", flush=True)
     target = os.environ.get("BENCH_JSON")
     if target:
         path = Path(target)

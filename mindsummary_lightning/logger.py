@@ -146,7 +146,7 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def root_dir(self) -> str:
-        """Directory of all versions: what MindInsight's ``--summary-base-dir`` should be."""
+        """Directory of all versions, which is what MindInsight's ``--summary-base-dir`` should be."""
         return os.path.join(self._save_dir, self._name) if self._name else self._save_dir
 
     @property

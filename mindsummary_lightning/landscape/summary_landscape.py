@@ -65,7 +65,8 @@ class SummaryLandscape:
             callback_fn: takes nothing and returns ``(model, network, dataset, metrics)``: a LightningModule whose
                 ``training_step`` gives the loss, or None; the network (needed if model is None); a DataLoader; a loss
                 callable of ``(output, target)``, or a dict with one under ``"Loss"``, or None if there is a model.
-            collect_landscape: changes of the settings the run was trained with, see :class:`LandscapeSettings`.
+            collect_landscape: changes of the settings the run was trained with, see
+                :class:`~mindsummary_lightning.landscape.settings.LandscapeSettings`.
             device_ids: GPUs to use; on a machine without, as many processes. ``None`` means what the machine has.
             output: directory of the summary file to write; ``None`` means the run's own.
 
@@ -118,7 +119,8 @@ class SummaryLandscape:
             dataloader: gives the samples, ``num_samples`` of them are taken once.
             loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
                 ``training_step``.
-            collect_landscape: changes of the settings the run was trained with, see :class:`LandscapeSettings`.
+            collect_landscape: changes of the settings the run was trained with, see
+                :class:`~mindsummary_lightning.landscape.settings.LandscapeSettings`.
             devices: as Fabric takes it; on the CPU a number of processes.
             accelerator: as Fabric takes it.
             output: directory of the summary file to write; ``None`` means the run's own.

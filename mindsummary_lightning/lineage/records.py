@@ -30,16 +30,16 @@ def lineage_records(
     """One flat dict a run.
 
     Args:
-        summary_base_dir: as for :func:`filter_summary_lineage`.
-        search_condition: as for :func:`filter_summary_lineage`.
+        summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
 
     Returns:
-        Dicts that all have the same keys in the same order: ``summary_dir``, the fields of lineage, ``dataset_mark``,
+        Dicts with the same keys in the same order, which are ``summary_dir``, the fields of lineage, ``dataset_mark``,
         then ``metric/<name>`` and ``user_defined/<name>`` of any of the runs, nested data as ``user_defined/<a>/<b>``.
         A value that was not recorded is ``None``; a list is its JSON text.
 
     Raises:
-        LineageSearchConditionParamError: and the other errors of :func:`filter_summary_lineage`.
+        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
 
     Example:
         >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
@@ -56,12 +56,12 @@ def lineage_to_pandas(
     """The rows of :func:`lineage_records` as a DataFrame, one column a fact; needs pandas.
 
     Args:
-        summary_base_dir: as for :func:`filter_summary_lineage`.
-        search_condition: as for :func:`filter_summary_lineage`.
+        summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
 
     Raises:
         ImportError: pandas is not installed.
-        LineageSearchConditionParamError: and the other errors of :func:`filter_summary_lineage`.
+        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
     """
     import pandas
 

@@ -1,0 +1,63 @@
+"""The public names: exactly those the documentation promises, and reading a run never imports torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import mindsummary_lightning
+
+_PROMISED = {
+    "EvalLineage",
+    "HistogramSummary",
+    "ImageSummary",
+    "MindInsightLogger",
+    "ScalarSummary",
+    "SummaryCollector",
+    "SummaryLandscape",
+    "SummaryReader",
+    "SummaryRecord",
+    "TensorSummary",
+    "TrainLineage",
+    "filter_summary_lineage",
+    "get_summary_lineage",
+    "histogram_summary",
+    "image_summary",
+    "scalar_summary",
+    "tensor_summary",
+}
+
+
+def _modules_after(code: str) -> set[str]:
+    """Top-level modules that a fresh interpreter holds after running the code."""
+    ending = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{ending}"], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_the_public_names_are_those_promised() -> None:
+    assert set(mindsummary_lightning.__all__) == _PROMISED
+    assert set(dir(mindsummary_lightning)) >= _PROMISED
+
+
+def test_every_public_name_resolves_to_what_it_names() -> None:
+    for name in mindsummary_lightning.__all__:
+        assert getattr(mindsummary_lightning, name).__name__ == name
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    assert not hasattr(mindsummary_lightning, "SummaryRecorder")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    assert not _modules_after("import mindsummary_lightning") & {"torch", "lightning", "numpy", "google"}
+
+
+def test_reading_recording_and_querying_need_no_torch() -> None:
+    names = "SummaryReader, SummaryRecord, get_summary_lineage, filter_summary_lineage"
+
+    assert not _modules_after(f"from mindsummary_lightning import {names}") & {
+        "torch",
+        "lightning",
+        "pytorch_lightning",
+    }

@@ -1,0 +1,63 @@
+"""The project's pages and the code blocks in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "Block", "blocks", "english_pages", "headings", "pages"]
+
+ROOT = Path(__file__).parents[2]
+
+# An HTML comment just before the fence says what is to be done with the block; readers do not see it.
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>not run|run): ?(?P<reason>[^\n]*?) ?-->\n)?```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$"
+    r"|^<!-- run first:\n(?P<hidden>.*?)^-->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, or the hidden preparation of the blocks behind it.
+
+    Attributes:
+        language: what follows the fence.
+        code: its lines.
+        line: of the page, where the code begins.
+        mark: ``not run`` or ``run``, if a comment before it says so.
+    """
+
+    language: str
+    code: str
+    line: int
+    mark: str | None
+
+
+def pages() -> list[Path]:
+    """Every page that is read on its own; a fragment of the changelog is not."""
+    at_the_root = [ROOT / name for name in ("README.md", "README_CN.md", "CONTRIBUTING.md")]
+    below = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "changes"]
+    return at_the_root + below
+
+
+def english_pages() -> list[Path]:
+    """Every page but the translations, whose code is compared with the originals'."""
+    return [page for page in pages() if page.name != "README_CN.md" and page.parent.name != "zh"]
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced and the hidden blocks of a page, in order."""
+    found = []
+    for match in _BLOCK.finditer(text):
+        language, code = (match["language"], match["code"]) if match["language"] else ("python", match["hidden"])
+        start = match.start("code") if match["language"] else match.start("hidden")
+        found.append(Block(language, code, text.count("\n", 0, start) + 1, match["mark"]))
+    return found
+
+
+def headings(text: str) -> list[int]:
+    """The levels of a page's headings, in order."""
+    without_code = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [len(marks) for marks in re.findall(r"^(#+) ", without_code, re.MULTILINE)]

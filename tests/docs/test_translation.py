@@ -1,0 +1,55 @@
+"""The Chinese pages keep step with the English ones: the same headings, the same code, the same pictures and links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks, headings
+
+TRANSLATIONS = {"README.md": "README_CN.md", "docs/first-run.md": "docs/zh/first-run.md"}
+PICTURES = {"docs/images/first-run-dashboard.png": "docs/images/first-run-dashboard-zh.png"}
+
+pytestmark = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _targets(name: str) -> set[str]:
+    """Files that a page shows or links to, seen from the root, by their English names, without each other."""
+    found = re.findall(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)", _text(name))
+    same = {chinese: english for english, chinese in (TRANSLATIONS | PICTURES).items()}
+    paths = [_normal(PurePosixPath(name).parent / target) for target in found]
+    return {same.get(path, path) for path in paths} - set(TRANSLATIONS)
+
+
+def _normal(path: PurePosixPath) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def test_a_translation_has_the_headings_of_its_original(original: str, translation: str) -> None:
+    assert headings(_text(translation)) == headings(_text(original))
+
+
+def test_a_translation_has_the_code_of_its_original(original: str, translation: str) -> None:
+    assert _code(translation) == _code(original)
+
+
+def test_a_translation_leads_to_the_pages_of_its_original(original: str, translation: str) -> None:
+    assert _targets(translation) == _targets(original)
+
+
+def _code(name: str) -> list[str]:
+    text = _text(name)
+    indented = re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.M)
+    return [*(block.code for block in blocks(text)), *indented]

@@ -1,0 +1,48 @@
+"""Record much, and print what it cost: resident memory, descriptors, threads and, when idle, processor time."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import threading
+import time
+
+import numpy as np
+
+from mindsummary_lightning import SummaryRecord
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) -> None:
+    descriptors = len(os.listdir("/proc/self/fd"))
+    array = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
+    record = SummaryRecord(directory)
+    for step in range(2000):
+        record.add_scalar("warm", 1.0, step)
+        if step < 50:
+            record.add_histogram("warm", array, step)
+    for number in range(int(tags)):
+        record.add_scalar(f"tag {number}", 1.0, 0)
+    before = resident_bytes()
+    for step in range(int(scalars)):
+        record.add_scalar("loss", float(step), step)
+    for step in range(int(histograms)):
+        record.add_histogram("weights", array, step)
+    after = resident_bytes()
+    opened = len(os.listdir("/proc/self/fd")) - descriptors
+    threads = threading.active_count() - 1
+    spent = time.process_time()
+    select.select([], [], [], float(idle_s))  # nothing is logged
+    spent = time.process_time() - spent
+    growth = after / before
+    print(json.dumps({"growth": growth, "opened": opened, "threads": threads, "idle": spent / float(idle_s)}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Fit with the pair again and again, each time in a forked child that a signal ends somewhere; print what was lost."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import os
+import random
+import select
+import signal
+import sys
+import time
+import warnings
+
+import lightning
+import torch
+from torch import nn
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+
+
+class Net(lightning.LightningModule):
+    def __init__(self, said: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+        self.said = said
+
+    def training_step(self, batch: torch.Tensor, index: int) -> torch.Tensor:
+        loss: torch.Tensor = self.layer(batch).square().mean()
+        self.logger.log_metrics({"mine": float(index)}, index)  # type: ignore[union-attr]
+        os.write(self.said, b"%d\n" % index)
+        return loss
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+
+def fit(directory: str, said: int) -> None:
+    torch.set_num_threads(1)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        logger=MindInsightLogger(directory, name="", version="run"),
+        callbacks=[SummaryCollector()],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.fit(Net(said), torch.utils.data.DataLoader(torch.rand(40_000, 4), batch_size=1))
+
+
+def main(directory: str, trials: str, signal_name: str) -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    draw = random.Random(0)
+    last = {}
+    for trial in range(int(trials)):
+        listen, said = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(listen)
+            faulthandler.register(signal.SIGUSR1)
+            try:
+                fit(f"{directory}/{trial}", said)
+            finally:
+                os._exit(0)
+        os.close(said)
+        wanted, heard = draw.randrange(1, 60), b""
+        while heard.count(b"\n") < wanted:
+            heard += os.read(listen, 4096)
+        os.kill(child, signal.Signals[signal_name])
+        heard += rest_of(listen, trial, child)
+        os.waitpid(child, 0)
+        last[trial] = int(heard[: heard.rindex(b"\n")].split(b"\n")[-1])
+    print(json.dumps(last))
+
+
+def rest_of(listen: int, trial: int, child: int) -> bytes:
+    """What a child says until it ends; one that goes on for half a minute shows where it is and ends us too."""
+    heard, until = b"", time.monotonic() + 30
+    while time.monotonic() < until and select.select([listen], [], [], until - time.monotonic())[0]:
+        more = os.read(listen, 4096)
+        if not more:
+            os.close(listen)
+            return heard
+        heard += more
+    os.kill(child, signal.SIGUSR1)
+    select.select([], [], [], 1)  # time to write it
+    os.kill(child, signal.SIGKILL)
+    sys.exit(f"trial {trial} goes on after the signal; it has said {heard[-20:]!r}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

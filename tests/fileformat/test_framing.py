@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindsummary_lightning.fileformat.framing import (
+    HEADER_SIZE,
+    OVERHEAD,
+    checksum_mismatch,
+    frame,
+    header_mismatch,
+    masked_crc32c,
+    unpack_length,
+)
+
+# The first record of a file that MindSpore 2.7.0 wrote.
+MINDSPORE_PAYLOAD = bytes.fromhex("09fa04916a52c0da411a11") + b"MindSpore.Event:1"
+MINDSPORE_RECORD = bytes.fromhex("1c00000000000000c8c1951d") + MINDSPORE_PAYLOAD + bytes.fromhex("7c15801f")
+
+
+def test_a_record_is_framed_byte_for_byte_as_mindspore_frames_it() -> None:
+    assert b"".join(frame([MINDSPORE_PAYLOAD])) == MINDSPORE_RECORD
+
+
+def test_pieces_are_framed_like_their_whole() -> None:
+    pieces = [MINDSPORE_PAYLOAD[:3], b"", memoryview(MINDSPORE_PAYLOAD)[3:]]
+
+    assert b"".join(frame(pieces)) == MINDSPORE_RECORD
+
+
+def test_large_pieces_are_passed_on_without_a_copy() -> None:
+    piece = bytes(1 << 20)
+
+    assert frame([b"head", piece])[2] is piece
+
+
+def test_an_empty_payload_is_refused_because_the_reader_never_gets_past_it() -> None:
+    with pytest.raises(ValueError, match="at least one byte"):
+        frame([b"", b""])
+
+
+@given(st.binary(min_size=1, max_size=300))
+def test_a_framed_record_passes_both_checks(payload: bytes) -> None:
+    record = b"".join(frame([payload]))
+    end = HEADER_SIZE + unpack_length(record[:HEADER_SIZE])
+
+    assert (len(record), header_mismatch(record[:HEADER_SIZE])) == (len(payload) + OVERHEAD, None)
+    assert record[HEADER_SIZE:end] == payload
+    assert checksum_mismatch(payload, record[end:]) is None
+
+
+@given(st.binary(min_size=1, max_size=64), st.data())
+def test_any_flipped_bit_is_noticed(payload: bytes, data: st.DataObject) -> None:
+    record = bytearray(b"".join(frame([payload])))
+    bit = data.draw(st.integers(0, len(record) * 8 - 1))
+    record[bit // 8] ^= 1 << bit % 8
+
+    header, rest = bytes(record[:HEADER_SIZE]), bytes(record[HEADER_SIZE:])
+    assert header_mismatch(header) or checksum_mismatch(rest[:-4], rest[-4:])
+
+
+def test_a_mismatch_names_what_is_stored_and_what_was_computed() -> None:
+    wrong = checksum_mismatch(b"payload", struct.pack("<I", 7))
+
+    assert wrong == f"payload CRC is {masked_crc32c(b'payload'):#010x}, the file says 0x00000007"
+
+
+def test_the_length_is_unsigned_and_64_bits_wide() -> None:
+    assert unpack_length(b"\xff" * 8 + bytes(4)) == 2**64 - 1

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat.graph_codec import attribute_size, decode_graph, encode_graph
+from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType
+from tests.fileformat import strategies as draw
+from tests.fileformat.sameness import same
+
+
+def parsed(graph: Graph) -> anf_ir_pb2.GraphProto:
+    return anf_ir_pb2.GraphProto.FromString(encode_graph(graph))
+
+
+@given(draw.graphs)
+def test_a_graph_comes_back_as_it_went(graph: Graph) -> None:
+    assert same(decode_graph(parsed(graph)), graph)
+
+
+@given(draw.attribute_values)
+def test_the_size_of_an_attribute_is_what_the_reader_measures(value: Any) -> None:
+    message = parsed(Graph((), constants=(GraphConstant("c", value),)))
+
+    assert attribute_size(value) == len(message.const_vals[0].value.SerializeToString())
+
+
+def test_a_control_edge_is_told_from_a_data_edge() -> None:
+    node = GraphNode("2", "Add", inputs=(GraphInput("0"), GraphInput("1", is_control=True)))
+
+    assert [edge.type for edge in parsed(Graph((node,))).node[0].input] == [0, 1]
+
+
+def test_a_tensor_type_says_element_type_and_shape() -> None:
+    node = GraphNode("1", "Conv2D", output_type=TensorType(DataType.FLOAT32, (-1, 3, 224)))
+    written = parsed(Graph((node,))).node[0].output_type
+
+    assert (written.data_type, written.tensor_type.elem_type) == (DataType.TENSOR, DataType.FLOAT32)
+    assert [dimension.size for dimension in written.tensor_type.shape.dim] == [-1, 3, 224]
+
+
+def test_an_integer_beyond_64_bits_is_kept_as_text() -> None:
+    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", 2**64),)))).constants
+
+    assert constant.value == str(2**64)
+
+
+def test_fields_that_only_mindspore_writes_are_read() -> None:
+    message = anf_ir_pb2.GraphProto()
+    value = message.const_vals.add(key="c").value
+    value.dtype = anf_ir_pb2.DT_INTS64
+    value.int_vals.extend([1, 2])
+    weight = message.const_vals.add(key="w").value
+    weight.tensor_val.data_type = anf_ir_pb2.DT_FLOAT16
+    weight.tensor_val.dims.extend([2, 2])
+
+    constants = decode_graph(message).constants
+
+    assert [constant.value for constant in constants] == [(1, 2), TensorType(DataType.FLOAT16, (2, 2))]

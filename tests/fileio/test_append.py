@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
+from mindsummary_lightning.fileio import append
+from mindsummary_lightning.fileio.append import RecordFile, try_lock
+from tests.fileio.faulty import FaultyWrites
+
+LARGE = 200_000  # bytes; beyond what is joined before it is written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "events.summary.1_MS"
+
+
+def framed(*payloads: bytes) -> bytes:
+    return b"".join(b"".join(frame([payload])) for payload in payloads)
+
+
+def test_records_lie_behind_each_other(path: Path) -> None:
+    file = RecordFile(str(path))
+    sizes = [file.append([b"one"]), file.append([b"t", b"wo"])]
+
+    assert path.read_bytes() == framed(b"one", b"two")
+    assert (sizes, file.size) == ([19, 19], 38)
+
+
+@pytest.mark.parametrize("size", [1, 1000, LARGE])
+def test_a_record_is_one_write(path: Path, size: int) -> None:
+    file = RecordFile(str(path))
+    with FaultyWrites() as writes:
+        file.append([b"head", bytes(size)])
+
+    assert writes.calls == 1
+    assert path.read_bytes() == framed(b"head" + bytes(size))
+
+
+def test_a_record_is_in_the_file_when_the_call_returns(path: Path) -> None:
+    file = RecordFile(str(path))
+    file.append([b"seen by others at once"])
+
+    assert path.read_bytes() == framed(b"seen by others at once")
+
+
+def test_a_file_that_exists_is_left_alone(path: Path) -> None:
+    path.write_bytes(b"somebody's")
+
+    with pytest.raises(FileExistsError):
+        RecordFile(str(path))
+    assert path.read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_the_mode_is_what_was_asked_for_whatever_the_umask(path: Path, mode: int) -> None:
+    umask = os.umask(0)
+    try:
+        RecordFile(str(path), mode)
+    finally:
+        os.umask(umask)
+
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_an_empty_payload_is_refused_and_nothing_is_written(path: Path) -> None:
+    file = RecordFile(str(path))
+
+    with pytest.raises(ValueError, match="at least one byte"):
+        file.append([])
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("size", [5, LARGE])
+@pytest.mark.parametrize("at_most", [1, 7, 70_000])
+def test_short_writes_are_completed(path: Path, size: int, at_most: int) -> None:
+    if size // at_most > 10_000:
+        pytest.skip("the same, slower")
+    file = RecordFile(str(path))
+    with FaultyWrites(at_most=at_most):
+        file.append([b"a", bytes(size), b"z"])
+
+    assert path.read_bytes() == framed(b"a" + bytes(size) + b"z")
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, None])
+def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(path: Path, error: int | None) -> None:
+    file = RecordFile(str(path))
+    file.append([b"first"])
+    for room in range(len(b"second") + OVERHEAD):
+        with FaultyWrites(room, error), pytest.raises(OSError) as raised:
+            file.append([b"second"])
+        assert path.read_bytes() == framed(b"first"), room
+        assert raised.value.errno == (error or errno.EIO)
+    file.append([b"third"])
+
+    assert path.read_bytes() == framed(b"first", b"third")
+
+
+def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path) -> None:
+    file = RecordFile(str(path))
+    file.append([b"first"])
+    with FaultyWrites(room=LARGE // 2, at_most=4096), pytest.raises(OSError, match="No space"):
+        file.append([bytes(LARGE)])
+
+    assert path.read_bytes() == framed(b"first")
+
+
+def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: Path) -> None:
+    file = RecordFile(str(path))
+    file.append([b"first"])
+    real = os.write
+    with (
+        mock.patch.object(append.os, "write", lambda descriptor, data: real(descriptor, data[:3])),
+        mock.patch.object(append.os, "writev", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        file.append([b"second"])
+
+    assert path.read_bytes() == framed(b"first")
+
+
+def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> None:
+    file = RecordFile(str(path))
+    file.append([b"first"])
+    with mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "cannot cut")):
+        with FaultyWrites(room=4), pytest.raises(OSError, match="No space"):
+            file.append([b"second"])
+        with pytest.raises(OSError, match="cannot cut"):
+            file.append([b"third"])
+    file.append([b"fourth"])
+
+    assert path.read_bytes() == framed(b"first", b"fourth")
+
+
+def test_a_deleted_file_is_noticed(path: Path) -> None:
+    file = RecordFile(str(path))
+    assert not file.is_deleted()
+    path.unlink()
+
+    assert file.is_deleted()
+
+
+def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:
+    file = RecordFile(str(path))
+    file.append([b"one"])
+    file.close()
+    file.close()
+    assert file.reopen()
+    file.append([b"two"])
+
+    assert path.read_bytes() == framed(b"one", b"two")
+
+
+@pytest.mark.parametrize("what_happened", ["deleted", "grown", "locked"])
+def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, what_happened: str) -> None:
+    file = RecordFile(str(path))
+    file.append([b"one"])
+    file.close()
+    other = path.open("ab", buffering=0)
+    if what_happened == "deleted":
+        path.unlink()
+    elif what_happened == "grown":
+        other.write(b"x")
+    else:
+        assert try_lock(other.fileno())
+
+    assert not file.reopen()
+
+
+def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path) -> None:
+    file = RecordFile(str(path))
+    with path.open("ab") as other:
+        assert try_lock(other.fileno()) is False
+        file.close()
+        assert try_lock(other.fileno()) is True
+
+
+def test_a_file_system_without_locks_is_told_from_a_lock_that_is_taken(path: Path) -> None:
+    with path.open("wb") as file, mock.patch.object(append.fcntl, "flock", side_effect=OSError(errno.ENOLCK, "none")):
+        assert try_lock(file.fileno()) is None
+
+
+def test_records_are_written_where_there_are_no_locks(path: Path) -> None:
+    with mock.patch.object(append, "fcntl", None):
+        RecordFile(str(path)).append([b"one"])
+
+    assert path.read_bytes() == framed(b"one")

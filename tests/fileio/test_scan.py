@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import os
+import struct
+import tracemalloc
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
+from mindsummary_lightning.fileio import append
+from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.scan import RecordScanner, cut_torn_tail
+
+PAYLOADS = [b"first", b"2", b"the third one"]
+RECORDS = [b"".join(frame([payload])) for payload in PAYLOADS]
+WHOLE = b"".join(RECORDS)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "events.summary.1_MS"
+
+
+def test_a_whole_file_gives_all_payloads(path: Path) -> None:
+    path.write_bytes(WHOLE)
+    scanner = RecordScanner(str(path))
+
+    assert list(scanner) == PAYLOADS
+    assert scanner.offset == len(WHOLE)
+
+
+@pytest.mark.parametrize("size", range(len(WHOLE)))
+def test_wherever_a_file_ends_its_whole_records_are_read(path: Path, size: int) -> None:
+    path.write_bytes(WHOLE[:size])
+    scanner = RecordScanner(str(path))
+    ends = [len(RECORDS[0]), len(RECORDS[0] + RECORDS[1]), len(WHOLE)]
+    whole = sum(end <= size for end in ends)
+
+    assert list(scanner) == PAYLOADS[:whole]
+    assert scanner.offset == sum(map(len, RECORDS[:whole]))
+
+
+def test_a_file_that_grows_byte_by_byte_is_followed(path: Path) -> None:
+    path.touch()
+    scanner = RecordScanner(str(path))
+    seen: list[bytes] = []
+    for position in range(len(WHOLE)):
+        with path.open("ab") as file:
+            file.write(WHOLE[position : position + 1])
+        seen += scanner
+
+    assert seen == PAYLOADS
+
+
+def test_reading_begins_where_it_is_told_to(path: Path) -> None:
+    path.write_bytes(WHOLE)
+
+    assert list(RecordScanner(str(path), offset=len(RECORDS[0]))) == PAYLOADS[1:]
+
+
+@pytest.mark.parametrize("position", range(len(WHOLE)))
+def test_any_changed_byte_is_an_error_with_the_records_offset_or_a_tail(path: Path, position: int) -> None:
+    damaged = bytearray(WHOLE)
+    damaged[position] ^= 0x10
+    path.write_bytes(damaged)
+    starts = [0, len(RECORDS[0]), len(RECORDS[0] + RECORDS[1])]
+    hit = max(index for index, start in enumerate(starts) if start <= position)
+    seen: list[bytes] = []
+
+    with pytest.raises(DamagedFileError) as raised:
+        seen.extend(RecordScanner(str(path)))
+    assert raised.value.offset == starts[hit]
+    assert raised.value.path == str(path)
+    assert "CRC is 0x" in raised.value.reason
+
+
+def test_an_empty_record_is_damage(path: Path) -> None:
+    length = bytes(8)
+    empty = length + struct.pack("<I", masked_crc32c(length)) + struct.pack("<I", masked_crc32c(b""))
+    path.write_bytes(RECORDS[0] + empty + RECORDS[1])
+
+    with pytest.raises(DamagedFileError, match=f"record at byte {len(RECORDS[0])} .*an empty record"):
+        list(RecordScanner(str(path)))
+
+
+def test_a_length_that_the_file_cannot_hold_is_not_believed(path: Path) -> None:
+    length = struct.pack("<Q", 1 << 40)
+    path.write_bytes(WHOLE + length + struct.pack("<I", masked_crc32c(length)) + b"x" * 100)
+    tracemalloc.start()
+    try:
+        scanner = RecordScanner(str(path))
+        assert list(scanner) == PAYLOADS
+        assert scanner.offset == len(WHOLE)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_bounded_by_a_block_and_a_record(path: Path) -> None:
+    record = b"".join(frame([bytes(1000)]))
+    with path.open("wb") as file:
+        for _ in range(20_000):
+            file.write(record)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in RecordScanner(str(path))) == 20_000
+        assert tracemalloc.get_traced_memory()[1] < 6 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@given(sizes=st.lists(st.integers(1, 3000), max_size=8), cut=st.integers(0, 20_000))
+def test_any_prefix_of_any_file_gives_a_prefix_of_its_payloads(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], cut: int
+) -> None:
+    payloads = [os.urandom(size) for size in sizes]
+    path = tmp_path_factory.mktemp("scan") / "file"
+    path.write_bytes(b"".join(b"".join(frame([payload])) for payload in payloads)[:cut])
+
+    seen = list(RecordScanner(str(path)))
+    assert seen == payloads[: len(seen)]
+    assert path.stat().st_size - sum(map(len, seen)) - 16 * len(seen) < 3016
+
+
+# ---- cutting
+
+
+@pytest.mark.parametrize("size", range(len(RECORDS[0] + RECORDS[1]) + 1, len(WHOLE)))
+def test_a_torn_tail_is_cut_back_to_the_last_whole_record(path: Path, size: int) -> None:
+    path.write_bytes(WHOLE[:size])
+    kept = len(RECORDS[0] + RECORDS[1])
+
+    assert cut_torn_tail(str(path)) == size - kept
+    assert path.read_bytes() == WHOLE[:kept]
+
+
+@pytest.mark.parametrize("zeros", [1, 12, 16, 4096, 3 << 20])
+def test_a_tail_of_zeros_is_cut(path: Path, zeros: int) -> None:
+    path.write_bytes(WHOLE + bytes(zeros))
+
+    assert cut_torn_tail(str(path)) == zeros
+    assert path.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("written", range(1, len(RECORDS[2]) - 1))
+def test_a_last_record_that_runs_out_into_zeros_is_cut(path: Path, written: int) -> None:
+    path.write_bytes(RECORDS[0] + RECORDS[2][:written] + bytes(5000))
+
+    assert cut_torn_tail(str(path)) == written + 5000
+    assert path.read_bytes() == RECORDS[0]
+
+
+def test_a_whole_file_is_not_cut(path: Path) -> None:
+    path.write_bytes(WHOLE)
+
+    assert cut_torn_tail(str(path)) == 0
+    assert path.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("position", [0, 9, 15, len(RECORDS[0]) - 1])
+def test_damage_with_more_behind_it_is_left_to_repair(path: Path, position: int) -> None:
+    damaged = bytearray(WHOLE)
+    damaged[position] ^= 1
+    path.write_bytes(damaged)
+
+    assert cut_torn_tail(str(path)) == 0
+    assert path.read_bytes() == bytes(damaged)
+
+
+def test_a_damaged_last_record_is_left_to_repair(path: Path) -> None:
+    damaged = bytearray(WHOLE)
+    damaged[-6] ^= 1
+    path.write_bytes(damaged)
+
+    assert cut_torn_tail(str(path)) == 0
+    assert path.read_bytes() == bytes(damaged)
+
+
+def test_a_file_that_is_being_written_is_not_touched(path: Path) -> None:
+    live = RecordFile(str(path))
+    live.append([b"one"])
+    with path.open("ab") as file:
+        file.write(b"half a rec")
+    before = path.read_bytes()
+
+    assert cut_torn_tail(str(path)) == 0
+    assert path.read_bytes() == before
+
+
+def test_nothing_is_cut_where_locks_do_not_tell(path: Path) -> None:
+    path.write_bytes(WHOLE[:-3])
+
+    with mock.patch.object(append, "fcntl", None):
+        assert cut_torn_tail(str(path)) == 0
+    assert path.read_bytes() == WHOLE[:-3]

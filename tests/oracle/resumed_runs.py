@@ -1,0 +1,109 @@
+"""Trainings that are killed at random points and resumed: ``python -m tests.oracle.resumed_runs DIRECTORY COUNT``.
+
+Each part of a training is a forked process of its own, so that a part can be killed for good. What a part did is noted
+by a witness, line by line, in ``DIRECTORY/<run>.witness``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+
+__all__ = ["EPOCHS", "LAST_STEP"]
+
+EPOCHS, BATCHES = 2, 20
+LAST_STEP = EPOCHS * BATCHES
+
+
+class _Line(L.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+        loss = (self.layer(batch[0]) - 1).square().mean()
+        self.log("train/loss", loss)
+        return loss
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.05)
+
+
+class _Witness(L.Callback):
+    """Notes each step before anything of it is recorded, and tells the parent."""
+
+    def __init__(self, path: Path, told: int) -> None:
+        self._path, self._told = path, told
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        with open(self._path, "a") as file:
+            file.write(f"{trainer.global_step} {float(outputs['loss'])!r}\n")
+        os.write(self._told, b".")
+
+
+def _train(directory: Path, name: str, told: int) -> None:
+    checkpoints = directory / "checkpoints" / name
+    torch.manual_seed(len(list(checkpoints.glob("*.ckpt"))))
+    saved = sorted(checkpoints.glob("*.ckpt"), key=lambda path: int(path.stem))
+    trainer = L.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_epochs=EPOCHS,
+        log_every_n_steps=1,
+        logger=MindInsightLogger(directory / "runs", name="", version=name),
+        callbacks=[
+            _Witness(directory / f"{name}.witness", told),
+            SummaryCollector(collect_freq=1),
+            ModelCheckpoint(checkpoints, "{step}", auto_insert_metric_name=False, every_n_train_steps=3, save_top_k=-1),
+        ],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    data = TensorDataset(torch.randn(BATCHES * 2, 3))
+    trainer.fit(_Line(), DataLoader(data, 2), ckpt_path=saved[-1] if saved else None)
+
+
+def _part(directory: Path, name: str, kill_after: int | None) -> None:
+    """One process of a training, killed once it has told of that many steps."""
+    heard, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _train(directory, name, told)
+        finally:
+            os._exit(0)
+    os.close(told)
+    steps = 0
+    while os.read(heard, 1):
+        steps += 1
+        if steps == kill_after:
+            os.kill(child, signal.SIGKILL)
+            break
+    os.waitpid(child, 0)
+    os.close(heard)
+
+
+def main(directory: Path, count: int) -> None:
+    """Leave that many runs below ``DIRECTORY/runs``, each killed once and resumed to its end."""
+    torch.set_num_threads(1)
+    places = random.Random(11)
+    for number in range(count):
+        name = f"resumed_{number}"
+        _part(directory, name, places.randint(1, LAST_STEP - 1))
+        _part(directory, name, None)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

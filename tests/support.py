@@ -1,0 +1,68 @@
+"""What many tests need: a clock of their own, and a directory's files as lists of events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.values import Event, LineageEvent, SummaryValue
+
+
+class Clock:
+    """Seconds that stand still until a test moves them."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def summary_paths(directory: str | Path) -> list[Path]:
+    """The summary files of a directory, in the reader's order."""
+    return [Path(directory, name) for name in read_order(filter(is_summary_name, os.listdir(directory)))]
+
+
+def lineage_paths(directory: str | Path) -> list[Path]:
+    """The lineage files of a directory, in the reader's order."""
+    return [Path(directory, name) for name in read_order(filter(is_lineage_name, os.listdir(directory)))]
+
+
+def read_events(directory: str | Path) -> list[Event]:
+    """Every event of a directory's summary files; fails on a CRC that is wrong and on a torn tail."""
+    return [decode_event(payload) for path in summary_paths(directory) for payload in whole_payloads(path)]
+
+
+def read_lineage(directory: str | Path) -> list[LineageEvent]:
+    """Every event of a directory's lineage files; fails on a CRC that is wrong and on a torn tail."""
+    return [decode_lineage_event(payload) for path in lineage_paths(directory) for payload in whole_payloads(path)]
+
+
+def read_scalars(directory: str | Path, tag: str) -> list[tuple[int, float]]:
+    """Steps and values of one scalar tag, in file order."""
+    return [(step, value) for step, name, value in read_values(directory) if name == tag and isinstance(value, float)]
+
+
+def read_values(directory: str | Path) -> list[tuple[int, str, SummaryValue]]:
+    """Step, tag and value of everything recorded, in file order."""
+    events = read_events(directory)
+    return [(event.step, *pair) for event in events if isinstance(event.what, tuple) for pair in event.what]
+
+
+def whole_payloads(path: Path) -> list[bytes]:
+    """The payloads of a file that is nothing but whole records."""
+    scanner = RecordScanner(str(path))
+    payloads = list(scanner)
+    assert scanner.offset == path.stat().st_size, f"{path} has a torn tail"
+    return payloads
+
+
+def record_bytes(events: Iterable[Event]) -> bytes:
+    """The bytes of a summary file that holds some events."""
+    return b"".join(piece for event in events for piece in frame(encode_event(event)))

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    LossLandscape,
+    Operation,
+    Points,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+    check_recordable,
+)
+
+GOOD = [
+    1.0,
+    Tensor(np.array([np.nan])),
+    TrainLineage(),
+    TrainLineage(epoch=2**31 - 1, learning_rate=1, loss=0.5, model_size=2**63 - 1, network="Net"),
+    EvaluationLineage('{"acc": 1.0, "nested": {"a": 1}}', "/data", 0),
+    UserDefinedInfo({"a": 1, "b": {"c": 2.0}}),
+    DatasetGraph({"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()),
+]
+
+
+@pytest.mark.parametrize("value", GOOD, ids=lambda value: type(value).__name__)
+def test_what_mindinsight_shows_is_recordable(value: object) -> None:
+    check_recordable(value)
+
+
+NOT_FINITE = (float("nan"), float("inf"), float("-inf"))
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize("name", ["learning_rate", "loss"])
+def test_numbers_of_training_lineage_are_finite(name: str, number: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} of TrainLineage must be finite"):
+        check_recordable(TrainLineage(**{name: number}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["epoch", "device_num", "batch_size", "train_dataset_size"])
+@pytest.mark.parametrize("number", [-1, 2**31])
+def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
+    with pytest.raises(ValueError, match=rf"{name} of TrainLineage must lie in 0\.\.2147483647"):
+        check_recordable(TrainLineage(**{name: number}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"epoch": 1.0}, {"epoch": True}, {"loss": "low"}, {"loss": True}, {"network": 3}, {"model_path": b"x"}],
+    ids=str,
+)
+def test_facts_of_the_wrong_type_are_refused(facts: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"{next(iter(facts))} of TrainLineage must be"):
+        check_recordable(TrainLineage(**facts))
+
+
+@pytest.mark.parametrize("metric", ["[1]", "3", "null", '"text"', "{", "", '{"a": NaN}', '{"a": -Infinity}'])
+def test_a_metric_is_the_json_text_of_an_object_of_finite_numbers(metric: str) -> None:
+    with pytest.raises(ValueError):
+        check_recordable(EvaluationLineage(metric))
+
+
+def test_an_evaluation_without_its_metric_is_refused() -> None:
+    with pytest.raises(TypeError, match="metric of EvaluationLineage must be a str, not None"):
+        check_recordable(EvaluationLineage(None))
+
+
+@pytest.mark.parametrize("values", [{}, {"a": {}}], ids=str)
+def test_empty_custom_data_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="at least one entry"):
+        check_recordable(UserDefinedInfo(values))
+
+
+def test_custom_numbers_are_finite_at_every_level() -> None:
+    with pytest.raises(ValueError, match="'b' of UserDefinedInfo must be finite"):
+        check_recordable(UserDefinedInfo({"a": {"b": float("inf")}}))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        DatasetGraph({"n": 2**31}),
+        DatasetGraph({"x": float("nan")}),
+        DatasetGraph(children=(DatasetGraph({"n": -(2**31) - 1}),)),
+        DatasetGraph(operations=(Operation({"n": 2**31}),)),
+        DatasetGraph(sampler=Operation(weights=(float("inf"),))),
+        DatasetGraph(operations=(Operation(size=(2**31,)),)),
+    ],
+    ids=str,
+)
+def test_numbers_of_a_dataset_graph_fit_its_fields(graph: DatasetGraph) -> None:
+    with pytest.raises(ValueError, match=r"must (lie in|be finite)"):
+        check_recordable(graph)
+
+
+def _points(value: float, *shapes: int | tuple[int, int]) -> Points:
+    return Points(*(np.full(shape, value, np.float32) for shape in shapes))
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
+    flat, odd = _points(1, 2, 2, (2, 2)), _points(number, 2, 2, (2, 2))
+
+    with pytest.raises(ValueError, match="landscape's surface must be finite"):
+        check_recordable(LossLandscape(odd))
+    with pytest.raises(ValueError, match="landscape's path must be finite"):
+        check_recordable(LossLandscape(flat, (1,), _points(number, 1, 1, 1)))
+    with pytest.raises(ValueError, match="convergence_point must be finite"):
+        check_recordable(LossLandscape(flat, convergence_point=(0, number, 0)))
+
+
+def test_intervals_of_a_landscape_fit_their_field() -> None:
+    with pytest.raises(ValueError, match="intervals of a landscape must lie in"):
+        check_recordable(LossLandscape(_points(1, 1, 1, (1, 1)), (2**31,), _points(1, 1, 1, 1)))

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.values import (
+    DataType,
+    EvaluationLineage,
+    Event,
+    Histogram,
+    Image,
+    LossLandscape,
+    Points,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+    data_type_of,
+    kind_of,
+)
+from mindsummary_lightning.values.text import utf8_text
+
+
+def test_a_tensor_owns_its_memory_and_nobody_can_change_it() -> None:
+    mine = np.array([1.0, 2.0], np.float32)
+    tensor = Tensor(mine)
+    mine[0] = 9
+
+    assert tensor.data.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="read-only"):
+        tensor.data[0] = 9
+
+
+def test_an_array_that_nobody_else_can_change_is_not_copied_again() -> None:
+    once = Tensor(np.ones(3)).data
+
+    assert Tensor(once).data is once
+
+
+def test_a_read_only_view_of_a_writeable_array_is_copied() -> None:
+    mine = np.ones(3, np.float32)
+    view = mine[:]
+    view.setflags(write=False)
+    tensor = Tensor(view)
+    mine[0] = 9
+
+    assert tensor.data[0] == 1
+
+
+def test_a_tensor_remembers_the_dtype_its_elements_had() -> None:
+    tensor = Tensor(np.array([1, 2], np.int64))
+
+    assert (tensor.data.dtype, tensor.data_type) == (np.float32, DataType.INT64)
+
+
+def test_a_dtype_without_a_number_in_the_format_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(TypeError, match="complex64 has no type in the summary format; known are bool, int8"):
+        data_type_of(np.dtype("complex64"))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (1.0, "scalar"),
+        (Image(1, 1, b""), "image"),
+        (Tensor(np.ones(1)), "tensor"),
+        (Histogram(np.ones(1), np.ones(1), np.ones(1), 1), "histogram"),
+        (LossLandscape(Points(np.ones(1), np.ones(1), np.ones((1, 1)))), "loss_landscape"),
+    ],
+)
+def test_each_value_knows_its_plugin(value: object, kind: str) -> None:
+    assert kind_of(value) == kind  # type: ignore[arg-type]
+
+
+def test_values_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Event(1.0).step = 2  # type: ignore[misc]
+
+
+def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
+    with pytest.raises(ValueError, match=r"1-D and of one length, not of shapes \(2,\), \(1,\) and \(2,\)"):
+        Histogram(np.ones(2), np.ones(1), np.ones(2), 2)
+
+
+def test_a_landscape_needs_a_height_for_each_of_its_points() -> None:
+    with pytest.raises(ValueError, match=r"surface needs x \(n,\), y \(m,\) and z \(m, n\)"):
+        LossLandscape(Points(np.ones(2), np.ones(3), np.ones((2, 3))))
+
+
+def test_a_landscape_needs_a_point_of_its_path_for_each_interval() -> None:
+    surface = Points(np.ones(1), np.ones(1), np.ones((1, 1)))
+
+    with pytest.raises(ValueError, match="one point for each of 2 intervals"):
+        LossLandscape(surface, intervals=(1, 2), path=Points(np.ones(1), np.ones(1), np.ones(1)))
+
+
+def test_custom_data_keeps_only_what_the_format_has() -> None:
+    info = UserDefinedInfo({"flag": True, "small": -(2**31), "big": 2**31, "nested": {"x": 1.5}, "text": "a"})
+
+    assert info.values == {"flag": 1, "small": -(2**31), "big": str(2**31), "nested": {"x": 1.5}, "text": "a"}
+    assert type(info.values["flag"]) is int
+
+
+@pytest.mark.parametrize("values", [{1: 2}, {"a": None}, {"a": [1]}, {"a": {"b": object()}}])
+def test_custom_data_of_another_kind_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="UserDefinedInfo"):
+        UserDefinedInfo(values)  # type: ignore[arg-type]
+
+
+def test_custom_data_is_copied() -> None:
+    mine: dict[str, int | float | str] = {"a": 1}
+    info = UserDefinedInfo(mine)
+    mine["a"] = 2
+
+    assert info.values == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "held"), [("abc", "abc"), ("Verlust µ 损失", "Verlust µ 损失"), ("a\ud800b", "a\\ud800b"), ("", "")]
+)
+def test_text_is_what_utf8_can_hold(text: str, held: str) -> None:
+    assert utf8_text(text) == held
+
+
+def test_lineage_made_of_undecodable_paths_holds_utf8() -> None:
+    train = TrainLineage(train_dataset_path="/data/\udcff", model_path='{"ckpt": null}')
+    custom = UserDefinedInfo({"k\udcff": "v\udcff"})
+
+    assert train.train_dataset_path == "/data/\\udcff"
+    assert EvaluationLineage("{}", "\udcff").valid_dataset_path == "\\udcff"
+    assert custom.values == {"k\\udcff": "v\\udcff"}
