@@ -1,6 +1,7 @@
 """The project's tasks; ``nox`` without arguments runs the checks that CI runs.
 
-Judges live in environments of their own: a real MindInsight and a real MindSpore need old versions of nearly everything.
+The judges, a real MindInsight and a real MindSpore, need old versions of nearly everything, so each has an environment
+of its own.
 """
 
 from __future__ import annotations

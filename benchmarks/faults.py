@@ -13,6 +13,8 @@ import argparse
 import contextlib
 import csv
 import os
+import re
+import resource
 import select
 import shutil
 import signal
@@ -25,6 +27,8 @@ from pathlib import Path
 
 LIMIT_S = 8.0
 FIRST_READ_S = 60.0  # to import and start
+SETTLE_S = 2.0  # for the processes that a writer leaves behind
+SOME = 537  # no round number: some writers write in hundreds
 WRITERS = ("mindsummary-lightning", "torch SummaryWriter", "tensorboardX", "CSVLogger", "MindSpore")
 
 Log = Callable[[str, float, int], object]
@@ -84,9 +88,9 @@ def log_for_ever(log: Log, directory: str) -> None:
 
 
 def log_some(log: Log, directory: str) -> None:
-    for step in range(500):
+    for step in range(SOME):
         log("a", float(step), step)
-    say(499)
+    say(SOME - 1)
 
 
 def log_and_vanish(log: Log, directory: str) -> None:
@@ -95,19 +99,26 @@ def log_and_vanish(log: Log, directory: str) -> None:
 
 
 def log_beyond_a_limit(log: Log, directory: str) -> None:
-    import resource
-
     for step in range(100):
         log("a", float(step), step)
-    time.sleep(1)  # writers with a thread get what they had onto the disk
+    say(99)
+    time.sleep(3)  # writers with a thread or process get what they had onto the disk
     sizes = [path.stat().st_size for path in Path(directory).rglob("*") if path.is_file()]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes) + 100, resource.RLIM_INFINITY))
+    limit_file_size(max(sizes, default=0) + 100)
     for step in range(100, 400):
         log("a", float(step), step)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    for step in range(400, 500):
+    time.sleep(1)
+    limit_file_size(resource.RLIM_INFINITY)
+    for step in range(400, SOME):
         log("a", float(step), step)
-    say(499)
+    say(SOME - 1)
+
+
+def limit_file_size(size: int) -> None:
+    """Of this process and of those it started, where MindSpore writes."""
+    for process in family():
+        with contextlib.suppress(OSError):
+            resource.prlimit(process, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 def log_to_a_deleted_directory(log: Log, directory: str) -> None:
@@ -142,12 +153,23 @@ def log_in_a_forked_child(log: Log, directory: str) -> None:
 
 
 def log_many_tags(log: Log, directory: str) -> None:
-    before = (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")))
-    for number in range(200):
-        log(f"tag{number}", 1.0, 0)
-    after = (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")))
-    os.write(2, b"+%d descriptors, +%d threads\n" % (after[0] - before[0], after[1] - before[1]))
+    before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    log_at_once(log, "many", {f"tag{number}": 1.0 for number in range(200)})
+    after = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    processes = len(family()) - 1
+    words = b"+%d descriptors, +%d threads, %d processes\n"
+    os.write(2, words % (after[0] - before[0], after[1] - before[1], processes))
     say(0)
+
+
+def log_at_once(log: Log, main_tag: str, values: dict[str, float]) -> None:
+    """By ``add_scalars`` where the writer has it."""
+    at_once = getattr(getattr(log, "__self__", None), "add_scalars", None)
+    if at_once:
+        at_once(main_tag, values, 0)
+    else:
+        for tag, value in values.items():
+            log(f"{main_tag}/{tag}", value, 0)
 
 
 def stay_idle(log: Log, directory: str) -> None:
@@ -161,18 +183,29 @@ def stay_idle(log: Log, directory: str) -> None:
 
 
 def processor_time() -> float:
-    """Seconds this process and its children have used, from ``/proc``."""
-    total, mine = 0, str(os.getpid())
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            fields = Path("/proc", process, "stat").read_text().rsplit(")", 1)[1].split()
-            if mine in (process, fields[1]):
-                total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
+    """Seconds this process and those it started have used."""
+    ticks = sum(int(number) for process in family() for number in stat(process)[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def family() -> list[int]:
+    """This process and all below it."""
+    parents = {int(name): int((stat(int(name)) or [0, 0])[1]) for name in filter(str.isdigit, os.listdir("/proc"))}
+    found = [os.getpid()]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def stat(process: int) -> list[str]:
+    """Fields of ``/proc/<pid>/stat`` behind the name; none if the process is gone."""
+    with contextlib.suppress(OSError):
+        return Path("/proc", str(process), "stat").read_text().rsplit(")", 1)[1].split()
+    return []
 
 
 def log_under_a_hostile_tag(log: Log, directory: str) -> None:
-    log("../../outside", 1.0, 0)
+    log_at_once(log, "../../outside", {"../../../outside": 1.0})
     say(0)
 
 
@@ -261,13 +294,14 @@ def watch(victim: subprocess.Popen[bytes], fault: str) -> tuple[list[int], bool]
     lines: list[bytes] = []
     for line in timed_lines(victim, FIRST_READ_S):
         lines.append(line)
-        if fault.startswith("SIG") and len(lines) == 400:
+        if fault.startswith("SIG") and len(lines) == 437:
             victim.send_signal(signal.SIGKILL if "KILL" in fault else signal.SIGTERM)
     has_hung = False
     try:
         victim.wait(LIMIT_S)
     except subprocess.TimeoutExpired:
         has_hung = True
+    time.sleep(SETTLE_S)
     return [int(line) for line in lines if line.endswith(b"\n")], has_hung
 
 
@@ -304,16 +338,18 @@ def verdict(
         return "written outside" if outside else ("refused" if code else "stays inside")
     if has_hung:
         return "hangs"
-    if not said:
-        return f"{last_line.split(':')[0]} ends training"
     steps, torn = values_on_disk(writer, directory)
+    if code > 0:
+        died = next(iter(re.findall(r"^(\w+Error)\b", words, re.MULTILINE)[::-1]), "an error")
+        lost = len(set(range(said[-1] + 1)) - steps) if said else 0
+        return f"{died} ends training" + (f", {lost} earlier values lost" if lost else "")
     if fault == "directory deleted":
-        return (
-            f"goes on in a new file after {min(steps) - 100} of {said[-1] - 99} values" if steps else "all lost, unsaid"
-        )
+        missed = min(steps, default=0) - 100
+        return f"{missed} of {said[-1] - 99} lost, then a new file, said" if steps else "all lost, unsaid"
     lost = len(set(range(said[-1] + 1)) - steps)
     tail = f", torn tail of {torn} bytes" if torn else ""
-    return f"{lost} of {said[-1] + 1} lost{tail}"
+    told = ", said" if lost and "could not be" in words else ""
+    return f"{lost} of {said[-1] + 1} lost{tail}{told}"
 
 
 def worst(results: list[str]) -> str:

@@ -1,6 +1,6 @@
 """A summary operator on a step that is not collected, beside a module that does nothing.
 
-``python benchmarks/operators.py [--calls N] [--rounds N]``. The difference is what a model pays for every operator in it.
+``python benchmarks/operators.py [--calls N] [--rounds N]``. The difference is what each operator in a model costs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from mindsummary_lightning import TensorSummary, scalar_summary
 
 
 class Empty(nn.Module):
+    """A module that does nothing."""
+
     def forward(self, name: str, value: Any) -> None:
-        pass
+        """Do nothing."""
 
 
 def nothing(name: str, value: Any) -> None:

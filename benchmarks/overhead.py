@@ -8,6 +8,7 @@ nothing: what it costs is Lightning's own.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import tempfile
@@ -16,10 +17,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-sys.path[:0] = [os.path.dirname(__file__), os.path.join(os.path.dirname(__file__), os.pardir, "examples")]
+sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "examples"))
 
 import digits
-import lightning as L
+import lightning.pytorch as pl
 import paired
 import torch
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -41,17 +43,21 @@ _WAYS: dict[str, Setup] = {
 }
 
 
-class Mlp(L.LightningModule):
+class Mlp(pl.LightningModule):
+    """Two layers, and one logged value a step."""
+
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
 
     def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
+        """Log the loss."""
         loss = nn.functional.cross_entropy(self.layers(batch[0]), batch[1])
         self.log("train/loss", loss)
         return loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Plain SGD."""
         return torch.optim.SGD(self.parameters(), lr=0.01)
 
 
@@ -65,9 +71,9 @@ def trained(setup: Setup, fit: Callable[..., object]) -> float:
         return time.process_time() - start
 
 
-def trainer(**options: Any) -> L.Trainer:
+def trainer(**options: Any) -> pl.Trainer:
     quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
-    return L.Trainer(accelerator="cpu", devices=1, **quiet, **options)
+    return pl.Trainer(accelerator="cpu", devices=1, **quiet, **options)
 
 
 def mlp(steps: int) -> Callable[..., object]:
@@ -88,9 +94,12 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    import logging
-
-    for name in ("lightning.pytorch", "mindsummary_lightning", "lightning.pytorch.utilities.rank_zero"):
+    for name in (
+        "lightning.pytorch.utilities.rank_zero",
+        "lightning.pytorch",
+        "pytorch_lightning",
+        "mindsummary_lightning",
+    ):
         logging.getLogger(name).setLevel(logging.ERROR)
 
     rows = {}

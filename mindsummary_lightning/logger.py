@@ -41,6 +41,7 @@ __all__ = ["MindInsightLogger"]
 
 _LOG = logging.getLogger(__name__)
 
+_EXACT = 2**53  # ints below it are floats
 _DEEPEST = 16  # levels of metrics within metrics; a mapping that holds itself ends here
 
 
@@ -180,8 +181,9 @@ class MindInsightLogger(LoggerBase):
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
         for name, value in metrics.items():
-            if type(value) is float and name in tags:
-                pairs.append((tags[name], value))
+            kind = type(value)
+            if name in tags and (kind is float or (kind is int and -_EXACT < value < _EXACT)):
+                pairs.append((tags[name], float(value)))
             else:
                 pairs.extend(self._scalars(name, value))
         self._last_step = self._checked_step(step)

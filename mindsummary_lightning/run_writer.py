@@ -17,11 +17,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
-from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
+from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.run_files import FileOptions, RunFiles
 from mindsummary_lightning.run_lineage import RunLineage
@@ -37,8 +36,6 @@ from mindsummary_lightning.values import (
     kind_of,
 )
 from mindsummary_lightning.values.events import LineageValue
-
-_Entry: TypeAlias = tuple[str, SummaryValue, tuple[str, str], object]
 
 __all__ = ["LARGEST_EVENT", "FileOptions", "RunWriter", "writer_of"]
 
@@ -78,7 +75,8 @@ class RunWriter:
         self._lineage = RunLineage(self._files, clock)
         self._file: RecordFile | None = None
         self._is_open = False
-        self._last: dict[tuple[str, str], tuple[int, object]] = {}
+        # A scalar stands under its tag alone: it is what a training loop waits for.
+        self._last: dict[str | tuple[str, str], tuple[int, object]] = {}
         self._tag_limits = TagLimits(directory)
         self._warned: set[str] = set()
         self._next_check = 0.0
@@ -101,31 +99,35 @@ class RunWriter:
         """
         with self._lock:
             wall_time = self._clock()
-            together: list[_Entry] = []
-            alone: list[_Entry] = []
-            for tag, value in values:
-                key = ("scalar" if type(value) is float else kind_of(value), tag)
-                print_ = value if type(value) is float else _fingerprint(value)
-                last = self._last.get(key)
-                if last is not None and last[0] == step and not self._is_news(key, last[1], print_, step):
+            together: list[tuple[str, SummaryValue]] = []
+            alone: list[tuple[str, SummaryValue]] = []
+            for pair in values:
+                tag, value = pair
+                last = self._last.get(tag if type(value) is float else (kind_of(value), tag))
+                if last is not None and last[0] == step and not self._is_news(tag, value, last[1], step):
                     continue
                 # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
-                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append((tag, value, key, print_))
+                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append(pair)
             too_large: RecordTooLargeError | None = None
-            for group in ([together] if together else []) + [[entry] for entry in alone]:
-                pairs = tuple((tag, value) for tag, value, _, _ in group)
+            for group in ([together] if together else []) + [[pair] for pair in alone]:
                 try:
-                    self._append(encode_event(Event(wall_time, step, pairs)), wall_time)
+                    self._append(encode_values(wall_time, step, group), wall_time)
                 except RecordTooLargeError as error:
                     too_large = error
                     continue
-                for _, _, key, print_ in group:
-                    if key not in self._last:
-                        self._tag_limits.count(key)
-                    self._last[key] = (step, print_)
+                self._remember(step, group)
             self._tag_limits.check()
             if too_large is not None:
                 raise too_large
+
+    def _remember(self, step: int, written: list[tuple[str, SummaryValue]]) -> None:
+        known = self._last
+        for tag, value in written:
+            is_scalar = type(value) is float
+            key = tag if is_scalar else (kind_of(value), tag)
+            if key not in known:
+                self._tag_limits.count((kind_of(value), tag))
+            known[key] = (step, value if is_scalar else _fingerprint(value))
 
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own.
@@ -148,7 +150,8 @@ class RunWriter:
             self._check_ours()
             self._lineage.write(value)
 
-    def _is_news(self, key: tuple[str, str], old: object, new: object, step: int) -> bool:
+    def _is_news(self, tag: str, value: SummaryValue, old: object, step: int) -> bool:
+        new = value if isinstance(value, float) else _fingerprint(value)
         same = old == new or (old != old and new != new)
         if new is not None and same:
             return False
@@ -156,7 +159,8 @@ class RunWriter:
             "repeat",
             "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
             "step or another tag. Later repeats are not reported.",
-            *key,
+            kind_of(value),
+            tag,
             step,
         )
         return True

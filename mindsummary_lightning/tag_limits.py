@@ -38,7 +38,9 @@ class TagLimits:
     def check(self) -> None:
         """Say what is too much; called once for all values of a step, so that the number is that of the step."""
         if len(self._tags) > MOST_TAGS:
-            self._say("tags", len(self._tags), MOST_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics")
+            self._say(
+                "tags", len(self._tags), MOST_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics"
+            )
         if len(self._tensor_tags) > MOST_TENSOR_TAGS:
             advice = "record fewer tensors, or a histogram where it will do"
             self._say("tensor tags", len(self._tensor_tags), MOST_TENSOR_TAGS, advice)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from mindsummary_lightning._proto import anf_ir_pb2
@@ -39,6 +40,19 @@ def test_a_tensor_type_says_element_type_and_shape() -> None:
 
     assert (written.data_type, written.tensor_type.elem_type) == (DataType.TENSOR, DataType.FLOAT32)
     assert [dimension.size for dimension in written.tensor_type.shape.dim] == [-1, 3, 224]
+
+
+def test_a_scalar_tensor_has_a_shape_without_dimensions() -> None:
+    written = parsed(Graph((GraphNode("1", "Sum", output_type=TensorType(DataType.FLOAT32)),))).node[0].output_type
+
+    assert written.tensor_type.HasField("shape")
+
+
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, 2**64 - 1])
+def test_an_integer_of_64_bits_stays_a_number(number: int) -> None:
+    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", number),)))).constants
+
+    assert constant.value == number
 
 
 def test_an_integer_beyond_64_bits_is_kept_as_text() -> None:

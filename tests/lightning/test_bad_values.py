@@ -1,4 +1,4 @@
-"""What cannot be recorded: metrics and hyper-parameters are converted or left out; wrong arguments raise at the call."""
+"""What cannot be recorded: metrics and hyper-parameters are converted or left out, wrong arguments raise at once."""
 
 from __future__ import annotations
 

@@ -81,7 +81,10 @@ def test_the_defaults_record_loss_parameters_graph_data_and_lineage(tmp_path: Pa
     assert lineage.dataset is not None
     assert lineage.custom is not None
     checkpoints = [f"ckpt_dir/ImageNet_{step}_step.ckpt" for step in (1, 2, 3)]
-    assert [name for name in files(tmp_path) if "summary." not in name] == [*checkpoints, "ckpt_dir/train_metadata.json"]
+    assert [name for name in files(tmp_path) if "summary." not in name] == [
+        *checkpoints,
+        "ckpt_dir/train_metadata.json",
+    ]
 
 
 def test_the_loss_of_a_step_is_the_one_training_computed(tmp_path: Path) -> None:

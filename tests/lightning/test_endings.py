@@ -132,7 +132,9 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 
     logger = MindInsightLogger(tmp_path / "logger")
     with pytest.raises(RuntimeError, match="mine"):
-        trainer(logger=logger, callbacks=[SummaryCollector(tmp_path / "c"), TrainLineage(logger)]).fit(Broken(), loader())
+        trainer(logger=logger, callbacks=[SummaryCollector(tmp_path / "c"), TrainLineage(logger)]).fit(
+            Broken(), loader()
+        )
 
     assert not any(tmp_path.iterdir())
 

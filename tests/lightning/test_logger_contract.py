@@ -85,6 +85,27 @@ def test_a_pickled_logger_that_never_logged_opens_no_file(tmp_path: Path) -> Non
     assert files(tmp_path) == []
 
 
+def test_what_a_spawned_copy_records_lies_where_the_parent_says(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    copied = pickle.loads(pickle.dumps(logger))
+    copied.log_metrics({"a": 1.0}, step=0)
+
+    assert points(logger.log_dir, "a") == [(0, 1.0)]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc on Linux")
+@pytest.mark.parametrize(("status", "is_open"), [("success", False), ("failed", False), ("finished", True)])
+def test_the_end_of_a_run_lets_go_of_its_file_and_a_requeue_does_not(
+    tmp_path: Path, status: str, is_open: bool
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.finalize(status)
+
+    held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert any(path.startswith(os.path.realpath(tmp_path)) for path in held) == is_open
+
+
 def test_the_prefix_stands_before_every_metric(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, prefix="tmp")
     logger.log_metrics({"test": 1.0, "outer": {"inner": 2.0}}, step=0)

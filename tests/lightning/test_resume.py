@@ -121,3 +121,4 @@ def test_a_resume_with_nothing_left_to_do_records_no_step_again(tmp_path: Path) 
     _part(run, Net(), resume_from=_checkpoint(run, 9), **trainer_options)
 
     assert points(run, "loss/auto") == before
+    assert len([name for name in files(run) if name.endswith("_MS")]) == 1

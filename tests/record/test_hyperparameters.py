@@ -195,7 +195,7 @@ def test_containers_that_share_parts_do_not_unfold_without_end() -> None:
     mapping: dict[str, Any] = {}
     items: list[Any] = []
     for _ in range(100):
-        mapping, items = {"left": mapping, "right": mapping}, [items, items]
+        mapping, items = {"left": mapping, "right": mapping}, [items] * 10
 
     assert len(flatten({"mapping": mapping, "items": items})) == MOST_PARAMETERS
     assert str(flatten({"items": items})["items"]).startswith("[[[[")

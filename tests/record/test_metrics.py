@@ -52,7 +52,7 @@ def test_tensors_of_one_element_are_numbers_and_those_without_data_are_left_out(
 
 def test_metrics_that_hold_themselves_end() -> None:
     metrics: dict[str, Any] = {"a": 1.0}
-    metrics["again"] = metrics
+    metrics["again"] = metrics["twice"] = metrics
 
     assert finite_metrics(metrics)["again/a"] == 1.0
 

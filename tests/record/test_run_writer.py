@@ -169,6 +169,16 @@ def test_a_clock_that_jumps_back_makes_no_older_file(run: Timed) -> None:
     assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
 
 
+def test_a_further_file_has_the_time_at_which_it_was_made(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
+    run.scalar(0)
+    run.clock.now += 1000
+    run.scalar(1)
+
+    seconds = [int(path.name.split(".")[4]) for path in summary_paths(run.directory)]
+    assert seconds == [1_700_000_000, 1_700_001_000]
+
+
 def test_rotation_follows_a_clock_that_jumps_back(tmp_path: Path) -> None:
     run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
     for step in range(4):
