@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -273,20 +274,24 @@ def trial(writer: str, fault: str, python: str) -> str:
         directory = Path(base, "a", "b", "run")
         directory.mkdir(parents=True)
         command = [python, __file__, "--victim", writer, "--fault", fault, "--directory", str(directory)]
-        with open(os.path.join(base, "stderr"), "w+b") as stderr:
-            victim = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True)
-            try:
-                said, has_hung = watch(victim, fault)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(victim.pid, signal.SIGKILL)
-                victim.wait()
-                victim.stdout.close()  # type: ignore[union-attr]
-            stderr.seek(0)
-            words = stderr.read().decode(errors="replace")
+        victim = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )  # no file for stderr: a limit on the size of files would hold for it too
+        words: list[bytes] = []
+        listener = threading.Thread(target=lambda: words.append(victim.stderr.read()))  # type: ignore[union-attr]
+        listener.start()
+        try:
+            said, has_hung = watch(victim, fault)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(victim.pid, signal.SIGKILL)
+            victim.wait()
+            listener.join()
+            victim.stdout.close()  # type: ignore[union-attr]
+            victim.stderr.close()  # type: ignore[union-attr]
         outside = [str(path) for path in Path(base).rglob("*") if path.is_file() and directory not in path.parents]
-        outside = [path for path in outside if not path.endswith("/stderr")]
-        return verdict(writer, fault, directory, said, has_hung, victim.returncode, words, outside)
+        text = words[0].decode(errors="replace")
+        return verdict(writer, fault, directory, said, has_hung, victim.returncode, text, outside)
 
 
 def watch(victim: subprocess.Popen[bytes], fault: str) -> tuple[list[int], bool]:

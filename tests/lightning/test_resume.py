@@ -11,6 +11,9 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning.collect.schedule import Schedule
+from mindsummary_lightning.collector_options import Specified
+from mindsummary_lightning.step_collector import StepCollector
 from tests.lightning.support import Gan, Net, files, loader, points, steps, trainer
 
 
@@ -122,3 +125,10 @@ def test_a_resume_with_nothing_left_to_do_records_no_step_again(tmp_path: Path) 
 
     assert points(run, "loss/auto") == before
     assert len([name for name in files(run) if name.endswith("_MS")]) == 1
+
+
+def test_the_last_step_of_the_run_before_is_not_collected_again() -> None:
+    collector = StepCollector(Specified(), Schedule(1), [], None, 5, only_collective=False)
+    collector.end_run()
+
+    assert list(collector.harvest(wait=True)) == []

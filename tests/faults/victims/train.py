@@ -61,6 +61,7 @@ def main(directory: str, trials: str, signal_name: str) -> None:
         if not child:
             os.close(listen)
             faulthandler.register(signal.SIGUSR1)
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
             try:
                 fit(f"{directory}/{trial}", said)
             finally:
