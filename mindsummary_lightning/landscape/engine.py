@@ -91,6 +91,10 @@ def compute_rows(
                     bar.set_postfix_str(_range(mine), refresh=False)
                     bar.update()
             result.append(_gathered(fabric, rows, mine))
+    if fabric.world_size > 1:
+        # A process that ends with its group alive is now and then aborted by one of the group's threads.
+        fabric.barrier()
+        torch.distributed.destroy_process_group()
     return result
 
 
