@@ -132,4 +132,6 @@ def test_the_lineage_row_holds_custom_data_and_hyper_parameters(lineage: dict[st
 def test_runs_are_found_by_custom_data_and_fields(
     mindinsight: MindInsight, fits: tuple[Fit, Fit], condition: dict[str, Any], found: list[int]
 ) -> None:
-    assert set(mindinsight.lineages(condition)) == {fits[number].train_id for number in found}
+    ours = {fit.train_id for fit in fits}  # the server looks at other modules' runs too
+
+    assert set(mindinsight.lineages(condition)) & ours == {fits[number].train_id for number in found}
