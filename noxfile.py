@@ -153,6 +153,13 @@ def protobuf_matrix(session: nox.Session) -> None:
 
 
 @nox.session
+def faults(session: nox.Session) -> None:
+    """The fault suite; ``-- --full`` for the counts of docs/reliability.md."""
+    session.install("-e", ".", *group("tests"))
+    session.run("pytest", "tests/faults", *session.posargs)
+
+
+@nox.session
 def min_versions(session: nox.Session) -> None:
     """The tests with the oldest versions we name (a Python that still has wheels for them)."""
     session.install("-e", ".", *group("tests"))
