@@ -36,12 +36,12 @@ from mindsummary_lightning.values import (
     kind_of,
 )
 from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values.limits import LARGEST_EVENT
 
-__all__ = ["LARGEST_EVENT", "FileOptions", "RunWriter", "writer_of"]
+__all__ = ["FileOptions", "RunWriter", "writer_of"]
 
 _LOG = logging.getLogger(__name__)
 
-LARGEST_EVENT = 500_000_000  # bytes; MindInsight reads a larger event and drops it
 _DELETION_CHECK_S = 5.0
 _GUARD_FROM = 1 << 16  # bytes; below it a full disk is met by the write itself, which is safe
 _CLOSED_WRITERS_KEPT = 64

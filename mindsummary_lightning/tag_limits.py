@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["MOST_TAGS", "MOST_TENSOR_TAGS", "TagLimits"]
+from mindsummary_lightning.values.limits import MOST_TAGS, MOST_TENSOR_TAGS
+
+__all__ = ["TagLimits"]
 
 _LOG = logging.getLogger(__name__)
-
-MOST_TAGS = 300  # of all kinds together
-MOST_TENSOR_TAGS = 6
 
 
 class TagLimits:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_BUCKETS", "blocks", "bucket_counts", "bucket_edges", "number_of_buckets"]
+from mindsummary_lightning.values.limits import MOST_BUCKETS
 
-MAX_BUCKETS = 90
+__all__ = ["blocks", "bucket_counts", "bucket_edges", "number_of_buckets"]
 
 _BLOCK = 1 << 16
 _CELL_BITS = 16  # cells per bucket as bits; 90 buckets of 2**16 cells still fit the 24 digits of a float32
@@ -36,7 +36,7 @@ def number_of_buckets(finite: int) -> int:
         return 3
     if finite <= 880:
         return finite // 10 + 1
-    return MAX_BUCKETS
+    return MOST_BUCKETS
 
 
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:

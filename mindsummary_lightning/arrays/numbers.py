@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.arrays.coerce import MAX_ELEMENTS, to_array
+from mindsummary_lightning.arrays.coerce import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Tensor, data_type_of
+from mindsummary_lightning.values.limits import MOST_ELEMENTS
 
 __all__ = ["scalar_of", "tensor_of"]
 
@@ -52,9 +53,9 @@ def tensor_of(value: Any) -> Tensor:
     array = to_array(value)
     if array.ndim == 0:
         raise ValueError("a tensor needs at least one dimension, found a single number: record it as a scalar")
-    if array.size > MAX_ELEMENTS:
+    if array.size > MOST_ELEMENTS:
         raise RecordTooLargeError(
-            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MAX_ELEMENTS}: "
+            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MOST_ELEMENTS}: "
             f"record a part of it or its histogram"
         )
     with np.errstate(over="ignore"):

@@ -21,17 +21,13 @@ from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, 
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.values import Histogram, UserDefinedInfo, check_recordable
+from mindsummary_lightning.values.limits import LARGEST_EVENT, MOST_BUCKETS, MOST_ELEMENTS, MOST_TAGS, MOST_TENSOR_TAGS
 
 __all__ = ["Finding", "verify_run"]
 
 _BATCH = 2048
 
-# What MindInsight 2.3.1 takes; beyond it values are dropped or older ones evicted.
-_MOST_TAGS = 300
-_MOST_TENSOR_TAGS = 6
-_MOST_BUCKETS = 90
-_MOST_ELEMENTS = 10_000_000
-_LARGEST_EVENT = 500_000_000
+# Steps of a tag that MindInsight 2.3.1 keeps, by kind.
 _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}
 
 
@@ -145,12 +141,12 @@ def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int
 
 def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
     payload = piece.payload or b""
-    if len(payload) > _LARGEST_EVENT:
+    if len(payload) > LARGEST_EVENT:
         yield Finding(
             False,
             path,
             piece.start,
-            f"an event of {len(payload)} bytes; MindInsight drops what passes {_LARGEST_EVENT}",
+            f"an event of {len(payload)} bytes; MindInsight drops what passes {LARGEST_EVENT}",
         )
     try:
         outline = outline_event(payload)
@@ -166,9 +162,9 @@ def _values(path: str, piece: Piece, payload: bytes, outline: EventOutline) -> I
     for value in outline.values:
         where = f"{value.kind} {value.tag!r} at step {outline.step}"
         if value.kind == "tensor":
-            if (value.end - value.start) // 4 > _MOST_ELEMENTS:
+            if (value.end - value.start) // 4 > MOST_ELEMENTS:
                 yield Finding(
-                    False, path, piece.start, f"{where} has more than {_MOST_ELEMENTS} elements; MindInsight drops them"
+                    False, path, piece.start, f"{where} has more than {MOST_ELEMENTS} elements; MindInsight drops them"
                 )
             continue
         if value.kind == "scalar":
@@ -179,26 +175,26 @@ def _values(path: str, piece: Piece, payload: bytes, outline: EventOutline) -> I
         except ValueError as error:
             yield Finding(False, path, piece.start, f"{where}: {error}; MindInsight does not show it")
             continue
-        if isinstance(decoded, Histogram) and decoded.counts.size > _MOST_BUCKETS:
+        if isinstance(decoded, Histogram) and decoded.counts.size > MOST_BUCKETS:
             yield Finding(
                 False,
                 path,
                 piece.start,
-                f"{where} has {decoded.counts.size} buckets; MindInsight drops more than {_MOST_BUCKETS}",
+                f"{where} has {decoded.counts.size} buckets; MindInsight drops more than {MOST_BUCKETS}",
             )
 
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
-    if len(steps) > _MOST_TAGS:
+    if len(steps) > MOST_TAGS:
         yield Finding(
             False,
             run_dir,
             None,
-            f"{len(steps)} tags; MindInsight keeps the newest {_MOST_TAGS} and loses the graph first",
+            f"{len(steps)} tags; MindInsight keeps the newest {MOST_TAGS} and loses the graph first",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
-    if tensors > _MOST_TENSOR_TAGS:
-        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {_MOST_TENSOR_TAGS}")
+    if tensors > MOST_TENSOR_TAGS:
+        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {MOST_TENSOR_TAGS}")
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:

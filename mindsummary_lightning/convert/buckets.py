@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.limits import MOST_BUCKETS
 
-__all__ = ["MOST_BUCKETS", "histogram_of_buckets", "limits_of_buckets"]
-
-MOST_BUCKETS = 90  # MindInsight drops a histogram with more
+__all__ = ["histogram_of_buckets", "limits_of_buckets"]
 
 
 def histogram_of_buckets(

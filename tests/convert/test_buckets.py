@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.convert.buckets import MOST_BUCKETS, histogram_of_buckets, limits_of_buckets
+from mindsummary_lightning.convert.buckets import histogram_of_buckets, limits_of_buckets
 from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.limits import MOST_BUCKETS
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.floats(0.001, 10))
