@@ -43,7 +43,7 @@ __all__ = ["FileOptions", "RunWriter", "writer_of"]
 _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
-_GUARD_FROM = 1 << 16  # bytes; below it a full disk is met by the write itself, which is safe
+_CHECKED_FROM = 1 << 16  # bytes; below it a full disk is met by the write itself, which is safe
 _CLOSED_WRITERS_KEPT = 64
 
 
@@ -99,35 +99,45 @@ class RunWriter:
         """
         with self._lock:
             wall_time = self._clock()
+            known = self._last
             together: list[tuple[str, SummaryValue]] = []
             alone: list[tuple[str, SummaryValue]] = []
             for pair in values:
                 tag, value = pair
-                last = self._last.get(tag if type(value) is float else (kind_of(value), tag))
+                is_scalar = type(value) is float
+                last = known.get(tag if is_scalar else (kind_of(value), tag))
                 if last is not None and last[0] == step and not self._is_news(tag, value, last[1], step):
                     continue
                 # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
-                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append(pair)
+                (together if is_scalar or not isinstance(value, (Tensor, LossLandscape)) else alone).append(pair)
             too_large: RecordTooLargeError | None = None
-            for group in ([together] if together else []) + [[pair] for pair in alone]:
+            groups = [together] if together else []
+            groups.extend([pair] for pair in alone)
+            has_new_tag = False
+            for group in groups:
                 try:
                     self._append(encode_values(wall_time, step, group), wall_time)
                 except RecordTooLargeError as error:
                     too_large = error
                     continue
-                self._remember(step, group)
-            self._tag_limits.check()
+                has_new_tag |= self._remember(step, group)
+            if has_new_tag:
+                self._tag_limits.check()
             if too_large is not None:
                 raise too_large
 
-    def _remember(self, step: int, written: list[tuple[str, SummaryValue]]) -> None:
+    def _remember(self, step: int, written: list[tuple[str, SummaryValue]]) -> bool:
+        """Note what is in the file now; returns whether a tag was new."""
         known = self._last
+        has_new_tag = False
         for tag, value in written:
             is_scalar = type(value) is float
             key = tag if is_scalar else (kind_of(value), tag)
             if key not in known:
+                has_new_tag = True
                 self._tag_limits.count((kind_of(value), tag))
             known[key] = (step, value if is_scalar else _fingerprint(value))
+        return has_new_tag
 
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own.
@@ -168,11 +178,8 @@ class RunWriter:
     def _append(self, payload: list[Buffer], wall_time: float) -> None:
         self._check_ours()
         size = sum(map(len, payload)) + OVERHEAD
-        if size - OVERHEAD > LARGEST_EVENT:
-            raise RecordTooLargeError(
-                f"an event of {size - OVERHEAD} bytes is larger than the {LARGEST_EVENT} that MindInsight takes"
-            )
-        self._guard_space(size)
+        if size >= _CHECKED_FROM:
+            self._check_size(size)
         now = self._timer()
         file = self._live_file(size, now)
         if not file.size:
@@ -226,8 +233,12 @@ class RunWriter:
         self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
         return file
 
-    def _guard_space(self, size: int) -> None:
-        if size < _GUARD_FROM or not self.options.free_space_factor:
+    def _check_size(self, size: int) -> None:
+        if size - OVERHEAD > LARGEST_EVENT:
+            raise RecordTooLargeError(
+                f"an event of {size - OVERHEAD} bytes is larger than the {LARGEST_EVENT} that MindInsight takes"
+            )
+        if not self.options.free_space_factor:
             return
         needed = size * self.options.free_space_factor
         with contextlib.suppress(FileNotFoundError):

@@ -40,6 +40,7 @@ OVERHEAD = HEADER_SIZE + FOOTER_SIZE
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _MASK_DELTA = 0xA282EAD8
+_JOIN_BELOW = 1 << 16  # bytes; below it one joined copy is cheaper than a gathered write
 
 
 def _mask(crc: int) -> int:
@@ -61,10 +62,11 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
     """Put a payload into a record.
 
     Args:
-        pieces: the payload's bytes in order; large pieces are passed on as they are, not copied.
+        pieces: the payload's bytes in order.
 
     Returns:
-        The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`.
+        The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
+        piece; the large pieces of a large one are passed on as they are, not copied.
 
     Raises:
         ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
@@ -75,7 +77,10 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
         length += len(piece)
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
-    return [_header(length), *pieces, _CRC.pack(_mask(crc))]
+    footer = _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
+    if length < _JOIN_BELOW:
+        return [b"".join((_header(length), *pieces, footer))]
+    return [_header(length), *pieces, footer]
 
 
 def unpack_length(header: Buffer) -> int:

@@ -21,7 +21,6 @@ except ImportError:  # Windows: no advisory locks; the exclusive creation still 
 
 __all__ = ["RecordFile", "try_lock"]
 
-_JOIN_BELOW = 1 << 16  # bytes; below it one joined copy is cheaper than a gathered write
 _MOST_PIECES = 512  # of one gathered write; every system takes at least 1,024
 _APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -80,15 +79,16 @@ class RecordFile:
             OSError: it could not be written; the file ends at its last whole record again.
         """
         pieces = frame(payload)
-        size = sum(map(len, pieces))
         if self._is_torn:
             self._cut_back()
         try:
-            if size < _JOIN_BELOW:
-                written = os.write(self._descriptor, b"".join(pieces))
+            if len(pieces) == 1:  # what a training loop waits for
+                size = len(pieces[0])
+                written = os.write(self._descriptor, pieces[0])
                 if written != size:
-                    self._write_all([memoryview(b"".join(pieces))[written:]])
+                    self._write_all([memoryview(pieces[0])[written:]])
             else:
+                size = sum(map(len, pieces))
                 self._write_all([memoryview(piece).cast("B") for piece in pieces])
             self.size += size
         except BaseException:  # a signal's exception may come between two parts of a record

@@ -128,10 +128,10 @@ def test_all_events_of_a_step_have_one_time(run: Timed) -> None:
 
 
 def test_an_event_that_is_too_large_keeps_no_other_from_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mindsummary_lightning.run_writer.LARGEST_EVENT", 1000)
-    large = Tensor(np.ones(1000))
+    monkeypatch.setattr("mindsummary_lightning.run_writer.LARGEST_EVENT", 100_000)
+    large = Tensor(np.ones(50_000))
 
-    with pytest.raises(RecordTooLargeError, match="is larger than the 1000 that MindInsight takes"):
+    with pytest.raises(RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"):
         run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
 
     assert [tag for _, tag, _ in read_values(run.directory)] == ["s", "t"]
