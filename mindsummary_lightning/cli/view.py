@@ -65,7 +65,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     port = pick_port(arguments.host, arguments.port)
     python = viewer_python(say, reinstall=arguments.reinstall, wheelhouse=arguments.wheelhouse)
     say(f"starting MindInsight on {base.path} ...")
-    previous = signal.signal(signal.SIGTERM, interrupt)  # a polite end from outside leaves no server either
+    # A polite end from outside and a closed terminal leave no server either; under nohup the latter is ignored already.
+    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ends = [number for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in ends}
     try:
         with running_server(python, base.path, arguments.host, port) as (server, wait):
             print(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}")
@@ -81,6 +84,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass  # the way a user ends it
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
     say("MindInsight has ended")
     return 0

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mindsummary_lightning.fileio.append import try_lock
 
-__all__ = ["PINS", "PYTHON_VARIABLE", "cache_directory", "environment_python", "viewer_python"]
+__all__ = ["PINS", "PYTHON_VARIABLE", "cache_directory", "clean_variables", "environment_python", "viewer_python"]
 
 PYTHON_VARIABLE = "MINDSUMMARY_VIEWER_PYTHON"
 PINS = (
@@ -44,6 +44,15 @@ def cache_directory() -> str:
     return os.path.join(base, "mindsummary-lightning")
 
 
+def clean_variables() -> dict[str, str]:
+    """This process's environment variables without those that would let another Python's packages into MindInsight's.
+
+    PYTHONPATH is set on many clusters; pip would take what lies there for installed, and MindInsight would import it.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return kept | {"PIP_USER": "0"}  # a user's default that pip refuses inside an environment
+
+
 def environment_python() -> str | None:
     """The Python of the environment in the cache, or ``None`` if it has not been made."""
     path = os.path.join(cache_directory(), _NAME)
@@ -62,14 +71,18 @@ def viewer_python(say: Callable[[str], object], *, reinstall: bool = False, whee
         Path of the executable: that of ``MINDSUMMARY_VIEWER_PYTHON`` if it is set, which is used as it is.
 
     Raises:
-        FileNotFoundError: neither a Python 3.9 to 3.11 nor ``uv`` was found, or ``MINDSUMMARY_VIEWER_PYTHON`` is wrong.
+        FileNotFoundError: neither a Python 3.9 to 3.11 nor ``uv`` was found, there is no ``wheelhouse``, or
+            ``MINDSUMMARY_VIEWER_PYTHON`` is wrong.
         OSError: the environment could not be made; holds the end of pip's output.
     """
     given = os.environ.get(PYTHON_VARIABLE)
     if given:
-        if subprocess.run([given, "-c", "import mindinsight"], check=False, capture_output=True).returncode:
+        test = [given, "-c", "import mindinsight"]
+        if subprocess.run(test, check=False, capture_output=True, env=clean_variables()).returncode:
             raise FileNotFoundError(f"{PYTHON_VARIABLE} is {given}, which has no MindInsight that can be imported")
         return given
+    if wheelhouse is not None and not os.path.isdir(wheelhouse):
+        raise FileNotFoundError(f"--wheelhouse {wheelhouse} is no directory")
     os.makedirs(cache_directory(), mode=0o700, exist_ok=True)
     with open(os.path.join(cache_directory(), f"{_NAME}.lock"), "w", encoding="utf-8") as lock:
         if try_lock(lock.fileno()) is False:
@@ -87,10 +100,12 @@ def _make(path: str, say: Callable[[str], object], wheelhouse: str | None) -> st
         steps = _steps(path, wheelhouse)
         for number, (what, command) in enumerate(steps, start=1):
             say(f"making an environment for MindInsight, once: {what} ({number} of {len(steps)})")
-            if subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT).returncode:
+            done = subprocess.run(command, check=False, stdout=log, stderr=subprocess.STDOUT, env=clean_variables())
+            if done.returncode:
                 log.seek(0)
                 last = " ".join(log.read().split())[-500:]
-                raise OSError(f"{what} failed; all of its output is in {path}.log and ends: {last}")
+                way_out = "" if wheelhouse else " (without a network use --wheelhouse)"
+                raise OSError(f"{what} failed{way_out}; all of its output is in {path}.log and ends: {last}")
     with open(os.path.join(path, _COMPLETE), "w", encoding="utf-8") as marker:
         marker.write("\n".join(PINS) + "\n")
     say(f"made {path} in {time.monotonic() - started:.0f} s")
@@ -124,7 +139,10 @@ def _find_python() -> str | None:
         # Asked and not guessed: a pyenv shim is on the PATH for versions that are not active.
         code = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
         try:
-            answer = subprocess.run([python, "-c", code], check=False, capture_output=True, text=True, timeout=30)
+            command = [python, "-c", code]
+            answer = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=30, env=clean_variables()
+            )
         except (OSError, subprocess.TimeoutExpired):
             continue
         version = tuple(map(int, answer.stdout.split())) if not answer.returncode else ()

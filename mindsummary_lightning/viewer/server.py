@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.viewer.environment import cache_directory
+from mindsummary_lightning.viewer.environment import cache_directory, clean_variables
 
 __all__ = ["Server", "page_addresses", "pick_port", "running_server", "running_servers", "stop_server"]
 
@@ -118,8 +118,7 @@ def running_server(python: str, base: str, host: str, port: int) -> Iterator[tup
     workspace = os.path.join(_state_directory(), f"workspace-{port}")
     shutil.rmtree(workspace, ignore_errors=True)
     os.makedirs(workspace)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment |= {
+    environment = clean_variables() | {
         "MINDINSIGHT_PORT": str(port),
         "MINDINSIGHT_SUMMARY_BASE_DIR": base,
         "MINDINSIGHT_WORKSPACE": workspace,
@@ -173,15 +172,14 @@ def stop_server(server: Server) -> None:
 
 
 def _command(python: str, host: str, port: int) -> list[str]:
-    locate = "import importlib.util as u; print(u.find_spec('mindinsight').submodule_search_locations[0])"
-    package = subprocess.run([python, "-c", locate], check=True, capture_output=True, text=True).stdout.strip()
-    config = os.path.join(package, "backend", "config", "gunicorn_conf.py")
-    application = ["mindinsight.backend.application:APP", "-c", config]
-    return [python, "-m", "gunicorn", "-b", f"{host}:{port}", *application, "--logger-class", _LOGGER]
+    config = "python:mindinsight.backend.config.gunicorn_conf"
+    options = ["-b", f"{host}:{port}", "-c", config, "--logger-class", _LOGGER]
+    return [python, "-m", "gunicorn", *options, "mindinsight.backend.application:APP"]
 
 
 def _wait_until_it_answers(server: Server, process: subprocess.Popen[bytes], output: str) -> None:
     url = f"{server.address}/v1/mindinsight/datavisual/train-jobs?offset=0&limit=1"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a company's proxy does not know this port
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -189,7 +187,7 @@ def _wait_until_it_answers(server: Server, process: subprocess.Popen[bytes], out
                 said = " ".join(file.read().split())[-500:]
             raise OSError(f"MindInsight ended with status {process.returncode} before it answered: {said}")
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            with opener.open(url, timeout=5):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(_POLL_S)
@@ -203,8 +201,9 @@ def _end_group(group: int, process: subprocess.Popen[bytes] | None) -> None:
         except ProcessLookupError:
             break
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and _has_members(group, process):
-            time.sleep(_POLL_S)
+        with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C ends the patience, not the duty
+            while time.monotonic() < deadline and _has_members(group, process):
+                time.sleep(_POLL_S)
     if process is not None:
         process.wait()
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
@@ -63,13 +62,3 @@ def test_the_command_gives_1_if_a_page_is_broken(capsys: pytest.CaptureFixture[s
     assert answer.code == 1
     assert "11 of 11 pages are broken" in answer.out
     assert "mindsummary view" in answer.out
-
-
-def test_the_command_finds_a_working_installation_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    python = os.environ.get("MINDINSIGHT_PYTHON")
-    if not python:
-        pytest.skip("MINDINSIGHT_PYTHON names no Python with MindInsight 2.3.1")
-
-    answer = mindsummary(capsys, "doctor", python)
-
-    assert (answer.code, "every page works" in answer.out) == (0, True)

@@ -66,6 +66,27 @@ def test_a_wheelhouse_needs_no_network(fake_python: Path, tmp_path: Path) -> Non
     assert f"--no-index --find-links {tmp_path} mindinsight==2.3.1" in fake_python.read_text()
 
 
+def test_a_wheelhouse_that_is_not_there_is_refused(fake_python: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"--wheelhouse .*wheels is no directory"):
+        viewer_python(print, wheelhouse=str(tmp_path / "wheels"))
+
+
+def test_packages_of_another_python_are_not_taken_for_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f'env >> {tmp_path}/variables; if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi'
+    python = _script(tmp_path / "python3.11", text)
+    monkeypatch.setattr(environment, "_find_python", lambda: python)
+    monkeypatch.setenv("PYTHONPATH", "/opt/toolkit/python")
+    monkeypatch.setenv("PIP_USER", "1")
+
+    viewer_python(print)
+
+    variables = (tmp_path / "variables").read_text()
+    assert "PYTHONPATH" not in variables
+    assert "PIP_USER=1" not in variables
+
+
 def test_an_install_that_failed_is_not_taken_for_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +95,7 @@ def test_an_install_that_failed_is_not_taken_for_an_environment(
     monkeypatch.setattr(environment, "_find_python", lambda: python)
 
     for _ in range(2):
-        with pytest.raises(OSError, match=r"pip install failed.*no such version"):
+        with pytest.raises(OSError, match=r"pip install failed \(.*--wheelhouse\);.*no such version"):
             viewer_python(print)
     assert environment.environment_python() is None
 

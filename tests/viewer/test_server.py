@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,97 +14,12 @@ from mindsummary_lightning.viewer import server as server_module
 from mindsummary_lightning.viewer.server import page_addresses, pick_port, running_servers
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reader.runs import write_mindspore_run
-
-_RUN_MAIN = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.fixture
-def mindinsight_python(monkeypatch: pytest.MonkeyPatch) -> str:
-    python = os.environ.get("MINDINSIGHT_PYTHON")
-    if not python:
-        pytest.skip("MINDINSIGHT_PYTHON names no Python with MindInsight 2.3.1")
-    monkeypatch.setenv("MINDSUMMARY_VIEWER_PYTHON", python)
-    return python
-
-
-@contextlib.contextmanager
-def _viewing(directory: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """``mindsummary view`` in a process of its own, once it has printed its addresses; and its port."""
-    port = pick_port("127.0.0.1", 0)
-    command = [sys.executable, "-c", _RUN_MAIN, "view", str(directory), "--no-browser", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            printed = []
-            for line in process.stdout:
-                printed.append(line)
-                if line.startswith("Ctrl-C"):
-                    break
-            else:
-                pytest.fail(f"view ended: {printed} {process.stderr.read() if process.stderr else ''}")
-            yield process, port
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-            process.wait(60)
-
-
-def _jobs(port: int) -> dict[str, str]:
-    url = f"http://127.0.0.1:{port}/v1/mindinsight/datavisual/train-jobs?offset=0&limit=10"
-    with urllib.request.urlopen(url) as answer:
-        return {job["train_id"]: job["cache_status"] for job in json.load(answer)["train_jobs"]}
-
-
-def _processes_of(group: int) -> list[str]:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, 0)
-        return [str(group)]
-    return []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_view_serves_the_runs_and_leaves_no_process(
-    number: signal.Signals, tmp_path: Path, mindinsight_python: str, cache: Path
-) -> None:
-    write_demo_run(tmp_path / "runs" / "version_0")
-    write_mindspore_run(tmp_path / "runs" / "mindspore")
-    with _viewing(tmp_path) as (process, port):
-        (server,) = running_servers()
-        assert set(_jobs(port)) == {"./mindspore", "./version_0"}
-        assert (server.port, server.base) == (port, str(tmp_path / "runs"))
-
-        process.send_signal(number)
-        assert process.wait(60) == 0
-
-    assert _processes_of(server.group) == []
-    assert list(cache.rglob("servers/*")) == []
-
-
-def test_a_single_run_is_served(tmp_path: Path, mindinsight_python: str) -> None:
-    write_demo_run(tmp_path / "version_0")
-    with _viewing(tmp_path / "version_0") as (_, port):
-        assert set(_jobs(port)) == {"./"}
-
-
-def test_a_server_is_stopped_from_another_terminal(
-    tmp_path: Path, mindinsight_python: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_demo_run(tmp_path / "version_0")
-    with _viewing(tmp_path) as (process, port):
-        status = mindsummary(capsys, "view", "--status")
-        stop = mindsummary(capsys, "view", "--stop")
-
-        assert status.out == f"http://127.0.0.1:{port} shows {tmp_path}\n"
-        assert stop.out == f"http://127.0.0.1:{port} stopped {tmp_path}\n"
-        assert process.wait(60) == 0
-    assert mindsummary(capsys, "view", "--status").code == 1
 
 
 def test_a_server_that_cannot_start_says_why(
@@ -168,3 +80,22 @@ def test_the_addresses_name_the_run() -> None:
     assert ("scalars", "http://h:1/#/train-manage/scalar?train_id=.%2Frun%201") in page_addresses(
         "http://h:1", "./run 1"
     )
+
+
+def test_a_second_ctrl_c_kills_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
+    command = [sys.executable, "-c", stubborn]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        sleep, interrupts = server_module.time.sleep, iter([KeyboardInterrupt])
+
+        def interrupted(duration_s: float) -> None:
+            for interrupt in interrupts:
+                raise interrupt
+            sleep(duration_s)
+
+        monkeypatch.setattr(server_module.time, "sleep", interrupted)
+        server_module._end_group(process.pid, process)
+
+        assert process.returncode == -signal.SIGKILL
