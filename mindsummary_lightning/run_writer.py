@@ -165,6 +165,8 @@ class RunWriter:
         same = old == new or (old != old and new != new)
         if new is not None and same:
             return False
+        if isinstance(value, LossLandscape):
+            return True  # made again on purpose, over the same steps
         self._warn_once(
             "repeat",
             "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "

@@ -87,6 +87,14 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
     assert "scalar 'a' is recorded again at step 1 with another value" in caplog.text
 
 
+def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+    for z in (1.0, 2.0):
+        run.writer.write_values(1, [("l", LossLandscape(Points(np.ones(1), np.ones(1), np.full((1, 1), z))))])
+
+    assert len(read_values(run.directory)) == 2
+    assert not caplog.records
+
+
 def test_the_same_value_at_another_step_is_no_repeat(run: Timed) -> None:
     run.scalar(1)
     run.scalar(2)
