@@ -159,6 +159,23 @@ def faults(session: nox.Session) -> None:
     session.run("pytest", "tests/faults", *session.posargs)
 
 
+@nox.session(python="3.11")  # atheris has wheels for a few versions only
+def fuzz(session: nox.Session) -> None:
+    """Fuzz all that reads a run, guided by coverage, for a minute; ``-- SECONDS`` for longer."""
+    session.install("atheris>=3", "-e", ".", "hypothesis")
+    folder = Path(session.create_tmp()).resolve()
+    (folder / "corpus").mkdir(exist_ok=True)
+    left = int(session.posargs[0]) if session.posargs else 60
+    while left > 0:  # in rounds: the memory of what atheris instruments grows
+        limits = (f"-max_total_time={min(left, 180)}", "-rss_limit_mb=2048", "-timeout=20", "-max_len=16384")
+        command = ("-m", "tests.faults.fuzz_reader", str(folder / "finds"), str(folder / "corpus"))
+        session.run("python", *command, *limits, f"-artifact_prefix={folder}/")
+        left -= 180
+    finds = sorted(path.name for path in (folder / "finds").iterdir())
+    if finds:
+        session.error(f"{folder / 'finds'} has {', '.join(finds)}")
+
+
 @nox.session
 def min_versions(session: nox.Session) -> None:
     """The tests with the oldest versions we name (a Python that still has wheels for them)."""

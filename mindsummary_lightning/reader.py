@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -53,6 +53,7 @@ _T = TypeVar("_T")
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
 
 
+_PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
 _LINEAGE_NAMES = {TrainLineage: "train", EvaluationLineage: "evaluation", DatasetGraph: "dataset"}
 
 
@@ -122,12 +123,13 @@ class SummaryReader:
         return self._values("image", tag)
 
     def pictures(self, tag: str) -> Iterator[tuple[int, float, PIL.Image.Image]]:
-        """Images of a tag, opened with Pillow; yields and raises as :meth:`histograms`."""
-        import PIL.Image
+        """Images of a tag, opened with Pillow (PNG, JPEG, GIF, BMP and WebP); yields as :meth:`histograms`.
 
-        return (
-            (step, wall_time, PIL.Image.open(BytesIO(image.encoded))) for step, wall_time, image in self.images(tag)
-        )
+        Raises:
+            LookupError: the run has no image of this tag.
+            DamagedFileError: a file is damaged, or Pillow cannot open an image or takes it for a decompression bomb.
+        """
+        return self._values("image", tag, _opened_picture)
 
     def tensors(self, tag: str) -> Iterator[tuple[int, float, Tensor]]:
         """Tensors of a tag; yields and raises as :meth:`histograms`."""
@@ -166,7 +168,7 @@ class SummaryReader:
                         newest = record.place
         if newest is None:
             return None
-        graph = decode_event(read_place(newest)).what
+        graph = _decoded_place(newest, decode_event).what
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
@@ -258,8 +260,10 @@ class SummaryReader:
             columns[column] = np.concatenate(arrays) if arrays else np.empty(0, dtype)
         return pandas.DataFrame(columns)
 
-    def _values(self, kind: str, tag: str) -> Iterator[tuple[int, float, Any]]:
-        return _read_values(self._found(kind, tag, gather_places(summary_files(self.run_dir), kind, tag)))
+    def _values(
+        self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
+    ) -> Iterator[tuple[int, float, Any]]:
+        return _read_values(self._found(kind, tag, gather_places(summary_files(self.run_dir), kind, tag)), decode)
 
     def _found(self, kind: str, tag: str, found: dict[str, _T]) -> _T:
         if tag in found:
@@ -269,12 +273,28 @@ class SummaryReader:
         raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
 
 
-def _read_values(samples: LocatedSamples) -> Iterator[tuple[int, float, Any]]:
+def _read_values(
+    samples: LocatedSamples, decode: Callable[[bytes], Any] = decode_value
+) -> Iterator[tuple[int, float, Any]]:
     for step, wall_time, place in zip(samples.steps, samples.wall_times, samples.places, strict=True):
-        try:
-            yield step, wall_time, decode_value(read_place(place))
-        except ValueError as error:
-            raise DamagedFileError(place.path, place.start, str(error)) from error
+        yield step, wall_time, _decoded_place(place, decode)
+
+
+def _opened_picture(message: bytes) -> PIL.Image.Image:
+    import PIL.Image
+
+    image = decode_value(message)
+    try:
+        return PIL.Image.open(BytesIO(cast("Image", image).encoded), formats=_PICTURE_FORMATS)
+    except Exception as error:  # each of Pillow's readers has errors of its own
+        raise ValueError(f"the image cannot be opened: {error}") from error
+
+
+def _decoded_place(place: Place, decode: Callable[[bytes], _T]) -> _T:
+    try:
+        return decode(read_place(place))
+    except ValueError as error:
+        raise DamagedFileError(place.path, place.record, str(error)) from error
 
 
 def _decoded(scanner: RecordScanner, decode: Callable[[bytes], _T]) -> Iterator[_T]:

@@ -23,7 +23,7 @@ from mindsummary_lightning.fileformat.file_names import (
     timestamp_of,
 )
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.scan import cut_torn_tail
+from mindsummary_lightning.fileio.salvage import cut_torn_tail
 
 __all__ = ["FileOptions", "RunFiles"]
 

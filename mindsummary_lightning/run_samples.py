@@ -39,11 +39,12 @@ _BATCH = 2048  # events laid side by side; with the longest event allowed, 32 Mi
 
 
 class Place(NamedTuple):
-    """Where a value lies: its bytes in a file."""
+    """Where a value lies: its bytes in a file, and the offset of the record that holds it."""
 
     path: str
     start: int
     end: int
+    record: int
 
 
 class OutlinedRecord(NamedTuple):
@@ -110,7 +111,7 @@ def _batch(
 def _outlined(path: str, row: int, end: int, payload: bytes) -> OutlinedRecord:
     start = end - len(payload)
     try:
-        return OutlinedRecord(row, Place(path, start, end), outline_event(payload))
+        return OutlinedRecord(row, Place(path, start, end, start - HEADER_SIZE), outline_event(payload))
     except ValueError as error:
         raise DamagedFileError(path, start - HEADER_SIZE, str(error)) from error
 
@@ -193,7 +194,8 @@ def gather_places(paths: Sequence[str], kind: str, tag: str | None) -> dict[str,
             for record in batch.others:
                 for value in record.outline.values:
                     if value.kind == kind and (tag is None or value.tag == tag):
-                        place = Place(path, record.place.start + value.start, record.place.start + value.end)
+                        start = record.place.start
+                        place = Place(path, start + value.start, start + value.end, record.place.record)
                         sample = (record.outline.step, record.outline.wall_time, place)
                         files.setdefault(value.tag, {}).setdefault(path, []).append(sample)
     located = {}

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mindsummary_lightning.fileformat.event_outline import outline_event
+from mindsummary_lightning.fileformat.event_outline import checked_event
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
@@ -55,7 +55,7 @@ def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
         BlockingIOError: a file of the run is being written; nothing was changed.
         OSError: a file could not be read or written; it is as it was.
     """
-    files: list[tuple[str, Callable[[bytes], object]]] = [(path, outline_event) for path in summary_files(run_dir)]
+    files: list[tuple[str, Callable[[bytes], object]]] = [(path, checked_event) for path in summary_files(run_dir)]
     files += [(path, decode_lineage_event) for path in lineage_files(run_dir)]
     descriptors: list[int] = []
     try:
@@ -99,7 +99,7 @@ def _is_usable(piece: Piece, decode: Callable[[bytes], object], progress: Callab
         return False
     try:
         decode(piece.payload)
-    except ValueError:  # a single such record voids a lineage file for MindInsight
+    except ValueError:  # for MindInsight one such record voids a lineage file, and what follows it in a summary file
         return False
     return True
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.fileformat.event_outline import EventOutline, decode_value, outline_event
+from mindsummary_lightning.fileformat.event_outline import checked_event
 from mindsummary_lightning.fileformat.file_names import (
     LARGEST_TIMESTAMP,
     LINEAGE_SUFFIX,
@@ -20,7 +20,14 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, decode_scalar_events
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
-from mindsummary_lightning.values import Histogram, UserDefinedInfo, check_recordable
+from mindsummary_lightning.values import (
+    Histogram,
+    SummaryValue,
+    Tensor,
+    UserDefinedInfo,
+    check_recordable,
+    kind_of,
+)
 from mindsummary_lightning.values.limits import LARGEST_EVENT, MOST_BUCKETS, MOST_ELEMENTS, MOST_TAGS, MOST_TENSOR_TAGS
 
 __all__ = ["Finding", "verify_run"]
@@ -149,39 +156,28 @@ def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> 
             f"an event of {len(payload)} bytes; MindInsight drops what passes {LARGEST_EVENT}",
         )
     try:
-        outline = outline_event(payload)
+        event = checked_event(payload)
     except ValueError as error:
         yield Finding(True, path, piece.start, f"{error}; run `mindsummary repair`")
         return
-    for value in outline.values:
-        seen.setdefault((value.kind, value.tag), array("q")).append(outline.step)
-    yield from _values(path, piece, payload, outline)
+    for tag, value in event.what if isinstance(event.what, tuple) else ():
+        kind = kind_of(value)
+        seen.setdefault((kind, tag), array("q")).append(event.step)
+        problem = _problem_of(value)
+        if problem:
+            yield Finding(False, path, piece.start, f"{kind} {tag!r} at step {event.step} {problem}")
 
 
-def _values(path: str, piece: Piece, payload: bytes, outline: EventOutline) -> Iterator[Finding]:
-    for value in outline.values:
-        where = f"{value.kind} {value.tag!r} at step {outline.step}"
-        if value.kind == "tensor":
-            if (value.end - value.start) // 4 > MOST_ELEMENTS:
-                yield Finding(
-                    False, path, piece.start, f"{where} has more than {MOST_ELEMENTS} elements; MindInsight drops them"
-                )
-            continue
-        if value.kind == "scalar":
-            continue
-        try:
-            decoded = decode_value(payload[value.start : value.end])
-            check_recordable(decoded)
-        except ValueError as error:
-            yield Finding(False, path, piece.start, f"{where}: {error}; MindInsight does not show it")
-            continue
-        if isinstance(decoded, Histogram) and decoded.counts.size > MOST_BUCKETS:
-            yield Finding(
-                False,
-                path,
-                piece.start,
-                f"{where} has {decoded.counts.size} buckets; MindInsight drops more than {MOST_BUCKETS}",
-            )
+def _problem_of(value: SummaryValue) -> str | None:
+    if isinstance(value, Tensor) and value.data.size > MOST_ELEMENTS:
+        return f"has more than {MOST_ELEMENTS} elements; MindInsight drops them"
+    if isinstance(value, Histogram) and value.counts.size > MOST_BUCKETS:
+        return f"has {value.counts.size} buckets; MindInsight drops more than {MOST_BUCKETS}"
+    try:
+        check_recordable(value)
+    except ValueError as error:
+        return f"cannot be shown by MindInsight: {error}"
+    return None
 
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
@@ -190,7 +186,7 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
             False,
             run_dir,
             None,
-            f"{len(steps)} tags; MindInsight keeps the newest {MOST_TAGS} and loses the graph first",
+            f"{len(steps)} tags; MindInsight keeps the {MOST_TAGS} that appeared last, and counts a graph among them",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MOST_TENSOR_TAGS:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.convert.plain import plain
 from mindsummary_lightning.recorded import RunLineage
+from mindsummary_lightning.values.lineage import parsed_metric
 
 __all__ = ["lineage_facts"]
 
@@ -28,12 +28,9 @@ def lineage_facts(lineage: RunLineage) -> dict[str, str]:
 
 def _metrics(text: str | None) -> dict[str, Any]:
     try:
-        metrics = json.loads(text or "{}")
+        return {f"metric {name}": value for name, value in parsed_metric(text or "{}").items()}
     except ValueError:
         return {"metric": text}
-    return (
-        {f"metric {name}": value for name, value in metrics.items()} if isinstance(metrics, dict) else {"metric": text}
-    )
 
 
 def _stages(stage: dict[str, Any]) -> Iterator[str]:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from mindsummary_lightning.fileformat.summary_codec import decode_event
 from mindsummary_lightning.fileformat.wire import length_delimited
-from mindsummary_lightning.values import SummaryValue
+from mindsummary_lightning.values import Event, SummaryValue
 
-__all__ = ["EventOutline", "ValuePlace", "decode_value", "outline_event"]
+__all__ = ["EventOutline", "ValuePlace", "checked_event", "decode_value", "outline_event"]
 
 _DOUBLE = struct.Struct("<d")
 _FLOAT32 = struct.Struct("<f")
@@ -85,6 +85,16 @@ def outline_event(payload: bytes) -> EventOutline:
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise ValueError(f"payload of {end} bytes is no summary event: {error}") from error
     return EventOutline(wall_time, step, holds, tuple(values))
+
+
+def checked_event(payload: bytes) -> Event:
+    """An event that reads both ways, decoded and outlined: what one of them refuses is damage to whoever reads so.
+
+    Raises:
+        ValueError: the payload is no event, or a value in it contradicts itself.
+    """
+    outline_event(payload)
+    return decode_event(payload)
 
 
 def _outline_values(payload: bytes, at: int, end: int, values: list[ValuePlace]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     Attribute,
     DataType,
@@ -43,10 +44,10 @@ def decode_graph(message: anf_ir_pb2.GraphProto) -> Graph:
     """A GraphProto as a value."""
     return Graph(
         nodes=tuple(_node(node) for node in message.node),
-        name=message.name,
-        parameters=tuple(GraphParameter(entry.name, _type_of(entry)) for entry in message.parameters),
-        constants=tuple(GraphConstant(entry.key, _value(entry.value)) for entry in message.const_vals),
-        outputs=tuple(GraphOutput(entry.name, _type_of(entry)) for entry in message.outputs),
+        name=text(message.name),
+        parameters=tuple(GraphParameter(text(entry.name), _type_of(entry)) for entry in message.parameters),
+        constants=tuple(GraphConstant(text(entry.key), _value(entry.value)) for entry in message.const_vals),
+        outputs=tuple(GraphOutput(text(entry.name), _type_of(entry)) for entry in message.outputs),
     )
 
 
@@ -70,15 +71,15 @@ def _fill_node(message: anf_ir_pb2.NodeProto, node: GraphNode) -> None:
 def _node(message: anf_ir_pb2.NodeProto) -> GraphNode:
     control = anf_ir_pb2.InputProto.CONTROL_EDGE
     return GraphNode(
-        name=message.name,
-        op_type=message.op_type,
-        scope=message.scope,
-        full_name=message.full_name,
-        inputs=tuple(GraphInput(edge.name, edge.type == control) for edge in message.input),
-        attributes=tuple(Attribute(entry.name, _value(entry.value)) for entry in message.attribute),
+        name=text(message.name),
+        op_type=text(message.op_type),
+        scope=text(message.scope),
+        full_name=text(message.full_name),
+        inputs=tuple(GraphInput(text(edge.name), edge.type == control) for edge in message.input),
+        attributes=tuple(Attribute(text(entry.name), _value(entry.value)) for entry in message.attribute),
         output_type=_type(message.output_type) if message.HasField("output_type") else None,
         output_i=message.output_i,
-        instance_name=message.instance_name,
+        instance_name=text(message.instance_name),
     )
 
 
@@ -167,11 +168,11 @@ _MANY_OF_A_KIND = ("bool_vals", "int_vals", "uint_vals", "float_vals", "double_v
 def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
     for field in _ONE_OF_A_KIND:
         if message.HasField(field):
-            plain: AttributeValue = getattr(message, field)
+            plain: AttributeValue = text(getattr(message, field))
             return plain
     for field in _MANY_OF_A_KIND:
         if len(getattr(message, field)):
-            return tuple(getattr(message, field))
+            return tuple(map(text, getattr(message, field)))
     if message.HasField("type_val"):
         found = _type(message.type_val)
         return found if isinstance(found, (DataType, TensorType)) else DataType.TUPLE
@@ -180,5 +181,5 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
     if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):
         return tuple(_value(element) for element in message.values)
     if message.dtype == anf_ir_pb2.DT_DICT or len(message.dict_val):
-        return {entry.key: _value(entry.value) for entry in message.dict_val}
+        return {text(entry.key): _value(entry.value) for entry in message.dict_val}
     return None

@@ -8,6 +8,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from mindsummary_lightning._proto import lineage_pb2
+from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationLineage,
@@ -85,7 +86,7 @@ def _train(message: lineage_pb2.TrainLineage) -> TrainLineage:
     for attribute, (part, field) in _TRAIN_FIELDS.items():
         section = getattr(message, part)
         if section.HasField(field):
-            facts[attribute] = getattr(section, field)
+            facts[attribute] = text(getattr(section, field))
     return TrainLineage(**facts)
 
 
@@ -101,8 +102,8 @@ def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationLi
 def _evaluation(message: lineage_pb2.EvaluationLineage) -> EvaluationLineage:
     dataset = message.valid_dataset
     return EvaluationLineage(
-        metric=message.metric if message.HasField("metric") else None,
-        valid_dataset_path=dataset.valid_dataset_path if dataset.HasField("valid_dataset_path") else None,
+        metric=text(message.metric) if message.HasField("metric") else None,
+        valid_dataset_path=text(dataset.valid_dataset_path) if dataset.HasField("valid_dataset_path") else None,
         valid_dataset_size=dataset.valid_dataset_size if dataset.HasField("valid_dataset_size") else None,
     )
 
@@ -134,9 +135,9 @@ def _custom_entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomVal
     for entry in message.user_info:
         for plain in (entry.map_int32, entry.map_str, entry.map_double):
             if plain:
-                values.update(plain)
+                values.update((text(key), text(value)) for key, value in plain.items())
         for key, nested in entry.map_dict.items():
-            values[key] = _custom_entries(nested)
+            values[text(key)] = _custom_entries(nested)
     return values
 
 
@@ -188,9 +189,9 @@ def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterVa
     values: dict[str, ParameterValue] = {}
     for plain in (message.mapStr, message.mapBool, message.mapInt, message.mapDouble):
         if plain:
-            values.update(plain)
+            values.update((text(key), text(value)) for key, value in plain.items())
     for key, entry in message.mapStrList.items():
-        values[key] = tuple(entry.strValue)
+        values[text(key)] = tuple(map(text, entry.strValue))
     return values
 
 

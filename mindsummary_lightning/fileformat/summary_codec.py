@@ -18,7 +18,7 @@ from mindsummary_lightning._proto import summary_pb2
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
 from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
-from mindsummary_lightning.fileformat.wire import length_delimited, varint
+from mindsummary_lightning.fileformat.wire import length_delimited, text, varint
 from mindsummary_lightning.values import (
     Event,
     Graph,
@@ -115,10 +115,10 @@ def decode_event(payload: bytes) -> Event:
         for value in message.summary.value:
             decode = _DECODERS.get(value.WhichOneof("value"))
             if decode is not None:
-                pairs.append((value.tag, decode(value)))
+                pairs.append((text(value.tag), decode(value)))
         what = tuple(pairs)
     elif kind == "version":
-        what = message.version
+        what = text(message.version)
     elif kind == "graph_def":
         what = decode_graph(message.graph_def)
     return Event(message.wall_time, message.step, what)
@@ -246,7 +246,7 @@ def _decode_landscape(message: summary_pb2.Summary.Value) -> LossLandscape:
         intervals=intervals,
         path=_points(landscape.loss_path.points) if intervals else None,
         convergence_point=convergence,
-        metadata=LandscapeMetadata(metadata.decomposition, metadata.unit, metadata.step_per_epoch),
+        metadata=LandscapeMetadata(text(metadata.decomposition), text(metadata.unit), metadata.step_per_epoch),
     )
 
 

@@ -1,8 +1,12 @@
-"""Protobuf's wire format, as far as hand-packed records need it: varints and length-delimited fields."""
+"""Protobuf's wire format, as far as hand-packed records need it: varints and length-delimited fields; and its texts."""
 
 from __future__ import annotations
 
-__all__ = ["length_delimited", "varint"]
+from typing import TypeVar
+
+__all__ = ["length_delimited", "text", "varint"]
+
+_T = TypeVar("_T")
 
 _SMALL = [bytes((number,)) for number in range(128)]
 
@@ -12,7 +16,7 @@ def varint(number: int) -> bytes:
     if 0 <= number < 128:
         return _SMALL[number]
     number &= 0xFFFFFFFFFFFFFFFF
-    packed = bytearray()
+    packed = []
     while number > 127:
         packed.append(number & 127 | 128)
         number >>= 7
@@ -23,3 +27,15 @@ def varint(number: int) -> bytes:
 def length_delimited(field: int, length: int) -> bytes:
     """Key and length of a length-delimited field; its bytes follow. The field's number is below 16."""
     return _SMALL[field << 3 | 2] + varint(length)
+
+
+def text(value: _T) -> _T:
+    """What a field of a parsed message holds, unless it is text that nobody can read.
+
+    Raises:
+        ValueError: the field's bytes are not UTF-8. Protobuf hands them out as they are (upb) or fails itself
+            (Python, as in MindInsight, which shows nothing from such a record on).
+    """
+    if isinstance(value, bytes):
+        raise ValueError(f"text is not UTF-8: {value[:80]!r}")
+    return value

@@ -1,6 +1,7 @@
-"""Whole records out of a damaged file: reading goes on behind the damage at the next place where both CRCs are right.
+"""Whole records out of a damaged file, and the cutting of what an interrupted writer left at the end of one.
 
-Nothing is changed here and payloads mean nothing; a record is what its length CRC and its payload CRC agree on.
+Reading goes on behind damage at the next place where both CRCs are right. Payloads mean nothing here; a record is what
+its length CRC and its payload CRC agree on.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
     HEADER_SIZE,
     OVERHEAD,
@@ -19,8 +22,10 @@ from mindsummary_lightning.fileformat.framing import (
     header_mismatch,
     unpack_length,
 )
+from mindsummary_lightning.fileio.append import try_lock
+from mindsummary_lightning.fileio.scan import RecordScanner
 
-__all__ = ["Piece", "read_pieces"]
+__all__ = ["Piece", "cut_torn_tail", "read_pieces"]
 
 _BLOCK = 1 << 20  # offsets tried at a time
 
@@ -33,7 +38,8 @@ class Piece(NamedTuple):
         end: behind its last byte.
         payload: what the record holds; ``None`` if the stretch is damaged.
         damage: what is wrong with it, or ``None``.
-        is_tail: whether the stretch is what an interrupted writer leaves at the end: an unfinished record, or zeros.
+        is_tail: whether the stretch is what an interrupted writer leaves at the end: a record that is not complete, or
+            from some byte of it on only zeros (what a power cut leaves of blocks that never reached the disk).
     """
 
     start: int
@@ -43,10 +49,14 @@ class Piece(NamedTuple):
     is_tail: bool = False
 
 
-def read_pieces(path: str) -> Iterator[Piece]:
+def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
     """Every byte of a file, in order, as whole records and damaged stretches.
 
     Memory is bounded by one record and one block.
+
+    Args:
+        path: the file.
+        at: where to begin; the start of a record.
 
     Raises:
         OSError: the file cannot be read.
@@ -56,7 +66,6 @@ def read_pieces(path: str) -> Iterator[Piece]:
         if not size:
             return
         with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-            at = 0
             while at < size:
                 damage = _damage(data, at, size)
                 if damage is None:
@@ -89,9 +98,13 @@ def _is_unfinished(data: mmap.mmap, at: int, size: int) -> bool:
     header = data[at : at + HEADER_SIZE]
     if len(header) < HEADER_SIZE:
         return True
+    zeros = at + HEADER_SIZE
     if header_mismatch(header) is None:
-        return at + unpack_length(header) + OVERHEAD > size
-    blocks = (data[place : min(place + _BLOCK, size)] for place in range(at, size, _BLOCK))
+        end = at + unpack_length(header) + OVERHEAD
+        if end > size:
+            return True
+        zeros = end - (OVERHEAD - HEADER_SIZE) if end == size else end
+    blocks = (data[place : min(place + _BLOCK, size)] for place in range(zeros, size, _BLOCK))
     return all(block.count(0) == len(block) for block in blocks)
 
 
@@ -118,3 +131,34 @@ def _likely_headers(block: np.ndarray, remaining: int) -> list[int]:
     fits = (lengths > 0) & (lengths + places <= remaining - OVERHEAD)
     found: list[int] = places[fits & (places < _BLOCK)].tolist()
     return found
+
+
+def cut_torn_tail(path: str) -> int:
+    """Cut a file that nobody writes to back to its last whole record.
+
+    A file with any other damage than a torn tail is left to ``mindsummary repair``.
+
+    Args:
+        path: a summary or lineage file.
+
+    Returns:
+        Bytes cut; 0 if the file was whole, is damaged otherwise, is being written to, or lies where locks do not tell.
+
+    Raises:
+        OSError: the file cannot be opened or cut.
+    """
+    scanner = RecordScanner(path)
+    with suppress(DamagedFileError):
+        for _ in scanner:
+            pass
+    tail = next(read_pieces(path, scanner.offset), None)
+    if tail is None or not tail.is_tail:
+        return 0
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        if try_lock(descriptor) is not True or os.fstat(descriptor).st_size != tail.end:
+            return 0
+        os.ftruncate(descriptor, tail.start)
+        return tail.end - tail.start
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Records from a file that may be growing or torn, and the cutting of torn tails.
+"""Records from a file that may be growing or torn.
 
 A tail that is no whole record yet is not an error: it may still be growing, and reading goes on at the same offset
 later. A CRC that does not match is one, and is raised with its offset.
@@ -18,9 +18,8 @@ from mindsummary_lightning.fileformat.framing import (
     header_mismatch,
     unpack_length,
 )
-from mindsummary_lightning.fileio.append import try_lock
 
-__all__ = ["RecordScanner", "cut_torn_tail"]
+__all__ = ["RecordScanner"]
 
 _BLOCK = 1 << 20  # bytes asked from the file at a time
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
@@ -88,53 +87,3 @@ def _checked_length(header: bytes) -> tuple[int, str | None]:
 
 def _holds(descriptor: int, size: int) -> bool:
     return os.fstat(descriptor).st_size >= size
-
-
-def cut_torn_tail(path: str) -> int:
-    """Cut a file that nobody writes to back to its last whole record.
-
-    A tail is cut if the last record is not complete, or if from some byte of it on there are only zeros (what a power
-    cut leaves of blocks that never reached the disk). A file with any other damage is left to ``mindsummary repair``.
-
-    Args:
-        path: a summary or lineage file.
-
-    Returns:
-        Bytes cut; 0 if the file was whole, is being written to, or lies where locks do not tell.
-
-    Raises:
-        OSError: the file cannot be opened or cut.
-    """
-    scanner = RecordScanner(path)
-    try:
-        for _ in scanner:
-            pass
-    except DamagedFileError:
-        if not _ends_in_zeros(path, scanner.offset):
-            return 0
-    torn = os.path.getsize(path) - scanner.offset
-    if torn <= 0:
-        return 0
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    try:
-        if try_lock(descriptor) is not True or os.fstat(descriptor).st_size != scanner.offset + torn:
-            return 0
-        os.ftruncate(descriptor, scanner.offset)
-        return torn
-    finally:
-        os.close(descriptor)
-
-
-def _ends_in_zeros(path: str, offset: int) -> bool:
-    """Whether the damaged record at ``offset`` lost its end, and all that followed it, to zeros."""
-    with open(path, "rb") as file:
-        file.seek(offset)
-        header = file.read(HEADER_SIZE)
-        if header_mismatch(header) is None:
-            footer = offset + HEADER_SIZE + unpack_length(header)
-            is_last = not _holds(file.fileno(), footer + _FOOTER_SIZE + 1)
-            file.seek(footer if is_last else footer + _FOOTER_SIZE)
-        while block := file.read(_BLOCK):
-            if block.count(0) != len(block):
-                return False
-    return True

@@ -9,7 +9,6 @@ sound. No files are read here.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 from mindsummary_lightning.lineage.shown_values import JsonValue, shown_custom, shown_dataset_graph, shown_float32
 from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values.lineage import parsed_metric
 
 __all__ = ["FIELDS", "FileLineage", "RunLineage", "lineage_of_file", "merged"]
 
@@ -173,13 +173,10 @@ def _metric(path: str, text: str | None) -> dict[str, JsonValue] | None:
     if not text:
         return None if text is None else {}
     try:
-        metric = json.loads(text)
-    except (ValueError, RecursionError):
-        metric = None
-    if not isinstance(metric, dict):
-        _LOG.warning("the metric in %s is left out: expected the JSON text of an object, found %.80r", path, text)
+        return parsed_metric(text)
+    except ValueError as error:
+        _LOG.warning("the metric in %s is left out: %s", path, error)
         return {}
-    return metric
 
 
 def _hashable(value: JsonValue) -> Any:

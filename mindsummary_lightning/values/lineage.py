@@ -5,10 +5,12 @@ What may be written is narrower; ``values/recordable.py`` says it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
+from mindsummary_lightning.values.limits import DEEPEST_METRIC
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "ParameterValue",
     "TrainLineage",
     "UserDefinedInfo",
+    "parsed_metric",
 ]
 
 INT32_MAX = 2**31 - 1
@@ -83,6 +86,33 @@ class EvaluationLineage:
 
     def __post_init__(self) -> None:
         _make_texts_utf8(self)
+
+
+def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
+    """The metrics in the text of an :class:`EvaluationLineage`.
+
+    Args:
+        text: JSON.
+        parse_constant: called with ``NaN``, ``Infinity`` or ``-Infinity`` where one is met; ``None`` makes it a float.
+
+    Raises:
+        ValueError: the text is not that of a JSON object, or one with more than 100 levels.
+    """
+    try:
+        metric = json.loads(text, parse_constant=parse_constant)
+    except (json.JSONDecodeError, RecursionError):
+        metric = None
+    if not isinstance(metric, dict) or _is_deeper(metric, DEEPEST_METRIC):
+        raise ValueError(
+            f"metric of EvaluationLineage must be the JSON text of an object of at most {DEEPEST_METRIC} levels, "
+            f"not {text[:80]!r}"
+        )
+    return metric
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    elements = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return elements is not None and (not levels or any(_is_deeper(element, levels - 1) for element in elements))
 
 
 def _make_texts_utf8(value: TrainLineage | EvaluationLineage) -> None:

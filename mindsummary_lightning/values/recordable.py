@@ -5,7 +5,6 @@ A file may say more (``values`` can hold a NaN loss that MindSpore wrote); this 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from mindsummary_lightning.values.lineage import (
     Operation,
     TrainLineage,
     UserDefinedInfo,
+    parsed_metric,
 )
 from mindsummary_lightning.values.summary import LossLandscape
 
@@ -78,8 +78,7 @@ def _check_evaluation(value: EvaluationLineage) -> None:
     # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
     if not isinstance(value.metric, str):
         raise TypeError(f"metric of EvaluationLineage must be a str, not {value.metric!r}")
-    if not isinstance(json.loads(value.metric, parse_constant=_refuse_constant), dict):
-        raise ValueError(f"metric of EvaluationLineage must be the JSON text of an object, not {value.metric!r}")
+    parsed_metric(value.metric, _refuse_constant)
 
 
 def _refuse_constant(name: str) -> None:

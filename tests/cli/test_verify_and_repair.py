@@ -62,7 +62,7 @@ def test_an_unfinished_record_at_the_end_is_damage(tmp_path: Path, capsys: pytes
     ("records", "message"),
     [
         ([values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})], "scalar 'a' has 1 samples at steps it has already"),
-        ([values_at(1, {f"t{number}": 1.0 for number in range(301)})], "301 tags; MindInsight keeps the newest 300"),
+        ([values_at(1, {f"t{number}": 1.0 for number in range(301)})], "301 tags; MindInsight keeps the 300"),
         ([values_at(number, {"h": histogram(*range(1, 92))}) for number in (1,)], "91 buckets"),
         ([values_at(number, {"h": histogram(1)}) for number in range(51)], "1 histogram tags have more than 50 steps"),
     ],

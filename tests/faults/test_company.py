@@ -1,4 +1,4 @@
-"""Rows 7, 8, 10, 13, 16 and 19: forks, other processes, other threads, and what recording costs."""
+"""Rows 7, 8, 9, 10, 13, 16 and 19: forks, other processes, other threads, and what recording costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from tests.faults.processes import run_victim
-from tests.support import read_scalars, read_values, summary_paths
+from tests.support import lineage_paths, read_scalars, read_values, summary_paths
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -56,6 +56,24 @@ def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure
     assert (done.returncode, done.stdout.split()) == (0, ["1", "2"]), done.stderr
     assert read_scalars(tmp_path, "parent") + read_scalars(tmp_path, "child") == [(0, 1.0), (0, 1.0)]
     figure(8, "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records")
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+@pytest.mark.parametrize("processes", [2, 4])
+def test_ranks_above_0_make_no_file(
+    tmp_path: Path, is_full: bool, figure: Figure, strategy: str, processes: int
+) -> None:
+    pytest.importorskip("lightning")
+    if not is_full:
+        pytest.skip("in the long form, --full; tests/lightning/test_processes.py has two processes each time")
+    done = run_victim("train_ranks", tmp_path, strategy, processes)
+    assert not done.returncode, done.stderr
+
+    run = tmp_path / "run"
+    assert "makes" not in done.stdout
+    assert len(summary_paths(run)) == len(lineage_paths(run)) == 1
+    assert read_scalars(run, "of rank 0") == [(step, float(step)) for step in range(160 // 4 // processes)]
+    figure(9, f"{strategy} with {processes} processes: 0 files of ranks above 0")
 
 
 def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: Figure) -> None:

@@ -236,7 +236,7 @@ def running_browser(address: str, profile: Path) -> Iterator[Browser]:
     driver = webdriver.Chrome(options=options, service=Service(driver_path))
     try:
         driver.get(address)
-        # The graph page lays an introduction over itself on the first visit; pages speak Chinese unless told.
+        # The graph page lays an introduction over itself on the first visit.
         driver.execute_script("localStorage.setItem('graphShowGuide', true); localStorage.setItem('milang', 'en-us')")
         yield Browser(driver, address)
     finally:

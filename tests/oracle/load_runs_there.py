@@ -3,7 +3,7 @@
 ``python load_runs_there.py DIR...`` prints a JSON object a directory: ``is_done`` (false if the loader still found
 something unfinished after as many passes as would load any run, as with a torn tail), ``is_integrity``, ``scalars`` and
 ``tensors`` (tag -> steps and values or shapes), and ``lineage`` (the newest training epoch of each lineage file; null
-if the file could not be read).
+if it says nothing of a training, "unreadable" if the file could not be read).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from mindinsight.datavisual.data_transform.ms_data_loader import MSDataLoader
 from mindinsight.lineagemgr.summary.lineage_summary_analyzer import LineageSummaryAnalyzer
 from mindinsight.utils.computing_resource_mgr import ComputingResourceManager
 
-MOST_PASSES = 5000  # each takes one event
+SMALLEST_RECORD = 25  # bytes; each pass of the loader takes one record
 
 
 def load(directory: str) -> dict[str, Any]:
     loader = MSDataLoader(directory)
     with ComputingResourceManager.get_instance().get_executor(max_processes_cnt=1) as executor:
-        is_done = any(loader.load(executor) for _ in range(MOST_PASSES))
+        most_passes = 10 + sum(entry.stat().st_size for entry in os.scandir(directory)) // SMALLEST_RECORD
+        is_done = any(loader.load(executor) for _ in range(most_passes))
     data = loader.get_events_data()
     answer: dict[str, Any] = {"is_done": is_done, "is_integrity": loader.is_integrity, "scalars": {}, "tensors": {}}
     for tag in tags_of(data, "scalar"):
@@ -46,11 +47,11 @@ def tags_of(data: Any, plugin: str) -> list[str]:
     return tags
 
 
-def epoch(path: str) -> int | None:
+def epoch(path: str) -> int | str | None:
     try:
         found = LineageSummaryAnalyzer.get_summary_infos(path)
     except Exception:  # whatever it says, the page would show nothing
-        return None
+        return "unreadable"
     return int(found.train_lineage.train_lineage.hyper_parameters.epoch) if found.train_lineage else None
 
 

@@ -50,7 +50,11 @@ def test_a_record_a_block_away_is_found(path: Path, beyond: int) -> None:
     assert _whole(path)[-1] == _RECORDS[2]
 
 
-@pytest.mark.parametrize("tail", [b"\x01", _RECORDS[0][:-1], bytes(4096)], ids=["byte", "unfinished", "zeros"])
+@pytest.mark.parametrize(
+    "tail",
+    [b"\x01", _RECORDS[0][:-1], bytes(4096), _RECORDS[0][:-9] + bytes(4096)],
+    ids=["byte", "unfinished", "zeros", "unfinished, then zeros"],
+)
 def test_what_an_interrupted_writer_leaves_is_told_from_damage(path: Path, tail: bytes) -> None:
     with path.open("ab") as file:
         file.write(tail)

@@ -1,4 +1,4 @@
-"""``--full`` runs each fault as often as docs/reliability.md says; without it a short form runs.
+"""``--full`` injects each fault as often as docs/reliability.md says; without it a short form runs.
 
 What was reached is printed below the results, row by row, in the words of that page's table.
 """
@@ -18,8 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def is_full(request: pytest.FixtureRequest) -> bool:
-    # The option is not known when the suite is run as a part of all tests.
-    return bool(request.config.getoption("--full", default=False))
+    return bool(request.config.getoption("--full"))
 
 
 @pytest.fixture
