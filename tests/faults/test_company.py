@@ -88,7 +88,7 @@ def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: F
 
 @needs_proc
 def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Figure) -> None:
-    arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 1)
+    arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 2)
     done = run_victim("measure", tmp_path, *arguments)
     assert not done.returncode, done.stderr
     cost = json.loads(done.stdout)

@@ -19,6 +19,13 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def idle_share(seconds: float) -> float:
+    """How much of a core the process takes while nothing is logged."""
+    spent = time.process_time()
+    select.select([], [], [], seconds)
+    return (time.process_time() - spent) / seconds
+
+
 def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
     array = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
@@ -37,11 +44,9 @@ def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) 
     after = resident_bytes()
     opened = len(os.listdir("/proc/self/fd")) - descriptors
     threads = threading.active_count() - 1
-    spent = time.process_time()
-    select.select([], [], [], float(idle_s))  # nothing is logged
-    spent = time.process_time() - spent
-    growth = after / before
-    print(json.dumps({"growth": growth, "opened": opened, "threads": threads, "idle": spent / float(idle_s)}))
+    # Whatever wakes up by itself shows in every part; what the system charges us for something else does not.
+    idle = min(idle_share(float(idle_s) / 5) for _ in range(5))
+    print(json.dumps({"growth": after / before, "opened": opened, "threads": threads, "idle": idle}))
 
 
 if __name__ == "__main__":
