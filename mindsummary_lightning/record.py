@@ -40,6 +40,8 @@ __all__ = ["PLUGINS", "SummaryRecord"]
 
 _LOG = logging.getLogger(__name__)
 
+_FAILURES = (OSError, RuntimeError, RecordTooLargeError)  # what a value's way to the disk may end in
+
 
 class SummaryRecord(SummaryWriterIdiom):
     """Records values into the summary and lineage files of one directory.
@@ -283,7 +285,15 @@ class SummaryRecord(SummaryWriterIdiom):
                 if isinstance(value, Tensor):
                     array = (originals or {}).get(tag, value.data)
                     is_done &= self._attempt(f"tensor {tag!r}", self._export.save, tag, step, array)
-        return self._attempt("values", self._live_writer().write_values, step, values) and is_done
+        if self._is_closed:
+            return False
+        # Not through _attempt: a training loop waits for this call, a step at a time.
+        try:
+            (self._writer or self._live_writer()).write_values(step, values)
+        except _FAILURES as error:
+            return self._has_failed("values", error)
+        self._has_recorded = True
+        return is_done
 
     def begin_file(self) -> None:
         """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
@@ -361,23 +371,25 @@ class SummaryRecord(SummaryWriterIdiom):
             return False
         try:
             action(*arguments)
-        except (OSError, RuntimeError, RecordTooLargeError) as error:
-            if self._raise_exception:
-                raise
-            self._lost += 1
-            reason = f"{type(error).__name__} {getattr(error, 'errno', '')}"
-            if reason not in self._reported:
-                self._reported.add(reason)
-                _LOG.error(
-                    "%s could not be recorded in %s: %s. Training goes on; each further loss of this kind is counted "
-                    "and the total logged at the end",
-                    what,
-                    self._directory,
-                    error,
-                )
-            return False
+        except _FAILURES as error:
+            return self._has_failed(what, error)
         self._has_recorded = True
         return True
+
+    def _has_failed(self, what: str, error: Exception) -> bool:
+        """Decide what a failure means: raised again, or counted, logged once for its kind, and False."""
+        if self._raise_exception:
+            raise error
+        self._lost += 1
+        reason = f"{type(error).__name__} {getattr(error, 'errno', '')}"
+        if reason not in self._reported:
+            self._reported.add(reason)
+            _LOG.error(
+                "%s could not be recorded in %s: %s. Training goes on; each further loss of this kind is counted and "
+                "the total logged at the end",
+                *(what, self._directory, error),
+            )
+        return False
 
     def _record_network(self, train_network: Any) -> bool:
         network = self._network if self._network is not None else train_network

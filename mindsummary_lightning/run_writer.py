@@ -20,23 +20,15 @@ from collections.abc import Callable, Sequence
 
 from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
+from mindsummary_lightning.fileformat.scalar_event import encode_scalars
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.run_files import FileOptions, RunFiles
 from mindsummary_lightning.run_lineage import RunLineage
-from mindsummary_lightning.tag_limits import TagLimits
-from mindsummary_lightning.values import (
-    Event,
-    Graph,
-    Histogram,
-    Image,
-    LossLandscape,
-    SummaryValue,
-    Tensor,
-    kind_of,
-)
+from mindsummary_lightning.values import Event, Graph, LossLandscape, SummaryValue, Tensor
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import LARGEST_EVENT
+from mindsummary_lightning.written_values import WrittenValues
 
 __all__ = ["FileOptions", "RunWriter", "writer_of"]
 
@@ -75,10 +67,9 @@ class RunWriter:
         self._lineage = RunLineage(self._files, clock)
         self._file: RecordFile | None = None
         self._is_open = False
-        # A scalar stands under its tag alone: it is what a training loop waits for.
-        self._last: dict[str | tuple[str, str], tuple[int, object]] = {}
-        self._tag_limits = TagLimits(directory)
-        self._warned: set[str] = set()
+        self._written = WrittenValues(directory)
+        self._has_warned = False
+        self._most_bytes = options.max_file_size or math.inf
         self._next_check = 0.0
         self._next_sync = math.inf
 
@@ -99,45 +90,41 @@ class RunWriter:
         """
         with self._lock:
             wall_time = self._clock()
-            known = self._last
-            together: list[tuple[str, SummaryValue]] = []
-            alone: list[tuple[str, SummaryValue]] = []
-            for pair in values:
-                tag, value = pair
-                is_scalar = type(value) is float
-                last = known.get(tag if is_scalar else (kind_of(value), tag))
-                if last is not None and last[0] == step and not self._is_news(tag, value, last[1], step):
-                    continue
-                # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
-                (together if is_scalar or not isinstance(value, (Tensor, LossLandscape)) else alone).append(pair)
-            too_large: RecordTooLargeError | None = None
-            groups = [together] if together else []
-            groups.extend([pair] for pair in alone)
-            has_new_tag = False
-            for group in groups:
-                try:
-                    self._append(encode_values(wall_time, step, group), wall_time)
-                except RecordTooLargeError as error:
-                    too_large = error
-                    continue
-                has_new_tag |= self._remember(step, group)
-            if has_new_tag:
-                self._tag_limits.check()
-            if too_large is not None:
-                raise too_large
+            scalars = self._written.encoded_scalars(step, values)
+            if scalars is None:
+                self._write_any_values(wall_time, step, values)
+                return
+            payload = encode_scalars(wall_time, step, scalars)
+            size = len(payload) + OVERHEAD
+            if size < _CHECKED_FROM:
+                now = self._timer()
+                self._file_for(size, now, wall_time).append_small(payload)
+                if now >= self._next_sync:
+                    self._sync_at(now)
+            else:
+                self._append([payload], wall_time)
+            self._written.remember_scalars(step, values)
 
-    def _remember(self, step: int, written: list[tuple[str, SummaryValue]]) -> bool:
-        """Note what is in the file now; returns whether a tag was new."""
-        known = self._last
-        has_new_tag = False
-        for tag, value in written:
-            is_scalar = type(value) is float
-            key = tag if is_scalar else (kind_of(value), tag)
-            if key not in known:
-                has_new_tag = True
-                self._tag_limits.count((kind_of(value), tag))
-            known[key] = (step, value if is_scalar else _fingerprint(value))
-        return has_new_tag
+    def _write_any_values(self, wall_time: float, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+        together: list[tuple[str, SummaryValue]] = []
+        alone: list[tuple[str, SummaryValue]] = []
+        for tag, value in values:
+            if not self._written.has(step, tag, value):
+                # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
+                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append((tag, value))
+        too_large: RecordTooLargeError | None = None
+        for group in [together, *([pair] for pair in alone)]:
+            if not group:
+                continue
+            try:
+                self._append(encode_values(wall_time, step, group), wall_time)
+            except RecordTooLargeError as error:
+                too_large = error
+                continue
+            self._written.remember(step, group)
+        self._written.check_limits()
+        if too_large is not None:
+            raise too_large
 
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own.
@@ -160,53 +147,42 @@ class RunWriter:
             self._check_ours()
             self._lineage.write(value)
 
-    def _is_news(self, tag: str, value: SummaryValue, old: object, step: int) -> bool:
-        new = value if isinstance(value, float) else _fingerprint(value)
-        same = old == new or (old != old and new != new)
-        if new is not None and same:
-            return False
-        if isinstance(value, LossLandscape):
-            return True  # made again on purpose, over the same steps
-        self._warn_once(
-            "repeat",
-            "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
-            "step or another tag. Later repeats are not reported.",
-            kind_of(value),
-            tag,
-            step,
-        )
-        return True
-
     def _append(self, payload: list[Buffer], wall_time: float) -> None:
-        self._check_ours()
         size = sum(map(len, payload)) + OVERHEAD
         if size >= _CHECKED_FROM:
             self._check_size(size)
         now = self._timer()
-        file = self._live_file(size, now)
+        self._file_for(size, now, wall_time).append(payload)
+        if now >= self._next_sync:
+            self._sync_at(now)
+
+    def _file_for(self, size: int, now: float, wall_time: float) -> RecordFile:
+        """The file that takes a record of this size; its version record is in it."""
+        file = self._file
+        if file is None or not self._is_open or now >= self._next_check or file.size + size > self._most_bytes:
+            file = self._live_file(size, now)
         if not file.size:
             file.append(encode_event(Event(wall_time, 0, VERSION)))
-        file.append(payload)
-        if now >= self._next_sync:
-            file.sync()
-            self._next_sync = now + (self.options.fsync_secs or math.inf)
+        return file
 
     def _live_file(self, size: int, now: float) -> RecordFile:
+        self._check_ours()
         file = self._file
         if file is not None and not self._is_open:
             self._is_open = file.reopen()
             if not self._is_open:
                 file = None
-                self._last.clear()
+                self._written.clear()
         if file is not None and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_deleted():
-                self._warn_once("deleted", "%s was deleted while it was being written; a new file is begun", file.path)
+                if not self._has_warned:
+                    self._has_warned = True
+                    _LOG.warning("%s was deleted while it was being written; a new file is begun", file.path)
                 file.close()
                 file = None
-                self._last.clear()
-        limit = self.options.max_file_size
-        if file is not None and limit is not None and file.size + size > limit:
+                self._written.clear()
+        if file is not None and file.size + size > self._most_bytes:
             file.close()
             file = None
         return file if file is not None else self._new_file(now)
@@ -218,7 +194,7 @@ class RunWriter:
         would stand beside the old ones.
         """
         with self._lock:
-            self._last.clear()
+            self._written.clear()
             if self._file is not None:
                 if self._is_open:
                     self._file.close()
@@ -261,10 +237,9 @@ class RunWriter:
                 self.directory,
             )
 
-    def _warn_once(self, reason: str, text: str, *facts: object) -> None:
-        if reason not in self._warned:
-            self._warned.add(reason)
-            _LOG.warning(text, *facts)
+    def _sync_at(self, now: float) -> None:
+        self.sync()
+        self._next_sync = now + (self.options.fsync_secs or math.inf)
 
     def sync(self) -> None:
         """Force what is written to the disk.
@@ -303,16 +278,6 @@ class RunWriter:
             self._is_open = False
             if self._file is not None:
                 self._file.close()
-
-
-def _fingerprint(value: SummaryValue) -> object:
-    """Something equal for equal values, or ``None`` where finding out costs more than writing twice."""
-    if isinstance(value, Image):
-        return hash(value.encoded)
-    if isinstance(value, Histogram):
-        facts = (value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count, value.sum)
-        return hash((value.lefts.tobytes(), value.counts.tobytes(), repr(facts)))
-    return None
 
 
 _WRITERS: OrderedDict[str, RunWriter] = OrderedDict()

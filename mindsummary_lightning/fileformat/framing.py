@@ -28,6 +28,7 @@ __all__ = [
     "frame",
     "header_mismatch",
     "masked_crc32c",
+    "record",
     "unpack_length",
 ]
 
@@ -58,6 +59,13 @@ def _header(length: int) -> bytes:
     return packed + _CRC.pack(masked_crc32c(packed))
 
 
+def record(payload: bytes) -> bytes:
+    """A small payload, of at least one byte, as a record in one piece."""
+    crc = crc32c(payload)
+    footer = _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)  # masked here: a loop waits for it
+    return b"".join((_header(len(payload)), payload, footer))
+
+
 def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
     """Put a payload into a record.
 
@@ -66,21 +74,20 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
 
     Returns:
         The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
-        piece; the large pieces of a large one are passed on as they are, not copied.
+        piece; the pieces of a large one are passed on as they are, not copied.
 
     Raises:
         ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
     """
-    crc = length = 0
-    for piece in pieces:
-        crc = crc32c(piece, crc)
-        length += len(piece)
+    length = sum(map(len, pieces))
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
-    footer = _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
     if length < _JOIN_BELOW:
-        return [b"".join((_header(length), *pieces, footer))]
-    return [_header(length), *pieces, footer]
+        return [record(b"".join(pieces))]
+    crc = 0
+    for piece in pieces:
+        crc = crc32c(piece, crc)
+    return [_header(length), *pieces, _CRC.pack(_mask(crc))]
 
 
 def unpack_length(header: Buffer) -> int:

@@ -1,14 +1,11 @@
 """Event <-> payload of a summary file. Encoders stand above their decoders; one table says which kind uses which.
 
-Encoders return a payload in pieces, so that a large tensor or image reaches the file without being copied. Scalars and
-the frame around values are packed by hand: that is what a training loop waits for.
+Encoders return a payload in pieces, so that a large tensor or image reaches the file without being copied.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +14,7 @@ from google.protobuf.message import DecodeError
 from mindsummary_lightning._proto import summary_pb2
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
+from mindsummary_lightning.fileformat.scalar_event import event_head, float32, scalar_head
 from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
 from mindsummary_lightning.fileformat.wire import length_delimited, text, varint
 from mindsummary_lightning.values import (
@@ -38,11 +36,7 @@ VERSION = "MindSpore.Event:1"
 # Field numbers of summary.proto.
 _EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 3, 4, 5
 _SUMMARY_VALUE, _VALUE_TAG = 1, 1
-_SCALAR, _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 3, 4, 8, 9, 10
-
-_WALL_TIME = struct.Struct("<cd")
-_FLOAT32 = struct.Struct("<f")
-_WALL_TIME_KEY, _STEP_KEY = b"\x09", b"\x10"
+_IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
 
 def encode_event(event: Event) -> list[Buffer]:
@@ -54,7 +48,7 @@ def encode_event(event: Event) -> list[Buffer]:
     what = event.what
     if isinstance(what, tuple):
         return encode_values(event.wall_time, event.step, what)
-    head = _head(event.wall_time, event.step)
+    head = event_head(event.wall_time, event.step)
     if isinstance(what, str):
         return [head + _text(_EVENT_VERSION, what)]
     if isinstance(what, Graph):
@@ -65,29 +59,13 @@ def encode_event(event: Event) -> list[Buffer]:
 
 def encode_values(wall_time: float, step: int, pairs: Sequence[tuple[str, SummaryValue]]) -> list[Buffer]:
     """The payload of a step's values, in pieces; :func:`encode_event` without an event, for what is written often."""
-    scalars: list[bytes] = []  # neighbours are joined, so that a step of scalars is one piece
     pieces: list[Buffer] = []
     for tag, value in pairs:
         if type(value) is float:
-            scalars.append(_scalar_head(tag))
-            scalars.append(_float32(value))
-            continue
-        if scalars:
-            pieces.append(b"".join(scalars))
-            scalars = []
-        pieces += _encode_value(tag, value)
-    head = _head(wall_time, step)
-    if not pieces:
-        body = b"".join(scalars)
-        return [head + length_delimited(_EVENT_SUMMARY, len(body)) + body]
-    if scalars:
-        pieces.append(b"".join(scalars))
-    return [head + length_delimited(_EVENT_SUMMARY, _length(pieces)), *pieces]
-
-
-def _head(wall_time: float, step: int) -> bytes:
-    head = _WALL_TIME.pack(_WALL_TIME_KEY, wall_time)
-    return head + _STEP_KEY + varint(step) if step else head
+            pieces += (scalar_head(tag), float32(value))
+        else:
+            pieces += _encode_value(tag, value)
+    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, _length(pieces)), *pieces]
 
 
 def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
@@ -122,19 +100,6 @@ def decode_event(payload: bytes) -> Event:
     elif kind == "graph_def":
         what = decode_graph(message.graph_def)
     return Event(message.wall_time, message.step, what)
-
-
-@lru_cache(maxsize=4096)
-def _scalar_head(tag: str) -> bytes:
-    head = _text(_VALUE_TAG, tag) + bytes((_SCALAR << 3 | 5,))
-    return length_delimited(_SUMMARY_VALUE, len(head) + 4) + head
-
-
-def _float32(value: float) -> bytes:
-    try:
-        return _FLOAT32.pack(value)
-    except OverflowError:  # beyond float32: what a cast would give
-        return _FLOAT32.pack(float("inf") if value > 0 else float("-inf"))
 
 
 def _text(field: int, text: str) -> bytes:

@@ -9,6 +9,7 @@ __all__ = ["length_delimited", "text", "varint"]
 _T = TypeVar("_T")
 
 _SMALL = [bytes((number,)) for number in range(128)]
+_MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 
 def varint(number: int) -> bytes:
@@ -16,12 +17,11 @@ def varint(number: int) -> bytes:
     if 0 <= number < 128:
         return _SMALL[number]
     number &= 0xFFFFFFFFFFFFFFFF
-    packed = []
+    packed = b""
     while number > 127:
-        packed.append(number & 127 | 128)
+        packed += _MORE[number & 127]
         number >>= 7
-    packed.append(number)
-    return bytes(packed)
+    return packed + _SMALL[number]
 
 
 def length_delimited(field: int, length: int) -> bytes:

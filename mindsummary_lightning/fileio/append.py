@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from mindsummary_lightning.fileformat.framing import Buffer, frame
+from mindsummary_lightning.fileformat.framing import Buffer, frame, record
 
 try:
     import fcntl
@@ -79,23 +79,41 @@ class RecordFile:
             OSError: it could not be written; the file ends at its last whole record again.
         """
         pieces = frame(payload)
+        if len(pieces) == 1:
+            return self._write_small(pieces[0])
+        size = sum(map(len, pieces))
         if self._is_torn:
             self._cut_back()
         try:
-            if len(pieces) == 1:  # what a training loop waits for
-                size = len(pieces[0])
-                written = os.write(self._descriptor, pieces[0])
-                if written != size:
-                    self._write_all([memoryview(pieces[0])[written:]])
-            else:
-                size = sum(map(len, pieces))
-                self._write_all([memoryview(piece).cast("B") for piece in pieces])
+            self._write_all([memoryview(piece).cast("B") for piece in pieces])
             self.size += size
-        except BaseException:  # a signal's exception may come between two parts of a record
-            with contextlib.suppress(OSError):  # what went wrong first is what is raised
-                self._cut_back()
+        except BaseException:
+            self._give_up()
             raise
         return size
+
+    def append_small(self, payload: bytes) -> int:
+        """:meth:`append` for a small payload in one piece, without detours: what a training loop waits for."""
+        return self._write_small(record(payload))
+
+    def _write_small(self, data: Buffer) -> int:
+        if self._is_torn:
+            self._cut_back()
+        try:
+            size = len(data)
+            written = os.write(self._descriptor, data)
+            if written != size:
+                self._write_all([memoryview(data)[written:]])
+            self.size += size
+        except BaseException:
+            self._give_up()
+            raise
+        return size
+
+    def _give_up(self) -> None:
+        # Whatever was raised: a signal's exception may come between two parts of a record.
+        with contextlib.suppress(OSError):  # what went wrong first is what is raised
+            self._cut_back()
 
     def _write_all(self, views: list[memoryview]) -> None:
         while views:

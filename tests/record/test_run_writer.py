@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,6 +111,42 @@ def test_a_value_that_could_not_be_written_is_no_repeat(run: Timed) -> None:
     run.scalar(1)
 
     assert read_scalars(run.directory, "a") == [(0, 1.0), (1, 1.0)]
+
+
+def test_a_repeat_among_known_scalars_is_skipped_and_the_others_are_written(run: Timed) -> None:
+    for values in ([("a", 1.0), ("b", 1.0)], [("a", 2.0)], [("a", 2.0), ("b", 2.0)]):
+        run.writer.write_values(1 if values[0][1] == 1.0 else 2, values)  # type: ignore[arg-type]
+
+    assert read_values(run.directory) == [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 2.0), (2, "b", 2.0)]
+
+
+def test_a_known_scalar_beyond_float32_becomes_infinite(run: Timed) -> None:
+    for step, value in enumerate((1.0, 1e300, -1e300, 2.0)):
+        run.scalar(step, value)
+
+    assert read_scalars(run.directory, "a") == [(0, 1.0), (1, math.inf), (2, -math.inf), (3, 2.0)]
+
+
+def test_a_tag_that_was_a_scalar_can_hold_a_tensor(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.write_values(2, [("a", TENSOR)])
+    run.scalar(2)
+
+    assert [(step, tag, type(value)) for step, tag, value in read_values(run.directory)] == [
+        (1, "a", float),
+        (2, "a", Tensor),
+        (2, "a", float),
+    ]
+
+
+def test_a_large_step_of_known_scalars_asks_for_free_space_too(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [(f"{'x' * 100} {number}", 1.0) for number in range(1000)]
+    run.writer.write_values(1, values)  # type: ignore[arg-type]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+
+    with pytest.raises(OSError, match="only 1000 bytes are free"):
+        run.writer.write_values(2, values)  # type: ignore[arg-type]
+    assert {step for step, _, _ in read_values(run.directory)} == {1}
 
 
 # ---- what travels alone

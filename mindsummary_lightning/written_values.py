@@ -1,0 +1,119 @@
+"""What each tag was given last in the live summary file, so that a value that stands there is not written again.
+
+Scalars have a short way through: the loop that logs them waits for every line of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from mindsummary_lightning.fileformat.scalar_event import pack_float32, scalar_head
+from mindsummary_lightning.tag_limits import TagLimits
+from mindsummary_lightning.values import Histogram, Image, LossLandscape, SummaryValue, kind_of
+
+__all__ = ["WrittenValues"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Written:
+    """The last value of a tag, or what stands for it; of a scalar also the bytes that all its values begin with."""
+
+    __slots__ = ("head", "mark", "step")
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        self.step: int | None = None
+        self.mark: object = None
+
+
+class WrittenValues:
+    """Knows the last step and value of each tag.
+
+    Args:
+        directory: the run, for messages.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._scalars: dict[str, _Written] = {}
+        self._others: dict[tuple[str, str], _Written] = {}
+        self._tag_limits = TagLimits(directory)
+        self._has_warned = False
+
+    def clear(self) -> None:
+        """Forget all values: a new file has none of them."""
+        for last in (*self._scalars.values(), *self._others.values()):
+            last.step = None
+
+    def encoded_scalars(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> list[bytes] | None:
+        """A step's values in pieces, if all are plain scalars of known tags, each new at this step; else ``None``."""
+        known = self._scalars
+        pieces: list[bytes] = []
+        try:
+            for tag, value in values:
+                last = known.get(tag)
+                if last is None or last.step == step or type(value) is not float:
+                    return None
+                pieces += (last.head, pack_float32(value))
+        except OverflowError:
+            return None
+        return pieces
+
+    def remember_scalars(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+        """Note that the values of :meth:`encoded_scalars` are in the file."""
+        known = self._scalars
+        for tag, value in values:
+            last = known[tag]
+            last.step = step
+            last.mark = value
+
+    def has(self, step: int, tag: str, value: SummaryValue) -> bool:
+        """Whether the file has this value already; warns once if it has another one at the same step."""
+        kind = kind_of(value)
+        last = self._scalars.get(tag) if kind == "scalar" else self._others.get((kind, tag))
+        if last is None or last.step != step:
+            return False
+        new, old = _mark(value), last.mark
+        if new is not None and (old == new or (old != old and new != new)):
+            return True
+        # A landscape is made again on purpose, over the same steps.
+        if not self._has_warned and not isinstance(value, LossLandscape):
+            self._has_warned = True
+            _LOG.warning(
+                "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
+                "step or another tag. Later repeats are not reported.",
+                *(kind, tag, step),
+            )
+        return False
+
+    def remember(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+        """Note that the values are in the file."""
+        for tag, value in values:
+            kind = kind_of(value)
+            is_scalar = kind == "scalar"
+            last = self._scalars.get(tag) if is_scalar else self._others.get((kind, tag))
+            if last is None:
+                self._tag_limits.count((kind, tag))
+                if is_scalar:
+                    last = self._scalars[tag] = _Written(scalar_head(tag))
+                else:
+                    last = self._others[kind, tag] = _Written(b"")
+            last.step = step
+            last.mark = _mark(value)
+
+    def check_limits(self) -> None:
+        """Warn if the run has more tags than MindInsight shows; called once for all values of a step."""
+        self._tag_limits.check()
+
+
+def _mark(value: SummaryValue) -> object:
+    """Something equal for equal values, or ``None`` where finding out costs more than writing twice."""
+    if isinstance(value, float):
+        return value
+    if isinstance(value, Image):
+        return hash(value.encoded)
+    if isinstance(value, Histogram):
+        facts = (value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count, value.sum)
+        return hash((value.lefts.tobytes(), value.counts.tobytes(), repr(facts)))
+    return None
