@@ -37,6 +37,7 @@ class RunLineage:
         self._files = files
         self._clock = clock
         self._events: list[LineageEvent] = []
+        self._records: list[bytes] = []  # of the first events; each is encoded once
         self._path: str | None = None
 
     @property
@@ -52,7 +53,7 @@ class RunLineage:
         """
         self._files.prepare()
         if self._path is None:
-            self._events = _newest_of_each_kind(self._earlier())
+            self._events, self._records = _newest_of_each_kind(self._earlier()), []
         if self._is_written(value):
             return
         kept = len(self._events)
@@ -64,15 +65,17 @@ class RunLineage:
             self._replace()
         except BaseException:
             del self._events[kept:]
+            del self._records[kept:]
             raise
 
     def _replace(self) -> None:
-        records = b"".join(b"".join(frame([encode_lineage_event(event)])) for event in self._events)
+        for event in self._events[len(self._records) :]:
+            self._records.append(b"".join(frame([encode_lineage_event(event)])))
         if self._path is None:
             file = self._files.create(is_lineage=True)
             file.close()
             self._path = file.path
-        replace_file(self._path, records, self._files.options.mode)
+        replace_file(self._path, b"".join(self._records), self._files.options.mode)
 
     def _is_written(self, value: LineageValue) -> bool:
         if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key

@@ -88,4 +88,6 @@ class Schedule:
 
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded."""
-        return self.collects(step) or self.collects_tensors(step) or self.collects_inputs(step)
+        if self.collects(step) or self.collects_tensors(step):
+            return True
+        return self._input_freq is not None and self.collects_inputs(step)

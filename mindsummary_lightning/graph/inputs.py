@@ -60,7 +60,7 @@ def forward_calls(module: nn.Module, example: Any) -> list[Call]:
 
     A mapping whose keys are argument names becomes keywords, a tuple or list becomes positional arguments; a batch
     that holds more than ``forward`` takes (a target) is shortened from its end. Whatever fits no such way is tried as
-    the single argument.
+    the single argument. Calls that give something else where an annotation says ``torch.Tensor`` come last.
 
     Args:
         module: the network whose ``forward`` will be called.
@@ -88,7 +88,7 @@ def forward_calls(module: nn.Module, example: Any) -> list[Call]:
             f"forward of {type(module).__name__} takes {_signature_text(module)}, which a "
             f"{type(example).__name__} as example input does not fit; pass the arguments as a tuple or a dict"
         )
-    return fitting
+    return sorted(fitting, key=lambda way: _contradicts_annotations(module, way))
 
 
 def _keyword_ways(module: nn.Module, values: Mapping[Any, Any]) -> list[Call]:
@@ -120,6 +120,19 @@ def _fits(module: nn.Module, call: Call) -> bool:
     except ValueError:  # no signature to judge by
         return True
     return True
+
+
+def _contradicts_annotations(module: nn.Module, call: Call) -> bool:
+    """Whether an argument that ``forward`` says is a tensor would be none; a trace would find out much later."""
+    try:
+        bound = inspect.signature(module.forward).bind(*call.args, **call.kwargs)
+    except ValueError:  # no signature
+        return False
+    for name, value in bound.arguments.items():
+        annotation = bound.signature.parameters[name].annotation
+        if annotation in (torch.Tensor, "torch.Tensor", "Tensor") and not isinstance(value, torch.Tensor):
+            return True
+    return False
 
 
 def _signature_text(module: nn.Module) -> str:

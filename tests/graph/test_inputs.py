@@ -61,6 +61,15 @@ def test_the_likeliest_call_comes_first(module: nn.Module, example: Any, expecte
     assert first(module, example) == expected
 
 
+def test_an_annotated_tensor_is_tried_with_a_tensor_first() -> None:
+    class Annotated(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    assert first(Annotated(), [A, B]) == ((A,), {})
+    assert forward_calls(Annotated(), [A, B])[1].args == ([A, B],)  # an annotation may be wrong
+
+
 def test_a_batch_with_a_target_is_shortened_when_the_signature_takes_less() -> None:
     assert Call((A,), {}) in forward_calls(One(), [A, B])
 
