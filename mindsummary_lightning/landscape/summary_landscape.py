@@ -17,7 +17,7 @@ import numpy as np
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
-from mindsummary_lightning.landscape.engine import compute_rows, make_fabric, on_device
+from mindsummary_lightning.landscape.engine import compute_rows, launch, make_fabric, on_device
 from mindsummary_lightning.landscape.jobs import LandscapeJob, final_job, interval_job
 from mindsummary_lightning.landscape.network import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
 from mindsummary_lightning.landscape.rows import RowStore
@@ -155,7 +155,7 @@ class SummaryLandscape:
             stores = [RowStore(os.path.join(trail.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
-                found = fabric.launch(work)
+                found = launch(fabric, work)
             except KeyboardInterrupt:
                 _log.warning(
                     "loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory
