@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
-_BATCH = 2048  # events laid side by side; with the longest event allowed, 32 MiB
 
 
 class Place(NamedTuple):
@@ -81,31 +80,26 @@ def outlined_batches(path: str) -> Iterator[OutlinedBatch]:
         OSError: the file cannot be read.
     """
     scanner = RecordScanner(path)
-    short: list[bytes] = []
-    short_rows: list[tuple[int, int]] = []  # row and end of the payload
-    long: list[OutlinedRecord] = []
-    for row, payload in enumerate(scanner):
-        end = scanner.offset - _FOOTER_SIZE
-        if len(payload) > LONGEST_SCALAR_EVENT:
-            long.append(_outlined(path, row, end, payload))
-        else:
-            short.append(payload)
-            short_rows.append((row, end))
-        if len(short) + len(long) >= _BATCH:
-            yield _batch(path, short, short_rows, long)
-            short, short_rows, long = [], [], []
-    if short or long:
-        yield _batch(path, short, short_rows, long)
+    row = begin = 0
+    for payloads in scanner.batches():
+        yield _batch(path, row, begin, payloads)
+        row += len(payloads)
+        begin = scanner.offset
 
 
-def _batch(
-    path: str, short: list[bytes], short_rows: list[tuple[int, int]], long: list[OutlinedRecord]
-) -> OutlinedBatch:
-    scalars, left = decode_scalar_events(short)
-    rows = np.array([row for row, _ in short_rows], np.int64)
-    others = long + [_outlined(path, *short_rows[index], short[index]) for index in left]
-    others.sort(key=lambda record: record.row)
-    return OutlinedBatch([columns._replace(rows=rows[columns.rows]) for columns in scalars], others)
+def _batch(path: str, first_row: int, begin: int, payloads: list[bytes]) -> OutlinedBatch:
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    ends = begin - _FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
+    is_short = lengths <= LONGEST_SCALAR_EVENT
+    short = np.flatnonzero(is_short)
+    scalars, left = decode_scalar_events(
+        payloads if short.size == len(payloads) else [payloads[index] for index in short.tolist()]
+    )
+    others = sorted([*np.flatnonzero(~is_short).tolist(), *short[left].tolist()])
+    return OutlinedBatch(
+        [columns._replace(rows=first_row + short[columns.rows]) for columns in scalars],
+        [_outlined(path, first_row + index, int(ends[index]), payloads[index]) for index in others],
+    )
 
 
 def _outlined(path: str, row: int, end: int, payload: bytes) -> OutlinedRecord:

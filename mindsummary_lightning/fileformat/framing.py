@@ -100,9 +100,9 @@ def header_mismatch(header: Buffer) -> str | None:
     return _mismatch("length CRC", header[:8], _CRC.unpack_from(header, 8)[0])
 
 
-def checksum_mismatch(payload: Buffer, footer: Buffer) -> str | None:
-    """What is wrong between a payload and the 4 bytes behind it, or ``None``."""
-    stored = _CRC.unpack_from(footer)[0]
+def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | None:
+    """What is wrong between a payload and its checksum, the 4 bytes at ``offset`` of ``data``, or ``None``."""
+    stored = _CRC.unpack_from(data, offset)[0]
     crc = crc32c(payload)
     # Masked here and not by a call: a reader waits for this line a million times.
     if not (((crc >> 15) | (crc << 17)) + _MASK_DELTA - stored) & 0xFFFFFFFF:

@@ -50,28 +50,50 @@ class RecordScanner:
             DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
             OSError: the file cannot be read.
         """
+        for payloads in self._blocks():
+            for payload in payloads:
+                self.offset += len(payload) + OVERHEAD
+                yield payload
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.
+
+        Raises:
+            DamagedFileError, OSError: as in iterating.
+        """
+        for payloads in self._blocks():
+            self.offset += sum(map(len, payloads)) + OVERHEAD * len(payloads)
+            yield payloads
+
+    def _blocks(self) -> Iterator[list[bytes]]:
+        offset = self.offset
         with open(self.path, "rb", buffering=0) as file:
-            file.seek(self.offset)
+            file.seek(offset)
             block = b""
             while True:
-                start, size, wanted = 0, len(block), _BLOCK
+                start, size, wanted, problem = 0, len(block), _BLOCK, None
+                payloads = []
                 while start + HEADER_SIZE <= size:
                     body = start + HEADER_SIZE
                     length, problem = _checked_length(block[start:body])
                     if problem:
-                        raise DamagedFileError(self.path, self.offset, problem)
+                        break
                     end = body + length
                     if end + _FOOTER_SIZE > size:
                         wanted = max(_BLOCK, end + _FOOTER_SIZE - size)
                         break
                     payload = block[body:end]
-                    problem = checksum_mismatch(payload, block[end : end + _FOOTER_SIZE])
+                    problem = checksum_mismatch(payload, block, end)
                     if problem:
-                        raise DamagedFileError(self.path, self.offset, problem)
+                        break
+                    payloads.append(payload)
                     start = end + _FOOTER_SIZE
-                    self.offset += length + OVERHEAD
-                    yield payload
-                if wanted > _BLOCK and not _holds(file.fileno(), self.offset + size - start + wanted):
+                offset += start
+                if payloads:
+                    yield payloads
+                if problem:
+                    raise DamagedFileError(self.path, offset, problem)
+                if wanted > _BLOCK and not _holds(file.fileno(), offset + size - start + wanted):
                     return
                 more = file.read(wanted)
                 if not more:

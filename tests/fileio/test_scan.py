@@ -111,6 +111,41 @@ def test_memory_is_bounded_by_a_block_and_a_record(path: Path) -> None:
         tracemalloc.stop()
 
 
+def test_batches_hold_all_payloads_and_end_where_the_offset_says(path: Path) -> None:
+    payloads = [bytes([number % 251]) * (1 + number % 3000) for number in range(2000)]
+    payloads[1000] = b"larger than a block" * 100_000
+    path.write_bytes(b"".join(b"".join(frame([payload])) for payload in payloads))
+    scanner = RecordScanner(str(path))
+    seen: list[bytes] = []
+    batches = 0
+    for batch in scanner.batches():
+        seen += batch
+        batches += 1
+        assert scanner.offset == sum(map(len, seen)) + 16 * len(seen)
+
+    assert seen == payloads
+    assert batches > 3
+
+
+def test_a_batch_ends_before_the_damage(path: Path) -> None:
+    path.write_bytes(WHOLE[:-1] + b"?")
+    scanner = RecordScanner(str(path))
+    batches = scanner.batches()
+
+    assert next(batches) == PAYLOADS[:2]
+    with pytest.raises(DamagedFileError) as raised:
+        next(batches)
+    assert raised.value.offset == scanner.offset == len(RECORDS[0] + RECORDS[1])
+
+
+def test_a_scan_that_was_left_goes_on_behind_the_last_payload_taken(path: Path) -> None:
+    path.write_bytes(WHOLE)
+    scanner = RecordScanner(str(path))
+
+    assert next(iter(scanner)) == PAYLOADS[0]
+    assert list(scanner) == PAYLOADS[1:]
+
+
 @given(sizes=st.lists(st.integers(1, 3000), max_size=8), cut=st.integers(0, 20_000))
 def test_any_prefix_of_any_file_gives_a_prefix_of_its_payloads(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], cut: int
