@@ -17,7 +17,10 @@ import tempfile
 import time
 from collections.abc import Callable
 
+sys.path.insert(0, os.path.dirname(__file__))
+
 import numpy as np
+import paired
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -36,6 +39,7 @@ SIZE = 40
 SAMPLES = 2048
 LOSS = nn.CrossEntropyLoss()
 Way = Callable[[np.ndarray], np.ndarray]
+FOUND: dict[str, float] = {}  # seconds a grid point of every way, and of whole calls
 
 MINDSPORE = """
 import sys, tempfile, time, contextlib, io
@@ -144,6 +148,7 @@ def timed(ways: dict[str, Way], job: LandscapeJob, rows: int, points: int = SIZE
 
 
 def show(name: str, per_point: float, ratio: float) -> None:
+    FOUND[name] = per_point
     print(f"{name:<58} {SIZE * SIZE * per_point:>9.2f} {1e3 * per_point:>9.3f} {ratio:>9.3f}", flush=True)
 
 
@@ -233,6 +238,8 @@ def main() -> None:
     one, two, start = processes(size)
     print(f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x")
     print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")
+    FOUND.update({f"{size}x{size}, 1 process": one, f"{size}x{size}, 2 processes": two})
+    paired.save("landscape", "Loss landscapes", {"seconds a point; of whole calls": FOUND})
 
 
 if __name__ == "__main__":

@@ -14,9 +14,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import paired
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
@@ -101,20 +104,16 @@ def main() -> None:
         write_runs(base, count)
         times, ours = measured(sys.executable, _OURS, base, REPEATS)
         cold, warm = times[0], statistics.median(times[1:])
-        print(f"{count} runs, {ours['count']} found by a filtered, sorted query")
-        print(f"ours         cold {cold * 1e3:8.1f} ms   warm {warm * 1e3:8.1f} ms (median of {REPEATS - 1})")
+        rows = {"first query": {"ours": cold}, "nothing changed": {"ours": warm}}
         python = os.environ.get("MINDINSIGHT_PYTHON")
-        if not python:
-            print("MindInsight  not measured: set MINDINSIGHT_PYTHON to a Python that holds MindInsight 2.3.1")
-            return
-        times, theirs = measured(python, _THEIRS, base, 3)
-        first, later = times[0], statistics.median(times[1:])
-        print(f"MindInsight  cold {first * 1e3:8.1f} ms   warm {later * 1e3:8.1f} ms")
-        print(f"ratio        cold {first / cold:8.1f} x    warm {later / warm:8.1f} x")
-        print(f"same answer: {ours == theirs}")
+        if python:
+            times, theirs = measured(python, _THEIRS, base, 3)
+            rows["first query"]["MindInsight"] = times[0]
+            rows["nothing changed"]["MindInsight"] = statistics.median(times[1:])
+            print(f"same answer: {ours == theirs}")
+        title = f"A filtered, sorted query that finds {ours['count']} of {count} runs"
+        paired.report("lineage_query", title, "ms", 1e3, rows)
 
 
 if __name__ == "__main__":
-    started = time.perf_counter()
     main()
-    print(f"took {time.perf_counter() - started:.1f} s")

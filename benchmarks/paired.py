@@ -1,4 +1,4 @@
-"""Ways of doing the same work, timed in turns on one machine: medians, and their ratio to the first way."""
+"""Ways of doing the same work, timed in turns on one machine, and their ratio to the first way."""
 
 from __future__ import annotations
 
@@ -18,17 +18,27 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
 
 
-def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Median seconds of each way; every way says itself what it took, and all take turns in each round."""
+def rounds_of(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each way in each round; every way says itself what it took, and all take turns in each round."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
             taken[name].append(way())
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+    return taken
+
+
+def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Median seconds of each way."""
+    return {name: statistics.median(seconds) for name, seconds in rounds_of(ways, rounds).items()}
+
+
+def least(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Least seconds of each way: for long ways that differ by less than a shared machine's own noise."""
+    return {name: min(seconds) for name, seconds in rounds_of(ways, rounds).items()}
 
 
 def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours") -> str:
-    """A Markdown table: a row of the work, for each way its median in ``unit`` and how many times the first that is."""
+    """A Markdown table: a row of the work, for each way its time in ``unit`` and how many times the first that is."""
     lines = [f"### {title}", "", f"| work | way | {unit} | x {first} |", "|---|---|---:|---:|"]
     for work, found in rows.items():
         ours = next(iter(found.values()))
@@ -43,9 +53,14 @@ def report(
 ) -> None:
     """Print the table, and add it to the JSON file that ``BENCH_JSON`` names."""
     print(f"{table(title, unit, scale, rows, first)}\n{machine()}\n", flush=True)
+    save(name, title, rows)
+
+
+def save(name: str, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+    """Add a table's seconds to the JSON file that ``BENCH_JSON`` names, if it does."""
     target = os.environ.get("BENCH_JSON")
     if target:
         path = Path(target)
         known = json.loads(path.read_text()) if path.exists() else {}
-        known[name] = {"title": title, "machine": machine(), "median_seconds": rows}
+        known[name] = {"title": title, "machine": machine(), "seconds": rows}
         path.write_text(json.dumps(known, indent=1))

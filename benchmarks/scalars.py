@@ -144,7 +144,7 @@ def main() -> None:
     if os.environ.get("MINDSPORE_PYTHON"):
         loops["MindSpore SummaryRecord"] = (mindspore, 25)
     results: dict[str, dict[str, float]] = {}
-    for per_step in (1, 10):
+    for per_step in (1, 5, 10):
         taken: dict[str, list[tuple[float, float]]] = {name: [] for name in loops}
         for _ in range(arguments.rounds):
             for name, (loop, fewer) in loops.items():

@@ -1,26 +1,27 @@
 """How long an array takes to become a summary value in bytes, beside every peer that makes one.
 
-``python benchmarks/values.py [--rounds N] [--json FILE]``. The ways of a row take turns within each round, on one
-thread; the table shows medians and the ratio to ours. With ``MINDSPORE_PYTHON`` set to an interpreter that has
+``python benchmarks/values.py [--rounds N]``. The ways of a row take turns within each round, on one thread; the table
+shows medians and the ratio to ours. The last row goes on to the file, beside a write of the bare elements and their
+CRC32C, which is the least that it can take. With ``MINDSPORE_PYTHON`` set to an interpreter that has
 MindSpore, its own fill functions take part from a process of their own, on the same arrays and in the same turns.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
+sys.path.insert(0, os.path.dirname(__file__))
+
 import numpy as np
+import paired
 
 OURS = "mindsummary_lightning"
 
@@ -158,48 +159,61 @@ def serve_mindspore() -> None:
         print("seconds", seconds_a_call(way(row.kind), arrays[line], row.calls), flush=True)
 
 
-def measure(rounds: int, only: str) -> list[dict[str, Any]]:
+def measured(rounds: int, only: str) -> dict[str, dict[str, float]]:
     """Median seconds of every way of every row whose name contains ``only``."""
     python = os.environ.get("MINDSPORE_PYTHON")
     mindspore = MindSpore(python) if python else None
     local = ways()
-    results = []
+    rows = {}
     for name, row in ROWS.items():
-        if only not in name:
-            continue
-        array = row.make()
-        taken: dict[str, list[float]] = {}
-        for _ in range(rounds):
-            for peer, way in local[row.kind].items():
-                taken.setdefault(peer, []).append(seconds_a_call(way, array, row.calls))
+        if only in name:
+            array = row.make()
+            turns = {peer: partial(seconds_a_call, way, array, row.calls) for peer, way in local[row.kind].items()}
             if mindspore:
-                taken.setdefault("MindSpore", []).append(mindspore.seconds(name))
-        medians = {peer: statistics.median(seconds) for peer, seconds in taken.items()}
-        results += [
-            {"row": name, "way": peer, "ms": 1e3 * median, "times_ours": median / medians[OURS]}
-            for peer, median in medians.items()
-        ]
+                turns["MindSpore"] = partial(mindspore.seconds, name)
+            rows[name] = paired.medians(turns, rounds)
     if mindspore:
         mindspore.close()
-    return results
+    return rows
+
+
+def on_disk(rounds: int) -> dict[str, float]:
+    """Median seconds of a tensor of 1e6 elements from the array to its record in a file."""
+    from crc32c import crc32c
+
+    from mindsummary_lightning import SummaryRecord
+
+    array = noise(10**6)
+    with tempfile.TemporaryDirectory() as folder, SummaryRecord(folder) as record:
+        descriptor = os.open(os.path.join(folder, "bare"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        steps = iter(range(rounds))
+
+        def bare(array: np.ndarray) -> None:
+            crc32c(array)
+            os.write(descriptor, array)
+
+        turns = {
+            OURS: lambda: seconds_a_call(lambda array: record.add_tensor("tag", array, next(steps)), array, 1),
+            "write of the elements and their CRC32C": lambda: seconds_a_call(bare, array, 1),
+        }
+        found = paired.medians(turns, rounds)
+        os.close(descriptor)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="turns of each way; the median is shown")
     parser.add_argument("--only", default="", help="measure the rows whose name contains this")
-    parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument("--serve-mindspore", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve_mindspore:
         serve_mindspore()
         return
-    results = measure(arguments.rounds, arguments.only)
-    print(f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}, one thread")
-    for result in results:
-        print(f"{result['row']:28}{result['way']:28}{result['ms']:10.3f} ms{result['times_ours']:9.2f} x")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1))
+    rows = measured(arguments.rounds, arguments.only)
+    if arguments.only in "tensor 1e6 on disk":
+        rows["tensor 1e6 on disk"] = on_disk(2 * arguments.rounds)
+    paired.report("values", "From an array to an encoded value", "ms", 1e3, rows)
 
 
 if __name__ == "__main__":
