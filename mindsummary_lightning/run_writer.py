@@ -91,7 +91,7 @@ class RunWriter:
         with self._lock:
             wall_time = self._clock()
             scalars = self._written.encoded_scalars(step, values)
-            if scalars is None:
+            if not scalars:
                 self._write_any_values(wall_time, step, values)
                 return
             payload = encode_scalars(wall_time, step, scalars)

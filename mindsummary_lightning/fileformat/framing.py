@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import TypeAlias
 
 from crc32c import crc32c
@@ -41,7 +42,7 @@ OVERHEAD = HEADER_SIZE + FOOTER_SIZE
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _MASK_DELTA = 0xA282EAD8
-_JOIN_BELOW = 1 << 16  # bytes; below it one joined copy is cheaper than a gathered write
+_JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more piece of a gathered write
 
 
 def _mask(crc: int) -> int:
@@ -74,7 +75,8 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
 
     Returns:
         The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
-        piece; the pieces of a large one are passed on as they are, not copied.
+        piece. Of a large one the large pieces are passed on as they are, not copied, and small neighbours are joined,
+        so that one gathered write takes them all.
 
     Raises:
         ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
@@ -85,9 +87,12 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
     if length < _JOIN_BELOW:
         return [record(b"".join(pieces))]
     crc = 0
-    for piece in pieces:
-        crc = crc32c(piece, crc)
-    return [_header(length), *pieces, _CRC.pack(_mask(crc))]
+    framed: list[Buffer] = [_header(length)]
+    for is_small, group in groupby(pieces, lambda piece: len(piece) < _JOIN_BELOW):
+        for piece in [b"".join(group)] if is_small else group:
+            crc = crc32c(piece, crc)
+            framed.append(piece)
+    return [*framed, _CRC.pack(_mask(crc))]
 
 
 def unpack_length(header: Buffer) -> int:

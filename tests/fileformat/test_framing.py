@@ -37,6 +37,17 @@ def test_large_pieces_are_passed_on_without_a_copy() -> None:
     assert frame([b"head", piece])[2] is piece
 
 
+def test_small_neighbours_of_a_large_record_are_one_piece() -> None:
+    large = bytes(1 << 16)
+    pieces = [b"a", b"b", large, b"c", b"", b"d", large, large]
+
+    framed = frame(pieces)
+
+    assert framed[1:-1] == [b"ab", large, b"cd", large, large]
+    assert b"".join(framed[1:-1]) == b"".join(pieces)
+    assert checksum_mismatch(b"".join(pieces), framed[-1]) is None
+
+
 def test_an_empty_payload_is_refused_because_the_reader_never_gets_past_it() -> None:
     with pytest.raises(ValueError, match="at least one byte"):
         frame([b"", b""])
