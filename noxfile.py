@@ -189,7 +189,7 @@ def bench(session: nox.Session) -> None:
     """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
     session.install("-e", ".[tensorboard]", *group("tests"))
     environment = {
-        "BENCH_JSON": str(Path(session.create_tmp()) / "figures.json"),
+        "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
         "MINDINSIGHT_PYTHON": mindinsight_python(session),
         "MINDSPORE_PYTHON": mindspore_python(session),
     }
