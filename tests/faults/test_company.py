@@ -88,7 +88,7 @@ def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: F
 
 @needs_proc
 def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Figure) -> None:
-    arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 2)
+    arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 1)
     done = run_victim("measure", tmp_path, *arguments)
     assert not done.returncode, done.stderr
     cost = json.loads(done.stdout)
@@ -96,10 +96,11 @@ def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Fig
     assert cost["growth"] < 1.1
     assert cost["opened"] <= 2
     assert cost["threads"] == 0
-    assert cost["idle"] < 0.001
+    # Not the processor time: a busy machine charges even a process that sleeps with some now and then.
+    assert cost["wakes"] <= 1
     figure(13, f"{arguments[0]:,} scalars and {arguments[1]:,} histograms: resident memory x {cost['growth']:.3f}")
     figure(16, f"{arguments[2]} tags: {cost['opened']} descriptor, {cost['threads']} threads, 0 processes")
-    figure(19, f"idle for {arguments[3]} s: {cost['idle'] * 100:.4f} % of a core")
+    figure(19, f"idle for {arguments[3]} s: woken {cost['wakes']} times, {cost['idle'] * 100:.4f} % of a core")
 
 
 def test_threads_that_log_at_once_lose_nothing(tmp_path: Path) -> None:

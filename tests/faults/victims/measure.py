@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import sys
 import threading
@@ -19,11 +20,12 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def idle_share(seconds: float) -> float:
-    """How much of a core the process takes while nothing is logged."""
-    spent = time.process_time()
+def wait(seconds: float) -> tuple[float, int]:
+    """The share of a core that the process takes while nothing is logged, and how often any thread of it wakes up."""
+    spent, waits = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
     select.select([], [], [], seconds)
-    return (time.process_time() - spent) / seconds
+    waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits - 1  # without this one
+    return (time.process_time() - spent) / seconds, waits
 
 
 def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) -> None:
@@ -44,9 +46,9 @@ def main(directory: str, scalars: str, histograms: str, tags: str, idle_s: str) 
     after = resident_bytes()
     opened = len(os.listdir("/proc/self/fd")) - descriptors
     threads = threading.active_count() - 1
-    # Whatever wakes up by itself shows in every part; what the system charges us for something else does not.
-    idle = min(idle_share(float(idle_s) / 5) for _ in range(5))
-    print(json.dumps({"growth": after / before, "opened": opened, "threads": threads, "idle": idle}))
+    idle, wakes = wait(float(idle_s))
+    cost = {"growth": after / before, "opened": opened, "threads": threads, "idle": idle, "wakes": wakes}
+    print(json.dumps(cost))
 
 
 if __name__ == "__main__":
