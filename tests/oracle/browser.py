@@ -100,7 +100,7 @@ DASHBOARD_CARDS = {
 
 PAGES = {
     "summary list": Page("/summary-manage", (_TABLE_ROW,)),
-    "dashboard": Page("/train-manage/training-dashboard", (DASHBOARD_CARDS["scalar"],), "id"),
+    "dashboard": Page("/train-manage/training-dashboard", (DASHBOARD_CARDS["scalar"], DASHBOARD_CARDS["graph"]), "id"),
     "scalar": Page("/train-manage/scalar", (".char-item-content canvas",), "train_id"),
     "histogram": Page("/train-manage/histogram", (".char-item-content canvas",), "train_id"),
     "image": Page("/train-manage/image", ("img.sample-img",), "train_id"),

@@ -76,6 +76,7 @@ def viewing(directory: Path, python: str, cache: Path, variables: Mapping[str, s
         text=True,
         env=environment,
         start_new_session=True,  # a group of its own, as a shell gives it; not pytest's
+        preexec_fn=_hear_signals,
     )
     printed: list[str] = []
     view = View(process, f"http://127.0.0.1:{port}", printed, cache)
@@ -95,6 +96,12 @@ def viewing(directory: Path, python: str, cache: Path, variables: Mapping[str, s
         for left in view.processes():  # of a command that is broken; the test has said so
             with contextlib.suppress(ProcessLookupError):
                 os.kill(left, signal.SIGKILL)
+
+
+def _hear_signals() -> None:
+    # As in the foreground: what a shell starts with "&", or nohup starts, and its children ignore these.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _command() -> list[str]:
