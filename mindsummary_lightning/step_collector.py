@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -139,20 +139,18 @@ class StepCollector:
         """The run broke off; nothing more is taken."""
         operator_values.close(self._waiting)
 
-    def harvest(self, wait: bool = False) -> list[tuple[int, list[tuple[str, SummaryValue]]]]:
+    def harvest(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values.
 
         Args:
             wait: for those that are still on their way, too.
         """
-        arrived: list[tuple[int, list[tuple[str, SummaryValue]]]] = []
         while self._sent and (wait or self._sent[0][1].is_ready() or len(self._sent) > _MOST_ON_THEIR_WAY):
             step, values = self._sent.popleft()
             pairs = list(values.harvest())
             for tag, problem in values.problems:
                 self._report(tag, f"{tag} is not recorded: {problem}")
-            arrived.append((step, pairs))
-        return arrived
+            yield step, pairs
 
     def last_loss(self) -> float | None:
         """The loss of the last step done; waits for it."""
