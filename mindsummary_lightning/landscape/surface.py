@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in
+from mindsummary_lightning.landscape.few_classes import FewClasses
 from mindsummary_lightning.landscape.first_layer import AffineFirstLayer, FixedInput, find_fixed_input
 from mindsummary_lightning.landscape.network import MeanLoss, aliases
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
@@ -46,7 +47,7 @@ class EvaluationOptions:
         precision: a mixed precision of Fabric (``"bf16-mixed"``), or ``"32-true"``.
         compile: run through ``torch.compile``.
         points_at_once: grid points in one ``vmap``; above 1 pays for tiny networks only.
-        use_structure: join batches and use the first layer's linearity where exact.
+        use_structure: join batches, use the first layer's linearity and reorder the loss of few classes where exact.
     """
 
     train_mode: bool = False
@@ -68,6 +69,7 @@ class LossOnPlane:
         options: how it runs.
         autocast: makes the context that each call of :meth:`losses` runs in.
         fixed: a first layer to be replaced by its three outputs; ``None`` runs every layer.
+        few_classes: computes the cross-entropies of few classes; ``None`` leaves that to torch.
     """
 
     def __init__(
@@ -79,12 +81,14 @@ class LossOnPlane:
         options: EvaluationOptions,
         autocast: Autocast = nullcontext,
         fixed: FixedInput | None = None,
+        few_classes: FewClasses | None = None,
     ) -> None:
         self._loss = loss
         self._plane = plane
         self._device = device
         self._options = options
         self._autocast = autocast
+        self._few_classes = few_classes
         self._batches = batches
         samples = torch.tensor([batch.samples for batch in batches], dtype=torch.float64)
         self._weights = samples / samples.sum()
@@ -158,7 +162,7 @@ class LossOnPlane:
 
     def _one_by_one(self, points: NDArray[np.float64]) -> Tensor:
         found = []
-        with self._affine.installed() if self._affine else nullcontext():
+        with self._affine.installed() if self._affine else nullcontext(), self._few_classes or nullcontext():
             for x, y in points.tolist():
                 found += self._at(x, y)
         return torch.stack(found).view(len(points), len(self._batches))
@@ -237,9 +241,9 @@ def loss_on_plane(
 ) -> LossOnPlane:
     """The quickest evaluation that gives the plain one's losses.
 
-    Joined batches and a first layer served by three passes are taken only if the mean loss at one point off the axes
-    agrees with the plain evaluation to 1e-5; they are not looked for in training mode, in mixed precision, with
-    ``compile`` or with several points at once.
+    A loss of few classes in another order, joined batches and a first layer served by three passes are taken only if
+    the mean loss at one point off the axes agrees with the plain evaluation to 1e-5; they are not looked for in
+    training mode, in mixed precision, with ``compile`` or with several points at once.
 
     Args:
         loss: the network with its loss.
@@ -249,24 +253,31 @@ def loss_on_plane(
         options: how it runs.
         autocast: makes the context of a mixed precision.
     """
-    plain = LossOnPlane(loss, plane, batches, device, options, autocast)
+
+    def over(
+        batches: Sequence[Batch], few_classes: FewClasses | None = None, fixed: FixedInput | None = None
+    ) -> LossOnPlane:
+        return LossOnPlane(loss, plane, batches, device, options, autocast, fixed, few_classes)
+
+    best = over(batches)
     exact = not (options.train_mode or options.compile or options.points_at_once > 1) and options.precision == "32-true"
     if not (options.use_structure and exact):
-        return plain
+        return best
     probe = np.array([_PROBE])
-    expected = plain.losses(probe)
+    expected = best.losses(probe)
+
+    def is_right(candidate: LossOnPlane) -> bool:
+        return bool(np.allclose(candidate.losses(probe), expected, rtol=_SAME_LOSS, atol=0.0, equal_nan=True))
+
+    found = FewClasses()
+    few_classes = found if is_right(candidate := over(batches, found)) and found.is_used else None
+    if few_classes:
+        best = candidate
     most_bytes = _LARGEST_BYTES_ON_CPU if device.type == "cpu" else _LARGEST_BYTES_ON_DEVICE
-    together = joined(batches, int(most_bytes / max(plain.bytes_per_sample(), 1.0)))
-    if len(together) < len(batches):
-        candidate = LossOnPlane(loss, plane, together, device, options, autocast)
-        if _agree(candidate.losses(probe), expected):
-            plain, batches = candidate, together
-    fixed = plain.find_fixed_input()
-    if fixed is None:
-        return plain
-    candidate = LossOnPlane(loss, plane, batches, device, options, autocast, fixed)
-    return candidate if _agree(candidate.losses(probe), expected) else plain
-
-
-def _agree(found: NDArray[np.float64], expected: NDArray[np.float64]) -> bool:
-    return bool(np.allclose(found, expected, rtol=_SAME_LOSS, atol=0.0, equal_nan=True))
+    together = joined(batches, int(most_bytes / max(best.bytes_per_sample(), 1.0)))
+    if len(together) < len(batches) and is_right(candidate := over(together, few_classes)):
+        best, batches = candidate, together
+    fixed = best.find_fixed_input()
+    if fixed is not None and is_right(candidate := over(batches, few_classes, fixed)):
+        best = candidate
+    return best

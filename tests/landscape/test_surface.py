@@ -75,6 +75,16 @@ def test_only_networks_whose_first_layer_is_affine_are_served_by_three_passes() 
         assert evaluation(cls(), plane_of(cls()))._affine is None, cls
 
 
+def test_the_loss_of_few_classes_is_reordered_and_no_other() -> None:
+    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()))._few_classes is not None
+    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()), use_structure=False)._few_classes is None
+
+    def squares(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return (output - target[:, None]).square().mean()
+
+    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()), squares)._few_classes is None
+
+
 class Penalised(nets.Mlp):
     """Uses the first weight a second time, outside its layer."""
 
