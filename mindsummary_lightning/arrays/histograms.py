@@ -5,6 +5,7 @@ This module says what is counted; ``buckets.py`` says where and how.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +106,7 @@ def _finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
     """The finite elements, within ``HISTOGRAM_LIMIT``, and the statistics of all."""
     count, nan_count, pos_inf_count, neg_inf_count = array.size, 0, 0, 0
     low, high, total = _low_high_total(array)
-    if not np.isfinite(low) or not np.isfinite(high):  # NaN and infinities all show in one of the two
+    if not math.isfinite(low) or not math.isfinite(high):  # NaN and infinities all show in one of the two
         nan_count = int(np.count_nonzero(np.isnan(array)))
         pos_inf_count = int(np.count_nonzero(array == np.inf))
         neg_inf_count = int(np.count_nonzero(array == -np.inf))
@@ -120,10 +121,11 @@ def _finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
 def _low_high_total(array: NDArray[Any]) -> tuple[float, float, float]:
     if not array.size:
         return 0.0, 0.0, 0.0
-    lows, highs, total = [], [], 0.0
+    low = high = array[0]
+    total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(array):  # three passes over one block in the cache, not over the whole array
-            lows.append(block.min())
-            highs.append(block.max())
+            low = np.minimum(low, block.min())  # a NaN stays, unlike with min()
+            high = np.maximum(high, block.max())
             total += float(block.sum(dtype=np.float64))
-        return float(np.min(lows)), float(np.max(highs)), total
+    return float(low), float(high), total

@@ -5,6 +5,7 @@ Encoders return a payload in pieces, so that a large tensor or image reaches the
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -136,18 +137,17 @@ def _decode_tensor(message: summary_pb2.Summary.Value) -> Tensor:
     return decode_tensor(message.tensor)
 
 
-_BUCKET = np.dtype([("left_key", "u1"), ("left", "<f8"), ("width_key", "u1"), ("width", "<f8"), ("count_key", "u1")])
+# Key and length of a bucket, key and number of left and width, key of the count, whose varint follows.
+_BUCKET = struct.Struct("<BBBdBdB")
 
 
 def _encode_histogram(histogram: Histogram) -> list[Buffer]:
-    edges = np.empty(histogram.counts.size, _BUCKET)
-    edges["left_key"], edges["width_key"], edges["count_key"] = 0x09, 0x11, 0x18
-    edges["left"], edges["width"] = histogram.lefts, histogram.widths
-    packed, size = edges.tobytes(), _BUCKET.itemsize
-    buckets = []
-    for index, count in enumerate(histogram.counts.tolist()):
-        number = varint(count)
-        buckets.append(b"\x0a" + varint(size + len(number)) + packed[index * size : (index + 1) * size] + number)
+    columns = (histogram.lefts.tolist(), histogram.widths.tolist(), map(varint, histogram.counts.tolist()))
+    pack, size = _BUCKET.pack, _BUCKET.size - 2
+    buckets = [
+        pack(0x0A, size + len(count), 0x09, left, 0x11, width, 0x18) + count
+        for left, width, count in zip(*columns, strict=True)
+    ]
     rest = summary_pb2.Summary.Histogram(
         nan_count=histogram.nan_count,
         pos_inf_count=histogram.pos_inf_count,

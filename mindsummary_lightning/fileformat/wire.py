@@ -16,6 +16,8 @@ def varint(number: int) -> bytes:
     """An integer as a varint; negative ones as 64-bit two's complement, ten bytes long."""
     if 0 <= number < 128:
         return _SMALL[number]
+    if 0 <= number < 16384:
+        return _MORE[number & 127] + _SMALL[number >> 7]
     number &= 0xFFFFFFFFFFFFFFFF
     packed = b""
     while number > 127:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from mindsummary_lightning.arrays import histogram_of
+from mindsummary_lightning.arrays import buckets, histogram_of
 from mindsummary_lightning.arrays.buckets import bucket_counts, bucket_edges
 from mindsummary_lightning.values import Histogram
 
@@ -73,6 +73,24 @@ def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> 
 @pytest.mark.parametrize("size", [7, 500, 70_000])
 def test_counts_of_every_dtype_are_numpys_on_the_same_edges(dtype: type, size: int) -> None:
     array = (np.abs(np.random.default_rng(size).standard_normal(size)) * 25).astype(dtype)
+
+    assert_is_the_histogram(histogram_of(array), array)
+
+
+def test_more_elements_than_are_counted_together_are_all_counted() -> None:
+    array = np.random.default_rng(1).standard_normal(2**21 + 70_001, dtype=np.float32)
+
+    assert_is_the_histogram(histogram_of(array), array)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "offset"), [(np.float16, 0), (np.float32, 0), (np.float32, 40), (np.float32, 2000), (np.float64, 1e9)]
+)
+def test_nothing_is_sorted_unless_the_range_is_tiny_beside_the_numbers(
+    dtype: type, offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = (np.random.default_rng(2).standard_normal(5000) + offset).astype(dtype)
+    monkeypatch.setattr(buckets, "_counts_by_sorting", None)
 
     assert_is_the_histogram(histogram_of(array), array)
 
@@ -162,6 +180,9 @@ def test_bools_fall_into_the_first_and_the_last_bucket() -> None:
     [
         np.array([-(2**63), 2**63 - 1, 0]),
         np.array([2**63 - 1] * 3),
+        np.array([2**53 + 1]),
+        np.array([-(2**53) - 1, -(2**53) - 3]),
+        np.array([2**53 + 1, 2**53 + 5], np.uint64),
         np.array([0, 2**64 - 1], np.uint64),
         np.zeros(3, np.uint8),
         np.full(3, 255, np.uint8),

@@ -10,7 +10,10 @@ from mindsummary_lightning.fileformat.wire import length_delimited, varint
 
 @pytest.mark.parametrize(
     ("number", "packed"),
-    [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (-1, "ff" * 9 + "01"), (2**63 - 1, "ff" * 8 + "7f")],
+    [
+        *[(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (16383, "ff7f"), (16384, "808001")],
+        *[(-1, "ff" * 9 + "01"), (2**63 - 1, "ff" * 8 + "7f")],
+    ],
 )
 def test_a_varint_has_the_bytes_that_protobuf_documents(number: int, packed: str) -> None:
     assert varint(number).hex() == packed
