@@ -32,11 +32,6 @@ def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, f
     return {name: statistics.median(seconds) for name, seconds in rounds_of(ways, rounds).items()}
 
 
-def least(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Least seconds of each way: for long ways that differ by less than a shared machine's own noise."""
-    return {name: min(seconds) for name, seconds in rounds_of(ways, rounds).items()}
-
-
 def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours") -> str:
     """A Markdown table: a row of the work, for each way its time in ``unit`` and how many times the first that is."""
     lines = [f"### {title}", "", f"| work | way | {unit} | x {first} |", "|---|---|---:|---:|"]

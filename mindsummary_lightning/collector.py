@@ -181,12 +181,14 @@ class SummaryCollector(CallbackBase):
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Record what earlier steps left on their way, and take what summary operators are going to give."""
-        if self._steps is None or not self._is_on:
+        steps = self._steps
+        if steps is None or not self._is_on:
             return
-        self._harvest()
+        if steps.has_sent:
+            self._harvest()
         if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
-        self._steps.begin_batch()
+        steps.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
@@ -203,7 +205,8 @@ class SummaryCollector(CallbackBase):
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         steps.end_batch(outputs, accumulated, has_stepped, batch)
-        self._harvest()
+        if steps.has_sent:
+            self._harvest()
         if has_stepped and self._wants_graph:
             self._record_graph(pl_module, batch)
         if has_stepped and self._trail is not None:

@@ -79,6 +79,11 @@ class StepCollector:
         self._accumulated = 1
         self._reported: set[str] = set()
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether there is a step to harvest, arrived or not."""
+        return bool(self._sent)
+
     def begin_batch(self) -> None:
         """A batch begins; take what summary operators give if its step is collected."""
         if not self._schedule.collects_anything(self.step + 1):

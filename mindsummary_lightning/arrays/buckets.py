@@ -22,6 +22,7 @@ _BLOCK = 1 << 16
 _COUNTED_TOGETHER = 1 << 20
 _CELL_BITS = 16  # cells per bucket as bits; 90 buckets of 2**16 cells still fit the 24 digits of a float32
 _CELLS = 1 << _CELL_BITS
+_COUNTING = np.arange(MOST_BUCKETS + 1, dtype=np.float64)
 _FIRST_CELLS = np.arange(MOST_BUCKETS + 1) << _CELL_BITS
 # Cells that the edges are moved up by, so that none falls short of its bucket's first cell by rounding. The last one
 # leaves a thirtieth of all elements to the exact look-up; sorting is faster beyond.
@@ -64,13 +65,23 @@ def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> 
         unsigned constant 0, the ends of int64), or where integers have more digits than a float64.
     """
     first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
-    exact = np.linspace(first, last, number_of_buckets(finite) + 1)
+    exact = _evenly_spaced(first, last, number_of_buckets(finite))
     if dtype.kind == "f":
         return exact.astype(dtype)
     with np.errstate(invalid="ignore"):
         edges = np.floor(exact).astype(dtype)
     holds = edges[0] <= low and edges[-1] >= high and bool((edges[1:] >= edges[:-1]).all())
     return edges if holds and max(-low, high) < _FLOAT64_DIGITS else exact
+
+
+def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float64]:
+    width = (last - first) / buckets
+    if not width:  # below the smallest float; linspace knows what to do then
+        return np.linspace(first, last, buckets + 1)
+    exact = _COUNTING[: buckets + 1] * width
+    exact += first
+    exact[-1] = last
+    return exact
 
 
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
@@ -106,7 +117,8 @@ def _counts_by_sorting(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[n
         ordered = np.sort(block.astype(edges.dtype) if block.dtype == np.float16 else block)
         below[:-1] += ordered.searchsorted(edges[:-1], side="left")
         below[-1] += ordered.searchsorted(edges[-1], side="right")
-    return np.diff(below)
+    counts: NDArray[np.int64] = below[1:] - below[:-1]
+    return counts
 
 
 class _Cells:

@@ -6,6 +6,7 @@ where a view will do; the values built from the array copy it.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
@@ -75,6 +76,10 @@ def _is_torch_tensor(value: Any) -> bool:
 
 def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
     torch = sys.modules["torch"]
+    if tensor.dtype is torch.float32:
+        with contextlib.suppress(RuntimeError, TypeError):  # it is none of the others: dense, on the CPU, no wrapper
+            array: NDArray[Any] = tensor.detach().numpy()
+            return array
     functorch = getattr(torch._C, "_functorch", None)
     if functorch is not None and functorch.is_functorch_wrapped_tensor(tensor):
         return _func_to_numpy(tensor, functorch)
@@ -89,7 +94,7 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
             plain = plain.to_dense()
         if plain.dtype.is_floating_point and plain.dtype not in (torch.float32, torch.float64, torch.float16):
             plain = plain.to(torch.float32)
-        array: NDArray[Any] = plain.cpu().resolve_neg().numpy()
+        array = plain.cpu().resolve_neg().numpy()
     except (RuntimeError, TypeError) as error:
         raise TypeError(
             f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot hand over: {error}"

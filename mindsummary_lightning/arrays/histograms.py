@@ -22,6 +22,10 @@ HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
 """Largest size of an element in a histogram: MindInsight subtracts the extremes of a tag, which must not overflow."""
 
 
+# What the methods of an array call, without their detour through Python.
+_lowest, _highest, _sum = np.minimum.reduce, np.maximum.reduce, np.add.reduce
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """What a histogram says beside its buckets.
@@ -85,7 +89,7 @@ def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray
         counts: elements in each bucket.
     """
     finite = bool(statistics.finite)
-    widths = np.diff(edges)
+    widths = edges[1:] - edges[:-1]
     if widths.dtype.kind == "i":
         widths = widths.view(widths.dtype.str.replace("i", "u"))  # a width can be twice the largest signed number
     return Histogram(
@@ -121,11 +125,11 @@ def _finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
 def _low_high_total(array: NDArray[Any]) -> tuple[float, float, float]:
     if not array.size:
         return 0.0, 0.0, 0.0
-    low = high = array[0]
-    total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks(array):  # three passes over one block in the cache, not over the whole array
-            low = np.minimum(low, block.min())  # a NaN stays, unlike with min()
-            high = np.maximum(high, block.max())
-            total += float(block.sum(dtype=np.float64))
+        first, *rest = blocks(array)  # three passes over one block in the cache, not over the whole array
+        low, high, total = _lowest(first), _highest(first), float(_sum(first, dtype=np.float64))
+        for block in rest:
+            low = np.minimum(low, _lowest(block))  # a NaN stays, unlike with min()
+            high = np.maximum(high, _highest(block))
+            total += float(_sum(block, dtype=np.float64))
     return float(low), float(high), total

@@ -26,4 +26,7 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
         outputs = torch.tensor(float(outputs))
     if not isinstance(outputs, torch.Tensor) or not outputs.numel():
         return None
-    return outputs.detach().float().mean() * accumulated_batches
+    loss = outputs.detach().float()
+    if loss.dim():
+        loss = loss.mean()
+    return loss if accumulated_batches == 1 else loss * accumulated_batches

@@ -77,6 +77,12 @@ def test_counts_of_every_dtype_are_numpys_on_the_same_edges(dtype: type, size: i
     assert_is_the_histogram(histogram_of(array), array)
 
 
+def test_edges_are_linspaces_even_if_their_distance_is_below_the_smallest_float() -> None:
+    array = np.arange(1000) % 40 * 5e-324
+
+    assert_is_the_histogram(histogram_of(array), array)
+
+
 def test_more_elements_than_are_counted_together_are_all_counted() -> None:
     array = np.random.default_rng(1).standard_normal(2**21 + 70_001, dtype=np.float32)
 
