@@ -234,7 +234,7 @@ def main() -> None:
     ways |= {f"  this package, points_at_once={k}": ours(net, job, batch, points_at_once=k) for k in (1, 8, 40)}
     timed(ways, job, SIZE)
 
-    size = max(3, 2 * rows)
+    size = max(3, 5 * rows // 2)
     one, two, start = processes(size)
     print(f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x")
     print(f"  a call of 2 processes with a 3x3 grid takes {start:.1f} s, most of it starting them")

@@ -8,17 +8,19 @@ __all__ = ["length_delimited", "text", "varint"]
 
 _T = TypeVar("_T")
 
+_TWO_TO_64 = 1 << 64
 _SMALL = [bytes((number,)) for number in range(128)]
 _MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 
 def varint(number: int) -> bytes:
     """An integer as a varint; negative ones as 64-bit two's complement, ten bytes long."""
-    if 0 <= number < 128:
+    if not 0 <= number < _TWO_TO_64:
+        number &= _TWO_TO_64 - 1
+    if number < 128:
         return _SMALL[number]
-    if 0 <= number < 16384:
+    if number < 16384:
         return _MORE[number & 127] + _SMALL[number >> 7]
-    number &= 0xFFFFFFFFFFFFFFFF
     packed = b""
     while number > 127:
         packed += _MORE[number & 127]
