@@ -17,6 +17,8 @@ __all__ = ["FewClasses"]
 
 # What an AVX-512 register holds; from there on the usual order is the faster one.
 _FLOATS_TOGETHER = 16
+# Logits of a batch below which watching every call of the network costs as much as it saves.
+_PAYS_FROM = 4096
 
 
 class FewClasses(TorchFunctionMode):
@@ -51,5 +53,6 @@ def _fits(logits: Any, target: Any) -> bool:
         and logits.dtype == torch.float32
         and logits.ndim == 2
         and logits.shape[1] < _FLOATS_TOGETHER
+        and logits.numel() >= _PAYS_FROM
         and target.ndim == 1
     )

@@ -241,7 +241,7 @@ def loss_on_plane(
 ) -> LossOnPlane:
     """The quickest evaluation that gives the plain one's losses.
 
-    A loss of few classes in another order, joined batches and a first layer served by three passes are taken only if
+    Joined batches, a loss of few classes in another order and a first layer served by three passes are taken only if
     the mean loss at one point off the axes agrees with the plain evaluation to 1e-5; they are not looked for in
     training mode, in mixed precision, with ``compile`` or with several points at once.
 
@@ -269,14 +269,14 @@ def loss_on_plane(
     def is_right(candidate: LossOnPlane) -> bool:
         return bool(np.allclose(candidate.losses(probe), expected, rtol=_SAME_LOSS, atol=0.0, equal_nan=True))
 
+    most_bytes = _LARGEST_BYTES_ON_CPU if device.type == "cpu" else _LARGEST_BYTES_ON_DEVICE
+    together = joined(batches, int(most_bytes / max(best.bytes_per_sample(), 1.0)))
+    if len(together) < len(batches) and is_right(candidate := over(together)):
+        best, batches = candidate, together
     found = FewClasses()
     few_classes = found if is_right(candidate := over(batches, found)) and found.is_used else None
     if few_classes:
         best = candidate
-    most_bytes = _LARGEST_BYTES_ON_CPU if device.type == "cpu" else _LARGEST_BYTES_ON_DEVICE
-    together = joined(batches, int(most_bytes / max(best.bytes_per_sample(), 1.0)))
-    if len(together) < len(batches) and is_right(candidate := over(together, few_classes)):
-        best, batches = candidate, together
     fixed = best.find_fixed_input()
     if fixed is not None and is_right(candidate := over(batches, few_classes, fixed)):
         best = candidate

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from mindsummary_lightning.landscape.few_classes import FewClasses
 
-N = 500
+N = 1000
 
 
 def logits(classes: int = 7) -> Tensor:
@@ -41,10 +41,11 @@ def test_the_loss_of_few_classes_is_torchs(reduction: str, way: dict[str, Any]) 
         (logits(16), target(16)),
         (logits().double(), target()),
         (logits(), functional.one_hot(target(), 7).float()),
+        (logits()[:500], target()[:500]),
         (logits()[0], target()[0]),
-        (logits().view(20, 25, 7).movedim(2, 1), target().view(20, 25)),
+        (logits().view(40, 25, 7).movedim(2, 1), target().view(40, 25)),
     ],
-    ids=["many classes", "float64", "probabilities", "one sample", "more dimensions"],
+    ids=["many classes", "float64", "probabilities", "few samples", "one sample", "more dimensions"],
 )
 def test_every_other_loss_is_left_to_torch(logits: Tensor, target: Tensor) -> None:
     expected = functional.cross_entropy(logits, target)

@@ -76,13 +76,20 @@ def test_only_networks_whose_first_layer_is_affine_are_served_by_three_passes() 
 
 
 def test_the_loss_of_few_classes_is_reordered_and_no_other() -> None:
-    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()))._few_classes is not None
-    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()), use_structure=False)._few_classes is None
+    net = nets.Mlp()
+    plane = plane_of(net)
+    torch.manual_seed(4)
+    loader = list(zip(torch.randn(1024, 8, 10).split(32), torch.randint(4, (1024,)).split(32), strict=True))
+    batches = take_batches(loader, 1024, 0)
 
     def squares(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return (output - target[:, None]).square().mean()
 
-    assert evaluation(nets.Mlp(), plane_of(nets.Mlp()), squares)._few_classes is None
+    found = loss_on_plane(MeanLoss(net, nets.LOSS), plane, batches, CPU, EvaluationOptions())
+    assert found._few_classes is not None
+    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, loader), rtol=1e-5)
+    for loss_fn, options in ((nets.LOSS, EvaluationOptions(use_structure=False)), (squares, EvaluationOptions())):
+        assert loss_on_plane(MeanLoss(net, loss_fn), plane, batches, CPU, options)._few_classes is None
 
 
 class Penalised(nets.Mlp):
