@@ -181,7 +181,15 @@ def min_versions(session: nox.Session) -> None:
     """The tests with the oldest versions we name (a Python that still has wheels for them)."""
     session.install("-e", ".", *group("tests"))
     session.install("torch==2.5.1", "lightning==2.4.0", "pytorch-lightning==2.4.0", "numpy==1.26.4", "Pillow==10.0.0")
-    session.run("pytest", "--ignore=tests/oracle", "--ignore=tests/graph", *session.posargs)
+    session.install("pyarrow==17.0.0")  # the last whose wheels take this numpy
+    session.run(
+        "pytest",
+        "--ignore=tests/oracle",
+        "--ignore=tests/package",  # Lightning's old releases want an old packaging
+        # What this torch compiles makes the processor flush denormals, for the whole process.
+        "--deselect=tests/landscape/test_surface.py::test_compiled_losses_are_the_same",
+        *session.posargs,
+    )
 
 
 @nox.session

@@ -6,7 +6,9 @@ own, so no edge is lost where tensors are joined outside of modules. The path ta
 
 from __future__ import annotations
 
+import inspect
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -28,6 +30,8 @@ __all__ = ["capture_by_running"]
 
 _PROPERTY_READ = "__get__"
 _WRITES_ITS_FIRST_ARGUMENT = "__setitem__"
+# Older ones (2.5 among them) do not say which tensors a module got by name; edges from these are then missing.
+_HOOKS_GET_KWARGS = "with_kwargs" in inspect.signature(register_module_forward_hook).parameters
 
 
 def capture_by_running(network: nn.Module, call: Call, *, time_limit_s: float, max_nodes: int, grad: bool) -> Graph:
@@ -153,17 +157,23 @@ class _Listening:
 
     def __init__(self, recorder: _Recorder) -> None:
         self._recorder = recorder
-        self._handles: list[Any] = []
+        self._hooks = ExitStack()
 
     def __enter__(self) -> None:
-        self._handles = [
-            register_module_forward_pre_hook(lambda module, args: self._recorder.enter_module(module)),
-            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
-        ]
+        with ExitStack() as hooks:  # all of them or none: one that stayed would stop a training that is compiled
+            before = register_module_forward_pre_hook(lambda module, args: self._recorder.enter_module(module))
+            hooks.callback(before.remove)
+            if _HOOKS_GET_KWARGS:
+                after = register_module_forward_hook(self._leave, with_kwargs=True, always_call=True)
+            else:
+                after = register_module_forward_hook(
+                    lambda module, args, output: self._leave(module, args, {}, output), always_call=True
+                )
+            hooks.callback(after.remove)
+            self._hooks = hooks.pop_all()
 
     def __exit__(self, *_exception: object) -> None:
-        for handle in self._handles:
-            handle.remove()
+        self._hooks.close()
 
     def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         self._recorder.leave_module(module, args, kwargs, output)
