@@ -19,7 +19,7 @@ from mindsummary_lightning.values.limits import MOST_BUCKETS
 __all__ = ["blocks", "bucket_counts", "bucket_edges", "number_of_buckets"]
 
 _BLOCK = 1 << 16
-_COUNTED_TOGETHER = 1 << 20
+_COUNTED_TOGETHER = 1 << 20  # elements; their buckets take a byte each
 _CELL_BITS = 16  # cells per bucket as bits; 90 buckets of 2**16 cells still fit the 24 digits of a float32
 _CELLS = 1 << _CELL_BITS
 _COUNTING = np.arange(MOST_BUCKETS + 1, dtype=np.float64)

@@ -30,7 +30,7 @@ __all__ = ["capture_by_running"]
 
 _PROPERTY_READ = "__get__"
 _WRITES_ITS_FIRST_ARGUMENT = "__setitem__"
-# Older ones (2.5 among them) do not say which tensors a module got by name; edges from these are then missing.
+# Older releases of torch (2.5 among them) do not say what a module got by name; edges from that are then missing.
 _HOOKS_GET_KWARGS = "with_kwargs" in inspect.signature(register_module_forward_hook).parameters
 
 
