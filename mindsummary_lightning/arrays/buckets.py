@@ -75,6 +75,7 @@ def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> 
 
 
 def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float64]:
+    # The arithmetic of numpy.linspace without its checks, which cost a small tensor as much as its counts.
     width = (last - first) / buckets
     if not width:  # below the smallest float; linspace knows what to do then
         return np.linspace(first, last, buckets + 1)

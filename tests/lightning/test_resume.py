@@ -16,6 +16,9 @@ from mindsummary_lightning.collector_options import Specified
 from mindsummary_lightning.step_collector import StepCollector
 from tests.lightning.support import Gan, Net, files, loader, points, steps, trainer
 
+# Steps of a resumed training of ten batches: Lightning 2.4 trains the batch before the checkpoint once more.
+_LAST = 11 if L.__version__.startswith("2.4.") else 10
+
 
 class _Stop(L.Callback):
     """Breaks the training off after a number of optimizer steps."""
@@ -28,11 +31,8 @@ class _Stop(L.Callback):
             raise RuntimeError("broken off")
 
 
-def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **options: Any) -> int:
-    """One part of a training of two epochs of five batches that saves a checkpoint at every third step.
-
-    Returns Lightning's count of optimizer steps: some versions train the batch before the checkpoint once more.
-    """
+def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **options: Any) -> None:
+    """One part of a training of two epochs of five batches that saves a checkpoint at every third step."""
     logger = MindInsightLogger(run.parent, name="", version=run.name)
     saving = ModelCheckpoint(run.parent / "checkpoints", "{step}", every_n_train_steps=3, save_top_k=-1)
     running = trainer(
@@ -43,7 +43,6 @@ def _part(run: Path, net: Any, *callbacks: Any, resume_from: Any = None, **optio
         **options,
     )
     running.fit(net, loader(5), ckpt_path=resume_from)
-    return running.global_step
 
 
 def _checkpoint(run: Path, step: int) -> Path:
@@ -56,13 +55,13 @@ def test_a_resumed_run_is_one_curve_with_each_step_once(tmp_path: Path, broken_a
     with pytest.raises(RuntimeError, match="broken off"):
         _part(run, Net(), _Stop(broken_at))
     before = points(run, "loss/auto")
-    done = _part(run, Net(), resume_from=_checkpoint(run, saved))
+    _part(run, Net(), resume_from=_checkpoint(run, saved))
 
     # The reader drops from the first file what the second one did again, as MindInsight does.
     assert [step for step, _ in before] == list(range(1, broken_at + 1))
-    assert [step for step, _ in points(run, "loss/auto")] == list(range(1, done + 1))
+    assert [step for step, _ in points(run, "loss/auto")] == list(range(1, _LAST + 1))
     assert points(run, "loss/auto")[:saved] == before[:saved]
-    assert steps(run, "first.weight/auto", "histogram") == list(range(1, done + 1))
+    assert steps(run, "first.weight/auto", "histogram") == list(range(1, _LAST + 1))
     assert steps(run, "train/loss") == list(range(10))
     assert len([name for name in files(run) if name.endswith("_MS")]) == 2
     assert SummaryReader(run).lineage().custom.values["status"] == "success"  # type: ignore[union-attr]
@@ -73,9 +72,9 @@ def test_steps_go_on_with_several_optimizers(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="broken off"):
         _part(run, Gan(), _Stop(14))  # seven batches
     (saved,) = [path for path in (tmp_path / "checkpoints").iterdir() if "step=12" in path.name]
-    done = _part(run, Gan(), resume_from=saved)
+    _part(run, Gan(), resume_from=saved)
 
-    assert steps(run, "loss/auto") == list(range(1, done // 2 + 1))
+    assert steps(run, "loss/auto") == list(range(1, _LAST + 1))
 
 
 def test_a_checkpoint_without_a_collector_is_gone_on_from_too(tmp_path: Path) -> None:
@@ -93,13 +92,13 @@ def test_resuming_into_another_directory_is_said_once(tmp_path: Path, caplog: py
     _part(tmp_path / "first", Net(), resume_from=saved)
     assert not [record for record in caplog.records if "one directory" in record.message]
 
-    done = _part(tmp_path / "second", Net(), resume_from=saved)
+    _part(tmp_path / "second", Net(), resume_from=saved)
 
     (said,) = [record.message for record in caplog.records if "one directory" in record.message]
     assert "step 6" in said
     assert str(tmp_path / "first") in said
     assert str(tmp_path / "second") in said
-    assert steps(tmp_path / "second", "loss/auto") == list(range(7, done + 1))
+    assert steps(tmp_path / "second", "loss/auto") == list(range(7, _LAST + 1))
 
 
 def test_the_collectors_state_is_plain_and_loads_without_pickle(tmp_path: Path) -> None:
