@@ -20,16 +20,15 @@ __all__ = ["blocks", "bucket_counts", "bucket_edges", "number_of_buckets"]
 
 _BLOCK = 1 << 16
 _COUNTED_TOGETHER = 1 << 20  # elements; their buckets take a byte each
-_CELL_BITS = 16  # cells per bucket as bits; 90 buckets of 2**16 cells still fit the 24 digits of a float32
-_CELLS = 1 << _CELL_BITS
 _COUNTING = np.arange(MOST_BUCKETS + 1, dtype=np.float64)
-_FIRST_CELLS = np.arange(MOST_BUCKETS + 1) << _CELL_BITS
+# Where the first bucket lies on the map. A float32 from 128 to 256 has 7 bits before its point and 16 behind it.
+_FIRST = 128
+_CELLS = 1 << 16
+_FIRST_CELLS = (_FIRST + np.arange(MOST_BUCKETS + 1)) * _CELLS
 # Cells that the edges are moved up by, so that none falls short of its bucket's first cell by rounding. The last one
 # leaves a thirtieth of all elements to the exact look-up; sorting is faster beyond.
 _LEADS = (4, 64, 1024)
-# The numbers from which on a float of this size holds whole numbers only, and integers of the same size.
-_MAGIC = {np.dtype(np.float32): np.float32(2**23), np.dtype(np.float64): np.float64(2**52)}
-_BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
+_RARELY_AHEAD = 2 * _LEADS[0]
 _FLOAT64_DIGITS = 2**53
 _PILLOW_PAYS = 1 << 15
 _SMALL = 2048  # below it sorting is faster than setting up the map
@@ -125,7 +124,7 @@ def _counts_by_sorting(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[n
 class _Cells:
     """The linear map from values to cells, for one set of edges.
 
-    Strategy: a sum near the magic number is rounded to whole cells, and its lowest bits are the cell.
+    Strategy: the map ends in a float32 whose whole part is the bucket and whose last 16 bits are the cell in it.
     """
 
     def __init__(self, edges: NDArray[Any], scale: Any, start: Any, most_ahead: int) -> None:
@@ -137,13 +136,12 @@ class _Cells:
     @classmethod
     def between(cls, edges: NDArray[Any]) -> _Cells | None:
         """The map for these edges; ``None`` if they are too irregular or too extreme for one."""
-        magic, bits = _MAGIC[edges.dtype], _BITS[edges.dtype]
         with np.errstate(all="ignore"):
-            scale = edges.dtype.type((edges.size - 1) * _CELLS) / (edges[-1] - edges[0])
+            scale = edges.dtype.type(edges.size - 1) / (edges[-1] - edges[0])
             for lead in _LEADS:
-                start = magic + lead - edges[0] * scale
-                cells = (edges * scale + start).view(bits) - magic.view(bits)
-                ahead = cells - _FIRST_CELLS[: edges.size]
+                start = edges.dtype.type(_FIRST + lead / _CELLS) - edges[0] * scale
+                mapped = (edges * scale + start).astype(np.float32)
+                ahead = mapped.astype(np.float64) * _CELLS - _FIRST_CELLS[: edges.size]
                 # Monotone: no element at or above an edge lands in a lower cell than the edge, none below it in a
                 # higher one. So only the first cells of a bucket can hold elements of the bucket before.
                 if ahead.min() >= 0 and ahead.max() <= 2 * lead:
@@ -152,35 +150,48 @@ class _Cells:
 
     def counts(self, elements: NDArray[Any]) -> NDArray[np.int64]:
         room = min(elements.size, _BLOCK)
-        mapped = np.empty(room, self._edges.dtype)
-        in_bucket = np.empty(room, _BITS[self._edges.dtype])
+        mapped = np.empty(room, np.float32)
+        scaled = mapped if self._edges.dtype == np.float32 else np.empty(room, self._edges.dtype)
         buckets = np.empty(min(elements.size, _COUNTED_TOGETHER), np.uint8)
         totals = np.zeros(self._edges.size - 1, np.int64)
         for together in blocks(elements, _COUNTED_TOGETHER):
             for block, found in zip(blocks(together), blocks(buckets), strict=False):
                 part = slice(block.size)
-                self._find_buckets(block, mapped[part], in_bucket[part], found[part])
+                np.multiply(block, self._scale, out=scaled[part], dtype=scaled.dtype)
+                np.add(scaled[part], self._start, out=mapped[part], casting="same_kind")
+                np.copyto(found[part], mapped[part], casting="unsafe")  # the whole part: all lie from 128 to 256
+                doubtful = self._few_ahead(mapped[part])
+                found[doubtful] = self._looked_up(block[doubtful])
             totals += _each_counted(buckets[: together.size], totals.size)
         return totals
 
-    def _find_buckets(
-        self, block: NDArray[Any], mapped: NDArray[Any], in_bucket: NDArray[Any], buckets: NDArray[np.uint8]
-    ) -> None:
-        np.multiply(block, self._scale, out=mapped, dtype=mapped.dtype)
-        np.add(mapped, self._start, out=mapped)
-        cells = mapped.view(in_bucket.dtype)
-        np.bitwise_and(cells, _CELLS - 1, out=in_bucket)
-        doubtful = np.flatnonzero(in_bucket <= self._most_ahead)
-        np.right_shift(cells, _CELL_BITS, out=cells)
-        np.copyto(buckets, cells, casting="unsafe")  # the lowest byte; the magic number's own bits lie above it
+    def _few_ahead(self, mapped: NDArray[np.float32]) -> NDArray[np.intp]:
+        """Where the last 16 bits are a cell that can hold elements of the bucket before."""
+        flags = bytearray(2 * mapped.size)
+        few = np.frombuffer(flags, np.bool_)
+        np.less_equal(mapped.view(np.uint16), self._most_ahead, out=few)  # the first 16 bits of an element never are
+        if self._most_ahead > _RARELY_AHEAD:
+            return np.flatnonzero(few) >> 1
+        found, place = [], flags.find(1)  # where hardly any is set, far quicker than going through all
+        while place >= 0:
+            found.append(place >> 1)
+            place = flags.find(1, place + 1)
+        return np.array(found, np.intp)
+
+    def _looked_up(self, elements: NDArray[Any]) -> NDArray[np.intp]:
         last = self._edges.size - 2
-        buckets[doubtful] = np.minimum(self._edges.searchsorted(block[doubtful], side="right") - 1, last)
+        return _FIRST + np.minimum(self._edges.searchsorted(elements, side="right") - 1, last)
 
 
 def _each_counted(buckets: NDArray[np.uint8], number: int) -> NDArray[np.int64]:
-    """How often each of the buckets 0 to ``number - 1`` occurs."""
-    if buckets.size < _PILLOW_PAYS:
-        return np.bincount(buckets, minlength=number)
-    # bincount makes int64 of them and looks for their extremes; the histogram of a grey picture takes half the time.
-    picture = Image.frombuffer("L", (buckets.size, 1), buckets, "raw", "L", 0, 1)
-    return np.array(picture.histogram()[:number])
+    """How often each of the buckets from ``_FIRST`` on occurs, for ``number`` of them."""
+    rest = buckets.size if buckets.size < _PILLOW_PAYS else buckets.size % 4
+    counts = np.bincount(buckets[buckets.size - rest :], minlength=_FIRST + number)[_FIRST:]
+    if rest < buckets.size:
+        # bincount makes int64 of them and looks for their extremes. The histogram of a picture takes half the time, and
+        # its four colours are counted apart, so that one count need not wait for the last, as alike elements make it.
+        pixels = buckets[: buckets.size - rest]
+        picture = Image.frombuffer("RGBA", (pixels.size // 4, 1), pixels, "raw", "RGBA", 0, 1)
+        colours = picture.histogram()
+        counts += np.array([colours[first : first + number] for first in range(_FIRST, 4 << 8, 1 << 8)]).sum(axis=0)
+    return counts
