@@ -149,33 +149,42 @@ class _Cells:
         return None
 
     def counts(self, elements: NDArray[Any]) -> NDArray[np.int64]:
-        room = min(elements.size, _BLOCK)
-        mapped = np.empty(room, np.float32)
-        scaled = mapped if self._edges.dtype == np.float32 else np.empty(room, self._edges.dtype)
         buckets = np.empty(min(elements.size, _COUNTED_TOGETHER), np.uint8)
         totals = np.zeros(self._edges.size - 1, np.int64)
         for together in blocks(elements, _COUNTED_TOGETHER):
-            for block, found in zip(blocks(together), blocks(buckets), strict=False):
-                part = slice(block.size)
-                np.multiply(block, self._scale, out=scaled[part], dtype=scaled.dtype)
-                np.add(scaled[part], self._start, out=mapped[part], casting="same_kind")
-                np.copyto(found[part], mapped[part], casting="unsafe")  # the whole part: all lie from 128 to 256
-                doubtful = self._few_ahead(mapped[part])
-                found[doubtful] = self._looked_up(block[doubtful])
-            totals += _each_counted(buckets[: together.size], totals.size)
+            found = buckets[: together.size]
+            doubtful = self._find_buckets(together, found)
+            found[doubtful] = self._looked_up(together[doubtful])
+            totals += _each_counted(found, totals.size)
         return totals
 
-    def _few_ahead(self, mapped: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Where the last 16 bits are a cell that can hold elements of the bucket before."""
-        flags = bytearray(2 * mapped.size)
-        few = np.frombuffer(flags, np.bool_)
-        np.less_equal(mapped.view(np.uint16), self._most_ahead, out=few)  # the first 16 bits of an element never are
+    def _find_buckets(self, elements: NDArray[Any], buckets: NDArray[np.uint8]) -> NDArray[np.intp]:
+        """Fill in the bucket of each element; return the places of those that may belong to the bucket before."""
+        room = min(elements.size, _BLOCK)
+        mapped = np.empty(room, np.float32)
+        scaled = mapped if self._edges.dtype == np.float32 else np.empty(room, self._edges.dtype)
+        flags = bytearray(2 * room)
+        doubtful = []
+        for start in range(0, elements.size, room):
+            block = elements[start : start + room]
+            scaled, mapped = scaled[: block.size], mapped[: block.size]
+            np.multiply(block, self._scale, out=scaled, dtype=scaled.dtype)
+            np.add(scaled, self._start, out=mapped, casting="same_kind")
+            np.copyto(buckets[start : start + room], mapped, casting="unsafe")  # whole parts; all lie from 128 to 256
+            doubtful.append(self._few_ahead(mapped, flags) + start)
+        return np.concatenate(doubtful)
+
+    def _few_ahead(self, mapped: NDArray[np.float32], flags: bytearray) -> NDArray[np.intp]:
+        """Where the cell in the bucket, the last 16 bits, is one that can hold elements of the bucket before."""
+        few = np.frombuffer(flags, np.bool_, 2 * mapped.size)
+        np.less_equal(mapped.view(np.uint16), self._most_ahead, out=few)  # the first 16 bits are never so few
         if self._most_ahead > _RARELY_AHEAD:
             return np.flatnonzero(few) >> 1
-        found, place = [], flags.find(1)  # where hardly any is set, far quicker than going through all
+        # Where hardly any is set, searching for the next one is far quicker than looking at all.
+        found, place = [], flags.find(1, 0, few.size)
         while place >= 0:
             found.append(place >> 1)
-            place = flags.find(1, place + 1)
+            place = flags.find(1, place + 1, few.size)
         return np.array(found, np.intp)
 
     def _looked_up(self, elements: NDArray[Any]) -> NDArray[np.intp]:
