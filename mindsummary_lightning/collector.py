@@ -270,7 +270,10 @@ class SummaryCollector(CallbackBase):
 
     def _record_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
-        if self._lineage is not None and self._specified.collect_train_lineage:
+        if self._lineage is None:
+            return
+        self._lineage.flush()
+        if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
             self._lineage.training(trainer, module, loss, trainer.current_epoch)
 
@@ -301,7 +304,10 @@ class SummaryCollector(CallbackBase):
         self._end("success")
 
     def _end(self, status: str) -> None:
-        if not (self._is_on and self._owns_record) or self._record is None or self._lineage is None:
+        if not self._is_on or self._record is None or self._lineage is None:
+            return
+        self._lineage.flush()
+        if not self._owns_record:
             return
         if self._record.has_recorded:
             self._lineage.status(status)

@@ -52,12 +52,13 @@ class _LineageCallback(CallbackBase):
             self._lineage = LineageRecorder(record)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Let go of the files, if this callback opened them."""
+        """Write what waits, and let go of the files, if this callback opened them."""
+        self._write("evaluation", LineageRecorder.flush)
         if self._owns_record and isinstance(self._target, SummaryRecord):
             self._target.release()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Let go of the files; ``teardown`` is not called after an exception."""
+        """Write what waits, and let go of the files; ``teardown`` is not called after an exception."""
         self.teardown(trainer, pl_module, "")
 
     def _write(self, what: str, write: Callable[[LineageRecorder], None]) -> None:
@@ -152,6 +153,8 @@ class TrainLineage(_LineageCallback):
 class EvalLineage(_LineageCallback):
     """Records the lineage of an evaluation: its metrics and data set, after each validation and test.
 
+    Of those that follow each other within ten seconds, some are written with a later one, the last one at the end.
+
     Args:
         summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
         raise_exception: raise when the lineage cannot be recorded, instead of logging it and going on.
@@ -169,7 +172,7 @@ class EvalLineage(_LineageCallback):
             self._write("evaluation", lambda lineage: lineage.evaluation_begins(trainer))
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Write the validation's metrics."""
+        """Record the validation's metrics."""
         if not trainer.sanity_checking:
             self._write("evaluation", lambda lineage: lineage.evaluation_ends(trainer, trainer.val_dataloaders))
 
@@ -178,5 +181,5 @@ class EvalLineage(_LineageCallback):
         self._write("evaluation", lambda lineage: lineage.evaluation_begins(trainer))
 
     def on_test_end(self, trainer: Any, pl_module: Any) -> None:
-        """Write the test's metrics."""
+        """Record the test's metrics."""
         self._write("evaluation", lambda lineage: lineage.evaluation_ends(trainer, trainer.test_dataloaders))
