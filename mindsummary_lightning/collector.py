@@ -192,7 +192,7 @@ class SummaryCollector(CallbackBase):
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
-        if self._steps is not None and self._gradients and self._is_on:
+        if self._gradients and self._is_on and self._steps is not None:
             self._steps.take_gradients([parameter for group in optimizer.param_groups for parameter in group["params"]])
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

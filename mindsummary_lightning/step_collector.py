@@ -116,7 +116,8 @@ class StepCollector:
             has_stepped: whether an optimizer stepped, which completes the step.
             batch: the batch, for its images.
         """
-        operator_values.close(self._waiting)
+        if self._values is not None:
+            operator_values.close(self._waiting)
         if not has_stepped:
             return
         self.step += 1

@@ -50,11 +50,12 @@ def to_array(value: Any) -> NDArray[Any]:
 
 
 def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
-    kind, name = array.dtype.kind, array.dtype.name
-    if kind in "biu" or (kind == "f" and array.dtype.itemsize <= 8):
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    if kind == "f":
+    dtype = array.dtype
+    if dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8):
+        return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+    if dtype.kind == "f":
         return array.astype(np.float64)
+    name = dtype.name  # looked up late: NumPy puts it together anew each time
     if name == "bfloat16" or name.startswith("float8"):  # the extra dtypes that ml_dtypes registers
         return array.astype(np.float32)
     raise TypeError(f"expected {_EXPECTED}; found {_described(array, value)}")
