@@ -68,7 +68,7 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
     done: list[ScalarColumns] = []
     left: list[int] = []
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    for length in np.unique(lengths).tolist():
+    for length in sorted(set(map(len, payloads))):  # np.unique would bring numpy.ma, which a listing waits for
         rows = np.flatnonzero(lengths == length)
         joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
         matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, length)
