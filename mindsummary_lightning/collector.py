@@ -188,6 +188,8 @@ class SummaryCollector(CallbackBase):
             self._harvest()
         if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
+        if self._lineage is not None:
+            self._lineage.flush_when_due()
         steps.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:

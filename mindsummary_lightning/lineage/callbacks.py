@@ -153,7 +153,7 @@ class TrainLineage(_LineageCallback):
 class EvalLineage(_LineageCallback):
     """Records the lineage of an evaluation: its metrics and data set, after each validation and test.
 
-    Of those that follow each other within ten seconds, some are written with a later one, the last one at the end.
+    One that follows another within ten seconds waits that long, or for a later one, or for the end.
 
     Args:
         summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
@@ -175,6 +175,10 @@ class EvalLineage(_LineageCallback):
         """Record the validation's metrics."""
         if not trainer.sanity_checking:
             self._write("evaluation", lambda lineage: lineage.evaluation_ends(trainer, trainer.val_dataloaders))
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Write the validation that waited long enough."""
+        self._write("evaluation", LineageRecorder.flush_when_due)
 
     def on_test_start(self, trainer: Any, pl_module: Any) -> None:
         """Remember the metrics from before."""

@@ -77,7 +77,7 @@ class LineageRecorder:
     def evaluation_ends(self, trainer: Any, loaders: Any) -> None:
         """Take the evaluation's metrics; those of other evaluations of this run stay beside them.
 
-        They are written at once, but not within ten seconds after others; then they wait for :meth:`flush`.
+        They are written at once, but not within ten seconds after others; then they wait for :meth:`flush_when_due`.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
         metrics = dict(trainer.callback_metrics)
@@ -85,7 +85,11 @@ class LineageRecorder:
         self._before = {}
         self._metrics.update(finite_metrics({name: metrics[name] for name in metrics if name in self._evaluated}))
         self._has_evaluation, self._loaders = True, loaders
-        if self._timer() >= self._next_evaluation:
+        self.flush_when_due()
+
+    def flush_when_due(self) -> None:
+        """Write the evaluation that waits, if one does and the last one is ten seconds old; cheap, for every batch."""
+        if self._has_evaluation and self._timer() >= self._next_evaluation:
             self.flush()
 
     def flush(self) -> None:

@@ -90,6 +90,27 @@ def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, i
     assert _metrics(run) == {"validations": network.validations}
 
 
+@pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
+def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_path: Path, kind: Any) -> None:
+    run, found = tmp_path / "run", []
+    callback = kind(run)
+
+    class Waiting(Counting):
+        def on_train_epoch_start(self) -> None:
+            if self.current_epoch == 2:
+                found.append(_metrics(run))
+                timer = callback._lineage._timer
+                callback._lineage._timer = lambda: timer() + 10
+
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            if self.current_epoch == 2:
+                found.append(_metrics(run))
+
+    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(Waiting(), loader(1), loader(1))
+
+    assert found == [{"validations": 1}, {"validations": 2}]
+
+
 def test_an_evaluation_that_waits_is_recorded_with_the_next_checkpoint(tmp_path: Path) -> None:
     looking = Looking(tmp_path / "checkpoints", tmp_path / "run")
     collector = SummaryCollector(tmp_path / "run")
