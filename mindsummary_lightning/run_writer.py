@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 
 from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
-from mindsummary_lightning.fileformat.scalar_event import encode_scalars
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.run_files import FileOptions, RunFiles
@@ -35,7 +34,7 @@ __all__ = ["FileOptions", "RunWriter", "writer_of"]
 _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
-_CHECKED_FROM = 1 << 16  # bytes; below it a full disk is met by the write itself, which is safe
+_SMALL = 1 << 16  # bytes of a record; below it a full disk is met by the write itself, which is safe
 _CLOSED_WRITERS_KEPT = 64
 
 
@@ -72,6 +71,8 @@ class RunWriter:
         self._most_bytes = options.max_file_size or math.inf
         self._next_check = 0.0
         self._next_sync = math.inf
+        self._untroubled_until = -math.inf  # till then the open file needs nothing but small records
+        self._roomy_up_to = self._most_bytes - _SMALL
 
     @property
     def summary_path(self) -> str:
@@ -82,7 +83,7 @@ class RunWriter:
     def write_values(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
 
-        A value that stands in the file already is skipped.
+        A value that stands in the file already is skipped. There must be one value at least.
 
         Raises:
             OSError: nothing of the failing event, nor of those after it, is in the file.
@@ -90,20 +91,16 @@ class RunWriter:
         """
         with self._lock:
             wall_time = self._clock()
-            scalars = self._written.encoded_scalars(step, values)
-            if not scalars:
-                self._write_any_values(wall_time, step, values)
+            file = self._file
+            if (
+                file is not None
+                and self._is_open
+                and self._timer() < self._untroubled_until
+                and file.size <= self._roomy_up_to
+                and self._written.write_scalars(file, _SMALL, wall_time, step, values)
+            ):
                 return
-            payload = encode_scalars(wall_time, step, scalars)
-            size = len(payload) + OVERHEAD
-            if size < _CHECKED_FROM:
-                now = self._timer()
-                self._file_for(size, now, wall_time).append_small(payload)
-                if now >= self._next_sync:
-                    self._sync_at(now)
-            else:
-                self._append([payload], wall_time)
-            self._written.remember_scalars(step, values)
+            self._write_any_values(wall_time, step, values)
 
     def _write_any_values(self, wall_time: float, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
         together: list[tuple[str, SummaryValue]] = []
@@ -149,12 +146,14 @@ class RunWriter:
 
     def _append(self, payload: list[Buffer], wall_time: float) -> None:
         size = sum(map(len, payload)) + OVERHEAD
-        if size >= _CHECKED_FROM:
+        if size >= _SMALL:
             self._check_size(size)
         now = self._timer()
         self._file_for(size, now, wall_time).append(payload)
         if now >= self._next_sync:
-            self._sync_at(now)
+            self.sync()
+            self._next_sync = now + (self.options.fsync_secs or math.inf)
+        self._untroubled_until = min(self._next_check, self._next_sync)
 
     def _file_for(self, size: int, now: float, wall_time: float) -> RecordFile:
         """The file that takes a record of this size; its version record is in it."""
@@ -203,6 +202,7 @@ class RunWriter:
 
     def _new_file(self, now: float) -> RecordFile:
         previous, self._file, self._is_open = self._file, None, False
+        self._untroubled_until = -math.inf
         if previous is not None:
             self._files.begin_anew()  # the reader never goes back to an older file
         file = self._file = self._files.create()
@@ -236,10 +236,6 @@ class RunWriter:
                 "this process was forked from the one that records the run; it must not write the same files",
                 self.directory,
             )
-
-    def _sync_at(self, now: float) -> None:
-        self.sync()
-        self._next_sync = now + (self.options.fsync_secs or math.inf)
 
     def sync(self) -> None:
         """Force what is written to the disk.

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from mindsummary_lightning.fileformat.scalar_event import pack_float32, scalar_head
+from mindsummary_lightning.fileformat.scalar_event import pack_float32, scalar_head, scalar_record
+from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.tag_limits import TagLimits
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, SummaryValue, kind_of
 
@@ -46,27 +47,43 @@ class WrittenValues:
         for last in (*self._scalars.values(), *self._others.values()):
             last.step = None
 
-    def encoded_scalars(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> list[bytes] | None:
-        """A step's values in pieces, if all are plain scalars of known tags, each new at this step; else ``None``."""
+    def write_scalars(
+        self, file: RecordFile, most: int, wall_time: float, step: int, values: Sequence[tuple[str, SummaryValue]]
+    ) -> bool:
+        """Write a step's values, if all are plain scalars of known tags, each new at this step, in a small record.
+
+        Args:
+            file: an open summary file.
+            most: the record is smaller than this many bytes.
+            wall_time: seconds since the epoch.
+            step: the step.
+            values: tags and values, one at least.
+
+        Returns:
+            False if they are not; then nothing is done.
+
+        Raises:
+            OSError: nothing of them is in the file.
+        """
         known = self._scalars
-        pieces: list[bytes] = []
+        scalars: list[bytes] = []
         try:
             for tag, value in values:
-                last = known.get(tag)
-                if last is None or last.step == step or type(value) is not float:
-                    return None
-                pieces += (last.head, pack_float32(value))
-        except OverflowError:
-            return None
-        return pieces
-
-    def remember_scalars(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
-        """Note that the values of :meth:`encoded_scalars` are in the file."""
-        known = self._scalars
+                last = known[tag]
+                if last.step == step or type(value) is not float:
+                    return False
+                scalars += (last.head, pack_float32(value))
+        except (KeyError, OverflowError):
+            return False
+        record = scalar_record(wall_time, step, b"".join(scalars))
+        if len(record) >= most:
+            return False
+        file.append_record(record)
         for tag, value in values:
             last = known[tag]
             last.step = step
             last.mark = value
+        return True
 
     def has(self, step: int, tag: str, value: SummaryValue) -> bool:
         """Whether the file has this value already; warns once if it has another one at the same step."""

@@ -27,6 +27,7 @@ __all__ = [
     "Buffer",
     "checksum_mismatch",
     "frame",
+    "header",
     "header_mismatch",
     "masked_crc32c",
     "record",
@@ -55,16 +56,17 @@ def masked_crc32c(data: Buffer) -> int:
 
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths
-def _header(length: int) -> bytes:
+def header(length: int) -> bytes:
+    """What stands before a payload of this many bytes."""
     packed = _LENGTH.pack(length)
     return packed + _CRC.pack(masked_crc32c(packed))
 
 
-def record(payload: bytes) -> bytes:
-    """A small payload, of at least one byte, as a record in one piece."""
+def record(head: bytes, payload: bytes) -> bytes:
+    """A small payload, of at least one byte, behind its :func:`header`: a record in one piece."""
     crc = crc32c(payload)
-    footer = _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)  # masked here: a loop waits for it
-    return b"".join((_header(len(payload)), payload, footer))
+    # Masked here and not by a call: a training loop waits for this line.
+    return head + payload + _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
 
 
 def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
@@ -85,9 +87,9 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
-        return [record(b"".join(pieces))]
+        return [record(header(length), b"".join(pieces))]
     crc = 0
-    framed: list[Buffer] = [_header(length)]
+    framed: list[Buffer] = [header(length)]
     for is_small, group in groupby(pieces, lambda piece: len(piece) < _JOIN_BELOW):
         for piece in [b"".join(group)] if is_small else group:
             crc = crc32c(piece, crc)

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from functools import lru_cache
 
+from mindsummary_lightning.fileformat.framing import header, record
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 
-__all__ = ["encode_scalars", "event_head", "float32", "pack_float32", "scalar_head"]
+__all__ = ["event_head", "float32", "pack_float32", "scalar_head", "scalar_record"]
 
 pack_float32 = struct.Struct("<f").pack  # raises OverflowError beyond float32
 
-_WALL_TIME, _WALL_TIME_AND_STEP = struct.Struct("<cd"), struct.Struct("<cdc")
-_WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = b"\x09", b"\x10", b"\x1d"
+_WALL_TIME, _UP_TO_STEP = struct.Struct("<Bd"), struct.Struct("<BdBB")
+_WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = 0x09, 0x10, b"\x1d"
 _EVENT_SUMMARY, _SUMMARY_VALUE, _VALUE_TAG = 5, 1, 1
 
 
-def encode_scalars(wall_time: float, step: int, scalars: Sequence[bytes]) -> bytes:
-    """The payload of a step whose values are all scalars.
+def scalar_record(wall_time: float, step: int, scalars: bytes) -> bytes:
+    """A step whose values are all scalars, as one whole record.
 
     Args:
         wall_time: seconds since the epoch.
         step: the step they belong to.
-        scalars: for each scalar its :func:`scalar_head` and its :func:`float32`.
+        scalars: each scalar's :func:`scalar_head` and :func:`float32`, one after the other.
     """
-    body = b"".join(scalars)
-    return event_head(wall_time, step) + _summary_head(len(body)) + body
+    if step < 128:
+        payload = event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars
+        return record(header(len(payload)), payload)
+    head, middle = _around_step(step >> 7, len(scalars))
+    return record(head, _UP_TO_STEP.pack(_WALL_TIME_KEY, wall_time, _STEP_KEY, step & 127 | 128) + middle + scalars)
+
+
+@lru_cache(maxsize=1024)  # most steps of a run have one of few lengths
+def _around_step(higher: int, length: int) -> tuple[bytes, bytes]:
+    """What 128 steps in a row have in common: the record's header, and what follows the first byte of the step."""
+    middle = varint(higher) + length_delimited(_EVENT_SUMMARY, length)
+    return header(_UP_TO_STEP.size + len(middle) + length), middle
 
 
 def event_head(wall_time: float, step: int) -> bytes:
     """What every event begins with; step 0 is protobuf's default and left out."""
-    if not step:
-        return _WALL_TIME.pack(_WALL_TIME_KEY, wall_time)
-    return _WALL_TIME_AND_STEP.pack(_WALL_TIME_KEY, wall_time, _STEP_KEY) + varint(step)
-
-
-@lru_cache(maxsize=1024)  # most steps of a run have one of few lengths
-def _summary_head(length: int) -> bytes:
-    return length_delimited(_EVENT_SUMMARY, length)
+    head = _WALL_TIME.pack(_WALL_TIME_KEY, wall_time)
+    return head + bytes((_STEP_KEY,)) + varint(step) if step else head
 
 
 @lru_cache(maxsize=4096)

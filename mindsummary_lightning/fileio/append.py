@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from mindsummary_lightning.fileformat.framing import Buffer, frame, record
+from mindsummary_lightning.fileformat.framing import Buffer, frame
 
 try:
     import fcntl
@@ -80,7 +80,7 @@ class RecordFile:
         """
         pieces = frame(payload)
         if len(pieces) == 1:
-            return self._write_small(pieces[0])
+            return self.append_record(pieces[0])
         size = sum(map(len, pieces))
         if self._is_torn:
             self._cut_back()
@@ -92,11 +92,8 @@ class RecordFile:
             raise
         return size
 
-    def append_small(self, payload: bytes) -> int:
-        """:meth:`append` for a small payload in one piece, without detours: what a training loop waits for."""
-        return self._write_small(record(payload))
-
-    def _write_small(self, data: Buffer) -> int:
+    def append_record(self, data: Buffer) -> int:
+        """:meth:`append` for a small record that is framed already: what a training loop waits for."""
         if self._is_torn:
             self._cut_back()
         try:

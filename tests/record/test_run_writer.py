@@ -300,8 +300,32 @@ def test_a_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
     assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)]
 
 
-def test_records_are_synced_when_their_seconds_have_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Timed(tmp_path / "run", FileOptions(fsync_secs=10))
+def test_a_further_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.begin_file()
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        run.scalar(2)
+    run.scalar(3)
+
+    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)] * 2
+
+
+def test_files_are_filled_up_to_their_size_and_not_beyond(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=70_000))
+    for step in range(4000):
+        run.scalar(step)
+
+    *full, _ = [path.stat().st_size for path in summary_paths(run.directory)]
+    assert len(full) > 1
+    assert all(69_900 < size <= 70_000 for size in full)
+    assert [step for step, _ in read_scalars(run.directory, "a")] == list(range(4000))
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(10, [10, 20]), (3, [3, 6, 9, 12, 15, 18, 21, 24])])
+def test_records_are_synced_when_their_seconds_have_passed(
+    seconds: int, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(fsync_secs=seconds))
     synced: list[float] = []
     monkeypatch.setattr(
         "mindsummary_lightning.fileio.append.RecordFile.sync", lambda file: synced.append(run.timer.now)
@@ -311,7 +335,7 @@ def test_records_are_synced_when_their_seconds_have_passed(tmp_path: Path, monke
         run.timer.now += 1
         run.clock.now -= 1  # the timer decides, not the clock
 
-    assert synced == [10, 20]
+    assert synced == expected
 
 
 def test_threads_write_whole_records_side_by_side(run: Timed) -> None:
