@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.event_outline import decode_value
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
-from mindsummary_lightning.fileformat.summary_codec import decode_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.recorded import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.run_samples import (
+    KINDS,
     LocatedSamples,
     Place,
     gather_places,
     gather_scalars,
+    gather_tags,
     outlined_batches,
     read_place,
 )
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "RecordedLandscape", "RunLineage", "ScalarSeries", "SummaryReader"]
 
 _T = TypeVar("_T")
-
-KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
-
 
 _PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
 _LINEAGE_NAMES = {TrainLineage: "train", EvaluationLineage: "evaluation", DatasetGraph: "dataset"}
@@ -83,14 +81,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        found: dict[str, set[str]] = {kind: set() for kind in KINDS}
-        for path in summary_files(self.run_dir):
-            for batch in outlined_batches(path):
-                found["scalar"].update(*(columns.tags for columns in batch.scalars))
-                for record in batch.others:
-                    for value in record.outline.values:
-                        found[value.kind].add(value.tag)
-        return {kind: sorted(tags) for kind, tags in found.items()}
+        return gather_tags(summary_files(self.run_dir))
 
     def scalars(self, tag: str) -> ScalarSeries:
         """All samples of a scalar.

@@ -23,16 +23,20 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.recorded import ScalarSeries
 
 __all__ = [
+    "KINDS",
     "LocatedSamples",
     "OutlinedBatch",
     "OutlinedRecord",
     "Place",
     "gather_places",
     "gather_scalars",
+    "gather_tags",
     "kept_samples",
     "outlined_batches",
     "read_place",
 ]
+
+KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
 
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 
@@ -123,6 +127,22 @@ class LocatedSamples:
     steps: list[int]
     wall_times: list[float]
     places: list[Place]
+
+
+def gather_tags(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Sorted tags of each of :data:`KINDS` in the files of a run.
+
+    Raises:
+        DamagedFileError: a file is damaged.
+    """
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for path in paths:
+        for batch in outlined_batches(path):
+            found["scalar"].update(*(columns.tags for columns in batch.scalars))
+            for record in batch.others:
+                for value in record.outline.values:
+                    found[value.kind].add(value.tag)
+    return {kind: sorted(tags) for kind, tags in found.items()}
 
 
 def gather_scalars(paths: Sequence[str], tag: str | None) -> dict[str, ScalarSeries]:

@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mindsummary_lightning.fileformat.event_outline import checked_event
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.fileformat.event_outline import checked_event
 from mindsummary_lightning.fileformat.file_names import (
     LARGEST_TIMESTAMP,
     LINEAGE_SUFFIX,
@@ -18,6 +17,7 @@ from mindsummary_lightning.fileformat.file_names import (
 )
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, decode_scalar_events
+from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.values import (

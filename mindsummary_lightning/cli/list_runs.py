@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.cli.runs import files_size, runs_below
     from mindsummary_lightning.errors import DamagedFileError
     from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
-    from mindsummary_lightning.reader import SummaryReader
+    from mindsummary_lightning.run_samples import gather_tags
 
     runs = runs_below(arguments.directory)
     rows = [["run", "tags", "lineage", "size", "last written"]]
@@ -31,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar("reading", len(runs), "run") as advance:
         for path in runs:
             try:
-                tags = ", ".join(f"{len(found)} {kind}" for kind, found in SummaryReader(path).tags().items() if found)
+                found = gather_tags(summary_files(path))
+                tags = ", ".join(f"{len(names)} {kind}" for kind, names in found.items() if names)
             except DamagedFileError:
                 tags, code = "damaged: see `mindsummary verify`", 1
             files = summary_files(path) + lineage_files(path)

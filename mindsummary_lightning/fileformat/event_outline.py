@@ -1,7 +1,7 @@
 """What a summary record holds and where, without decoding it: a walk over the wire format, no protobuf objects.
 
 A reader that looks for one tag learns here which bytes of which record to decode, so that a file full of images costs a
-pass over its bytes and no memory. :func:`decode_value` turns such a place into the value.
+pass over its bytes and no memory. ``summary_codec.py`` turns such a place into the value.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from mindsummary_lightning.fileformat.summary_codec import decode_event
-from mindsummary_lightning.fileformat.wire import length_delimited
-from mindsummary_lightning.values import Event, SummaryValue
-
-__all__ = ["EventOutline", "ValuePlace", "checked_event", "decode_value", "outline_event"]
+__all__ = ["EventOutline", "ValuePlace", "outline_event"]
 
 _DOUBLE = struct.Struct("<d")
 _FLOAT32 = struct.Struct("<f")
@@ -23,7 +19,6 @@ _HOLDS = {3: "version", 4: "graph", 5: "values"}
 _SUMMARY = 5
 _KINDS = {3: "scalar", 4: "image", 8: "tensor", 9: "histogram", 10: "loss_landscape"}
 _TAG, _SCALAR = 1, 3
-_NO_WALL_TIME = b"\x09" + bytes(8)
 
 
 class ValuePlace(NamedTuple):
@@ -87,16 +82,6 @@ def outline_event(payload: bytes) -> EventOutline:
     return EventOutline(wall_time, step, holds, tuple(values))
 
 
-def checked_event(payload: bytes) -> Event:
-    """An event that reads both ways, decoded and outlined: what one of them refuses is damage to whoever reads so.
-
-    Raises:
-        ValueError: the payload is no event, or a value in it contradicts itself.
-    """
-    outline_event(payload)
-    return decode_event(payload)
-
-
 def _outline_values(payload: bytes, at: int, end: int, values: list[ValuePlace]) -> None:
     while at < end:
         field, wire, _, start, at = _next_field(payload, at, end)
@@ -149,18 +134,3 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(f"payload of {len(payload)} bytes is no summary event: varint at {at} never ends")
-
-
-def decode_value(message: bytes) -> SummaryValue:
-    """The value at a :class:`ValuePlace`, from the bytes there.
-
-    Raises:
-        ValueError: the bytes are no value of a known kind, or the value contradicts itself.
-    """
-    head = length_delimited(1, len(message))
-    what = decode_event(
-        b"".join((_NO_WALL_TIME, length_delimited(_SUMMARY, len(head) + len(message)), head, message))
-    ).what
-    if type(what) is not tuple or not what:
-        raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
-    return what[0][1]

@@ -13,6 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
 from mindsummary_lightning.fileformat.scalar_event import event_head, float32, scalar_head
@@ -30,7 +31,7 @@ from mindsummary_lightning.values import (
     Tensor,
 )
 
-__all__ = ["VERSION", "decode_event", "encode_event", "encode_values"]
+__all__ = ["VERSION", "checked_event", "decode_event", "decode_value", "encode_event", "encode_values"]
 
 VERSION = "MindSpore.Event:1"
 
@@ -101,6 +102,32 @@ def decode_event(payload: bytes) -> Event:
     elif kind == "graph_def":
         what = decode_graph(message.graph_def)
     return Event(message.wall_time, message.step, what)
+
+
+def checked_event(payload: bytes) -> Event:
+    """An event that reads both ways, decoded and outlined: what one of them refuses is damage to whoever reads so.
+
+    Raises:
+        ValueError: the payload is no event, or a value in it contradicts itself.
+    """
+    outline_event(payload)
+    return decode_event(payload)
+
+
+def decode_value(message: bytes) -> SummaryValue:
+    """The value at a :class:`~mindsummary_lightning.fileformat.event_outline.ValuePlace`, from the bytes there.
+
+    Raises:
+        ValueError: the bytes are no value of a known kind, or the value contradicts itself.
+    """
+    try:
+        value = summary_pb2.Summary.Value.FromString(message)
+    except DecodeError as error:
+        raise ValueError(f"{len(message)} bytes are no summary value: {error}") from error
+    decode = _DECODERS.get(value.WhichOneof("value"))
+    if decode is None:
+        raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
+    return decode(value)
 
 
 def _text(field: int, text: str) -> bytes:

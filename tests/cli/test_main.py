@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import VERBS, main
+from mindsummary_lightning.values import Event, Image
 from tests.cli.command import mindsummary
-from tests.reader.runs import values_at, write_summary
+from tests.reader.runs import record, values_at, write_summary
 
 _RUN_MAIN = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 
@@ -98,3 +99,13 @@ def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', 'lightning')))"
 
     assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_neither_torch_nor_protobuf_is_loaded_to_list_runs(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0}), record(Event(1.0, 1, (("picture", Image(1, 2, b"png")),)))])
+    code = f"import sys; from mindsummary_lightning.cli import main; main(['list', {str(tmp_path)!r}]); "
+    code += "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning')))"
+
+    done = subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.PIPE, text=True)
+    assert "1 scalar, 1 image" in done.stdout
+    assert done.returncode == 0

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindsummary_lightning.fileformat.event_outline import decode_value, outline_event
-from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event
+from mindsummary_lightning.fileformat.event_outline import outline_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value, encode_event
 from mindsummary_lightning.values import Event, Graph, GraphNode, Image, Tensor, kind_of
 from tests.reader.runs import histogram
 
