@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import random
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def machine() -> str:
@@ -18,12 +22,19 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
 
 
-def rounds_of(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each way in each round; every way says itself what it took, and all take turns in each round."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """What each way says that it took in each round.
+
+    All take turns in a round, in another order each time: whoever follows a peer that leaves the caches cold, or the
+    machine asleep, pays for it.
+    """
+    taken: dict[str, list[T]] = {name: [] for name in ways}
+    order = list(ways)
+    shuffle = random.Random(0).shuffle
     for _ in range(rounds):
-        for name, way in ways.items():
-            taken[name].append(way())
+        shuffle(order)
+        for name in order:
+            taken[name].append(ways[name]())
     return taken
 
 

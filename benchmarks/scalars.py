@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -128,10 +130,16 @@ def mindspore(directory: str, count: int, per_step: int):
     return float(caller), float(whole)
 
 
+def seconds_a_scalar(loop: Loop, count: int, per_step: int) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as directory:
+        caller, whole = loop(directory, count, per_step)
+    return caller / count, whole / count
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=50_000, help="scalars of each fast way (slow ones write fewer)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=25_000, help="scalars of each fast way (slow ones write fewer)")
+    parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
     loops: dict[str, tuple[Loop, int]] = {
         "mindsummary_lightning SummaryRecord": (ours, 1),
@@ -145,16 +153,14 @@ def main() -> None:
         loops["MindSpore SummaryRecord"] = (mindspore, 25)
     results: dict[str, dict[str, float]] = {}
     for per_step in (1, 5, 10):
-        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in loops}
-        for _ in range(arguments.rounds):
-            for name, (loop, fewer) in loops.items():
-                count = max(per_step, arguments.count // fewer)
-                with tempfile.TemporaryDirectory() as directory:
-                    caller, whole = loop(directory, count, per_step)
-                taken[name].append((caller / count, whole / count))
+        ways = {
+            name: partial(seconds_a_scalar, loop, max(per_step, arguments.count // fewer), per_step)
+            for name, (loop, fewer) in loops.items()
+        }
+        taken = paired.rounds_of(ways, arguments.rounds)
         for index, side in enumerate(("caller", "end to end")):
             results[f"{per_step} a step, {side}"] = {
-                name: sorted(pair[index] for pair in pairs)[len(pairs) // 2] for name, pairs in taken.items()
+                name: statistics.median(pair[index] for pair in pairs) for name, pairs in taken.items()
             }
     paired.report("scalars", "Scalars", "us a scalar", 1e6, results)
 

@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 ROWS = {
     "histogram 1e4": Row("histogram", lambda: noise(10**4), calls=20),
-    "histogram 1e6": Row("histogram", lambda: noise(10**6), calls=5),
+    "histogram 1e6": Row("histogram", lambda: noise(10**6), calls=10),
     "histogram 1e7": Row("histogram", lambda: noise(10**7)),
     "tensor 1e5": Row("tensor", lambda: noise(10**5), calls=5),
     "tensor 1e6": Row("tensor", lambda: noise(10**6)),
