@@ -68,7 +68,7 @@ class Mlp(pl.LightningModule):
 class _Turns(pl.Callback):
     """A training in a thread of its own, which runs only during its turns of a few steps."""
 
-    _STEPS = 20
+    _STEPS = 100  # in shorter turns a logger's own code is always cold, as it never is where one training runs alone
 
     def __init__(self, setup: Setup, fit: Callable[..., object], directory: str) -> None:
         self.seconds = 0.0

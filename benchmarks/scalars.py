@@ -39,7 +39,7 @@ def ours(directory: str, count: int, per_step: int):
     from mindsummary_lightning import SummaryRecord
 
     record = SummaryRecord(directory)
-    return timed(lambda step, values: record.write_values(step, list(values.items())), record.close, count, per_step)
+    return timed(lambda step, values: record.write_values(step, values.items()), record.close, count, per_step)
 
 
 def our_logger(directory: str, count: int, per_step: int):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -262,13 +262,13 @@ class SummaryRecord(SummaryWriterIdiom):
     # ---- what the rest of the package records with
 
     def write_values(
-        self, step: int, values: list[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
+        self, step: int, values: Collection[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
     ) -> bool:
         """Write ready values at once, in one event where the format allows it.
 
         Args:
             step: the step they belong to.
-            values: tags and values; a scalar is a ``float``.
+            values: tags and values, such as the ``items()`` of a dict; a scalar is a ``float``.
             originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
 
         Returns:

@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
@@ -80,7 +80,7 @@ class RunWriter:
         with self._lock:
             return self._files.expected_path() if self._file is None else self._file.path
 
-    def write_values(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
 
         A value that stands in the file already is skipped. There must be one value at least.
@@ -102,7 +102,7 @@ class RunWriter:
                 return
             self._write_any_values(wall_time, step, values)
 
-    def _write_any_values(self, wall_time: float, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+    def _write_any_values(self, wall_time: float, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         together: list[tuple[str, SummaryValue]] = []
         alone: list[tuple[str, SummaryValue]] = []
         for tag, value in values:

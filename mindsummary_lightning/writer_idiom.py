@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mindsummary_lightning.arguments import check_network, checked_name
@@ -47,7 +47,7 @@ class SummaryWriterIdiom(ABC):
     _said: set[str]
 
     @abstractmethod
-    def write_values(self, step: int, values: list[tuple[str, SummaryValue]]) -> bool:
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
         """Write ready values at a step."""
 
     @abstractmethod

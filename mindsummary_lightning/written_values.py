@@ -6,7 +6,7 @@ Scalars have a short way through: the loop that logs them waits for every line o
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from mindsummary_lightning.fileformat.scalar_event import pack_float32, scalar_head, scalar_record
 from mindsummary_lightning.fileio.append import RecordFile
@@ -48,7 +48,7 @@ class WrittenValues:
             last.step = None
 
     def write_scalars(
-        self, file: RecordFile, most: int, wall_time: float, step: int, values: Sequence[tuple[str, SummaryValue]]
+        self, file: RecordFile, most: int, wall_time: float, step: int, values: Collection[tuple[str, SummaryValue]]
     ) -> bool:
         """Write a step's values, if all are plain scalars of known tags, each new at this step, in a small record.
 
@@ -72,7 +72,7 @@ class WrittenValues:
                 last = known[tag]
                 if last.step == step or type(value) is not float:
                     return False
-                scalars += (last.head, pack_float32(value))
+                scalars.append(last.head + pack_float32(value))
         except (KeyError, OverflowError):
             return False
         record = scalar_record(wall_time, step, b"".join(scalars))
@@ -104,7 +104,7 @@ class WrittenValues:
             )
         return False
 
-    def remember(self, step: int, values: Sequence[tuple[str, SummaryValue]]) -> None:
+    def remember(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         """Note that the values are in the file."""
         for tag, value in values:
             kind = kind_of(value)
