@@ -78,7 +78,7 @@ def main() -> None:
         os.chdir(scratch)  # so that nothing is imported from the current directory
         subprocess.run([sys.executable, "-c", RUN, "runs"], check=True)
         ways = {name: lambda code=code: seconds(code) for name, code in STARTS.items()}
-        rows = {"start": paired.medians(ways, arguments.rounds)}
+        rows = {"start": paired.rounds_of(ways, arguments.rounds)}
     paired.report("starts", "From the start of Python to its end", "ms", 1e3, rows)
 
 

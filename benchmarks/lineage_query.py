@@ -104,12 +104,12 @@ def main() -> None:
         write_runs(base, count)
         times, ours = measured(sys.executable, _OURS, base, REPEATS)
         cold, warm = times[0], statistics.median(times[1:])
-        rows = {"first query": {"ours": cold}, "nothing changed": {"ours": warm}}
+        rows = {"first query": {"ours": [cold]}, "nothing changed": {"ours": [warm]}}
         python = os.environ.get("MINDINSIGHT_PYTHON")
         if python:
             times, theirs = measured(python, _THEIRS, base, 3)
-            rows["first query"]["MindInsight"] = times[0]
-            rows["nothing changed"]["MindInsight"] = statistics.median(times[1:])
+            rows["first query"]["MindInsight"] = [times[0]]
+            rows["nothing changed"]["MindInsight"] = [statistics.median(times[1:])]
             print(f"same answer: {ours == theirs}")
         title = f"A filtered, sorted query that finds {ours['count']} of {count} runs"
         paired.report("lineage_query", title, "ms", 1e3, rows)

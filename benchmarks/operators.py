@@ -52,7 +52,7 @@ def main() -> None:
         "function": {"empty function": nothing, "scalar_summary": scalar_summary},
     }
     rows = {
-        kind: paired.medians(
+        kind: paired.rounds_of(
             {name: (lambda call=call: per_call(call, arguments.calls)) for name, call in ways.items()}, arguments.rounds
         )
         for kind, ways in kinds.items()

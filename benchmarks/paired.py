@@ -7,11 +7,13 @@ import os
 import platform
 import random
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from operator import truediv
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+Rows: TypeAlias = "Mapping[str, Mapping[str, Sequence[float]]]"
 
 
 def machine() -> str:
@@ -38,31 +40,43 @@ def rounds_of(ways: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, lis
     return taken
 
 
-def medians(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Median seconds of each way."""
-    return {name: statistics.median(seconds) for name, seconds in rounds_of(ways, rounds).items()}
+def ratios(rounds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """How many times the first way's seconds each way takes: the median over the rounds.
+
+    Seconds of one round are compared, because a machine that others share too runs at another speed in the next one.
+    """
+    first = next(iter(rounds.values()))
+    return {name: statistics.median(map(truediv, seconds, first)) for name, seconds in rounds.items()}
 
 
-def table(title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours") -> str:
-    """A Markdown table: a row of the work, for each way its time in ``unit`` and how many times the first that is."""
+def table(title: str, unit: str, scale: float, rows: Rows, first: str = "ours") -> str:
+    """A Markdown table: a row of the work, for each way its median in ``unit`` and its ratio to the first."""
     lines = [f"### {title}", "", f"| work | way | {unit} | x {first} |", "|---|---|---:|---:|"]
     for work, found in rows.items():
-        ours = next(iter(found.values()))
+        ratio = ratios(found)
         lines += [
-            f"| {work} | {name} | {seconds * scale:.4g} | {seconds / ours:.2f} |" for name, seconds in found.items()
+            f"| {work} | {name} | {statistics.median(seconds) * scale:.4g} | {ratio[name]:.2f} |"
+            for name, seconds in found.items()
         ]
     return "\n".join(lines) + "\n"
 
 
-def report(
-    name: str, title: str, unit: str, scale: float, rows: Mapping[str, Mapping[str, float]], first: str = "ours"
-) -> None:
-    """Print the table, and add it to the JSON file that ``BENCH_JSON`` names."""
+def report(name: str, title: str, unit: str, scale: float, rows: Rows, first: str = "ours") -> None:
+    """Print the table, and add all seconds to the JSON file that ``BENCH_JSON`` names.
+
+    Args:
+        name: key of the table in the file.
+        title: its heading.
+        unit: what ``scale`` makes of seconds.
+        scale: units in a second.
+        rows: for each piece of work the seconds of each way in each round.
+        first: what the table calls the first way.
+    """
     print(f"{table(title, unit, scale, rows, first)}\n{machine()}\n", flush=True)
     save(name, title, rows)
 
 
-def save(name: str, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+def save(name: str, title: str, rows: Mapping[str, Mapping[str, Sequence[float] | float]]) -> None:
     """Add a table's seconds to the JSON file that ``BENCH_JSON`` names, if it does."""
     target = os.environ.get("BENCH_JSON")
     if target:

@@ -97,7 +97,7 @@ def main() -> None:
         }
         if os.environ.get("MINDINSIGHT_PYTHON"):
             ways["MindInsight DataLoader"] = lambda: read_mindinsight(fewer) / few
-        rows = {f"{count} scalars": paired.medians(ways, arguments.rounds)}
+        rows = {f"{count} scalars": paired.rounds_of(ways, arguments.rounds)}
     paired.report("reading", "Reading scalars back", "us a scalar", 1e6, rows)
 
 

@@ -159,8 +159,8 @@ def serve_mindspore() -> None:
         print("seconds", seconds_a_call(way(row.kind), arrays[line], row.calls), flush=True)
 
 
-def measured(rounds: int, only: str) -> dict[str, dict[str, float]]:
-    """Median seconds of every way of every row whose name contains ``only``."""
+def measured(rounds: int, only: str) -> dict[str, dict[str, list[float]]]:
+    """Seconds in each round of every way of every row whose name contains ``only``."""
     python = os.environ.get("MINDSPORE_PYTHON")
     mindspore = MindSpore(python) if python else None
     local = ways()
@@ -171,14 +171,14 @@ def measured(rounds: int, only: str) -> dict[str, dict[str, float]]:
             turns = {peer: partial(seconds_a_call, way, array, row.calls) for peer, way in local[row.kind].items()}
             if mindspore:
                 turns["MindSpore"] = partial(mindspore.seconds, name)
-            rows[name] = paired.medians(turns, rounds)
+            rows[name] = paired.rounds_of(turns, rounds)
     if mindspore:
         mindspore.close()
     return rows
 
 
-def on_disk(rounds: int) -> dict[str, float]:
-    """Median seconds of a tensor of 1e6 elements from the array to its record in a file."""
+def on_disk(rounds: int) -> dict[str, list[float]]:
+    """Seconds in each round of a tensor of 1e6 elements from the array to its record in a file."""
     from crc32c import crc32c
 
     from mindsummary_lightning import SummaryRecord
@@ -196,7 +196,7 @@ def on_disk(rounds: int) -> dict[str, float]:
             OURS: lambda: seconds_a_call(lambda array: record.add_tensor("tag", array, next(steps)), array, 1),
             "write of the elements and their CRC32C": lambda: seconds_a_call(bare, array, 1),
         }
-        found = paired.medians(turns, rounds)
+        found = paired.rounds_of(turns, rounds)
         os.close(descriptor)
     return found
 
