@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from mindsummary_lightning.values import (
-        DatasetGraph,
-        EvaluationLineage,
-        LandscapeMetadata,
-        Points,
-        TrainLineage,
-        UserDefinedInfo,
-    )
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    LandscapeMetadata,
+    Points,
+    TrainLineage,
+    UserDefinedInfo,
+)
 
 __all__ = ["RecordedLandscape", "RunLineage", "ScalarSeries"]
 
