@@ -91,12 +91,7 @@ def decode_event(payload: bytes) -> Event:
     kind = message.WhichOneof("what")
     what: Any = None
     if kind == "summary":
-        pairs = []
-        for value in message.summary.value:
-            decode = _DECODERS.get(value.WhichOneof("value"))
-            if decode is not None:
-                pairs.append((text(value.tag), decode(value)))
-        what = tuple(pairs)
+        what = tuple(pair for pair in map(_decoded_value, message.summary.value) if pair is not None)
     elif kind == "version":
         what = text(message.version)
     elif kind == "graph_def":
@@ -124,10 +119,16 @@ def decode_value(message: bytes) -> SummaryValue:
         value = summary_pb2.Summary.Value.FromString(message)
     except DecodeError as error:
         raise ValueError(f"{len(message)} bytes are no summary value: {error}") from error
-    decode = _DECODERS.get(value.WhichOneof("value"))
-    if decode is None:
+    pair = _decoded_value(value)
+    if pair is None:
         raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
-    return decode(value)
+    return pair[1]
+
+
+def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValue] | None:
+    """Tag and value, or ``None`` for a kind this package does not know."""
+    decode = _DECODERS.get(message.WhichOneof("value"))
+    return None if decode is None else (text(message.tag), decode(message))
 
 
 def _text(field: int, text: str) -> bytes:

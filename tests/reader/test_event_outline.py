@@ -80,3 +80,8 @@ def test_bytes_that_are_no_event_are_refused(payload: bytes) -> None:
 def test_a_value_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="no summary value of a known kind"):
         decode_value(b"\x0a\x01a")
+
+
+def test_a_value_whose_tag_is_no_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="not UTF-8"):
+        decode_value(b"\x0a\x01\xff\x1d\0\0\0\0")
