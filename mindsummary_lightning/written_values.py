@@ -69,8 +69,10 @@ class WrittenValues:
         scalars: list[bytes] = []
         try:
             for tag, value in values:
+                if type(value) is not float:
+                    return False
                 last = known[tag]
-                if last.step == step or type(value) is not float:
+                if last.step == step:
                     return False
                 scalars.append(last.head + pack_float32(value))
         except (KeyError, OverflowError):
@@ -91,8 +93,7 @@ class WrittenValues:
         last = self._scalars.get(tag) if kind == "scalar" else self._others.get((kind, tag))
         if last is None or last.step != step:
             return False
-        new, old = _mark(value), last.mark
-        if new is not None and (old == new or (old != old and new != new)):
+        if _is_same(last.mark, _mark(value)):
             return True
         # A landscape is made again on purpose, over the same steps.
         if not self._has_warned and not isinstance(value, LossLandscape):
@@ -125,12 +126,19 @@ class WrittenValues:
 
 
 def _mark(value: SummaryValue) -> object:
-    """Something equal for equal values, or ``None`` where finding out costs more than writing twice."""
-    if isinstance(value, float):
+    """What to keep of a value so as to know it again; ``None`` where finding out costs more than writing twice."""
+    if isinstance(value, (float, Histogram)):
         return value
-    if isinstance(value, Image):
-        return hash(value.encoded)
-    if isinstance(value, Histogram):
-        facts = (value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count, value.sum)
-        return hash((value.lefts.tobytes(), value.counts.tobytes(), repr(facts)))
-    return None
+    return hash(value.encoded) if isinstance(value, Image) else None
+
+
+def _is_same(old: object, new: object) -> bool:
+    if isinstance(new, Histogram):
+        return isinstance(old, Histogram) and _parts(old) == _parts(new)
+    return new is not None and (old == new or (old != old and new != new))
+
+
+def _parts(histogram: Histogram) -> tuple[object, ...]:
+    buckets = (histogram.lefts, histogram.widths, histogram.counts)
+    tallies = (histogram.count, histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
+    return (*(array.tobytes() for array in buckets), *tallies, repr(histogram.sum))  # the text of one NaN is another's

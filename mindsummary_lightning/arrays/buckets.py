@@ -16,7 +16,10 @@ from PIL import Image
 
 from mindsummary_lightning.values.limits import MOST_BUCKETS
 
-__all__ = ["blocks", "bucket_counts", "bucket_edges", "number_of_buckets"]
+__all__ = ["FEW", "blocks", "bucket_counts", "bucket_edges", "counts_of_ordered", "number_of_buckets"]
+
+FEW = 2048
+"""Elements up to which sorting them is faster than setting up the map; most parameters have no more."""
 
 _BLOCK = 1 << 16
 _COUNTED_TOGETHER = 1 << 20  # elements; their buckets take a byte each
@@ -31,7 +34,6 @@ _LEADS = (4, 64, 1024)
 _RARELY_AHEAD = 2 * _LEADS[0]
 _FLOAT64_DIGITS = 2**53
 _PILLOW_PAYS = 1 << 15
-_SMALL = 2048  # below it sorting is faster than setting up the map
 
 
 def number_of_buckets(finite: int) -> int:
@@ -98,7 +100,7 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
         # float32 holds the same numbers and has digits left for the cells. It is sorted right, too: NumPy 2.4 leaves
         # negative float16 denormals in disorder on some processors, and numpy.histogram then miscounts them.
         edges = edges.astype(np.float32)
-    if elements.dtype.kind == "f" and elements.size > _SMALL:
+    if elements.dtype.kind == "f" and elements.size > FEW:
         cells = _Cells.between(edges)
         if cells is not None:
             return cells.counts(elements)
@@ -112,11 +114,17 @@ def blocks(elements: NDArray[Any], size: int = _BLOCK) -> Iterator[NDArray[Any]]
 
 
 def _counts_by_sorting(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    below = np.zeros(edges.size, np.int64)  # elements below each edge; below the last one or on it
+    counts = np.zeros(edges.size - 1, np.int64)
     for block in blocks(elements):
-        ordered = np.sort(block.astype(edges.dtype) if block.dtype == np.float16 else block)
-        below[:-1] += ordered.searchsorted(edges[:-1], side="left")
-        below[-1] += ordered.searchsorted(edges[-1], side="right")
+        counts += counts_of_ordered(np.sort(block.astype(edges.dtype) if block.dtype == np.float16 else block), edges)
+    return counts
+
+
+def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
+    """:func:`bucket_counts` of elements in ascending order, without float16 among the dtypes."""
+    below = np.zeros(edges.size, np.int64)  # elements below each edge; below the last one or on it
+    below[1:-1] = ordered.searchsorted(edges[1:-1])
+    below[-1] = ordered.size
     counts: NDArray[np.int64] = below[1:] - below[:-1]
     return counts
 

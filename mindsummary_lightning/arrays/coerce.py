@@ -39,8 +39,8 @@ def to_array(value: Any) -> NDArray[Any]:
         ValueError: the nested lists are ragged.
     """
     if _is_torch_tensor(value):
-        value = _torch_to_numpy(value)
-    elif isinstance(value, np.ma.MaskedArray):
+        return _torch_to_numpy(value)
+    if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"expected {_EXPECTED}; found a masked array: fill it first, for example with NaN")
     try:
         array = np.asarray(value)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.arrays.buckets import blocks, bucket_counts, bucket_edges
+from mindsummary_lightning.arrays.buckets import FEW, blocks, bucket_counts, bucket_edges, counts_of_ordered
 from mindsummary_lightning.arrays.coerce import to_array
 from mindsummary_lightning.values import Histogram
 
@@ -21,6 +21,8 @@ __all__ = ["HISTOGRAM_LIMIT", "Statistics", "build_histogram", "histogram_of"]
 HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
 """Largest size of an element in a histogram: MindInsight subtracts the extremes of a tag, which must not overflow."""
 
+_SAFELY_SUMMED = HISTOGRAM_LIMIT / FEW
+"""A few elements of this size add up to no infinity."""
 
 # What the methods of an array call, without their detour through Python.
 _lowest, _highest, _sum = np.minimum.reduce, np.maximum.reduce, np.add.reduce
@@ -73,10 +75,29 @@ def histogram_of(value: Any) -> Histogram:
         raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
     if array.dtype.kind == "b":  # MindSpore's worker dies on one; float32 puts the two values into buckets of their own
         array = array.astype(np.float32)
-    elements, statistics = _finite_part(array.ravel(order="K"))
+    flat = array.ravel(order="K")
+    return _histogram_of_few(flat) or _histogram_of_any(flat)
+
+
+def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
+    """The histogram of a few finite elements; ``None`` of others. What a training loop waits for, many times a step."""
+    if not 0 < flat.size <= FEW or flat.dtype == np.float16:  # as in bucket_counts, float16 may be sorted wrong
+        return None
+    ordered = flat.copy()
+    ordered.sort()
+    low, high = float(ordered[0]), float(ordered[-1])  # infinities are sorted to the ends, NaN to the last
+    if not -_SAFELY_SUMMED < low <= high < _SAFELY_SUMMED:
+        return None
+    statistics = Statistics(flat.size, 0, 0, 0, low, high, float(_sum(flat, dtype=np.float64)))
+    edges = bucket_edges(low, high, flat.size, flat.dtype)
+    return build_histogram(statistics, edges, counts_of_ordered(ordered, edges))
+
+
+def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
+    elements, statistics = _finite_part(flat)
     if not statistics.finite:
         return build_histogram(statistics, np.empty(0), np.empty(0, np.int64))
-    edges = bucket_edges(statistics.low, statistics.high, statistics.finite, array.dtype)
+    edges = bucket_edges(statistics.low, statistics.high, statistics.finite, flat.dtype)
     return build_histogram(statistics, edges, bucket_counts(elements, edges))
 
 

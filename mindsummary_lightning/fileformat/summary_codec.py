@@ -167,25 +167,24 @@ def _decode_tensor(message: summary_pb2.Summary.Value) -> Tensor:
 
 # Key and length of a bucket, key and number of left and width, key of the count, whose varint follows.
 _BUCKET = struct.Struct("<BBBdBdB")
+_DOUBLE = struct.Struct("<Bd")
 
 
 def _encode_histogram(histogram: Histogram) -> list[Buffer]:
+    # Packed by hand to the last field: code that a training loop enters only now and then is not in the processor's
+    # caches, and protobuf's is the most.
     columns = (histogram.lefts.tolist(), histogram.widths.tolist(), map(varint, histogram.counts.tolist()))
     pack, size = _BUCKET.pack, _BUCKET.size - 2
-    buckets = [
+    pieces = [
         pack(0x0A, size + len(count), 0x09, left, 0x11, width, 0x18) + count
         for left, width, count in zip(*columns, strict=True)
     ]
-    rest = summary_pb2.Summary.Histogram(
-        nan_count=histogram.nan_count,
-        pos_inf_count=histogram.pos_inf_count,
-        neg_inf_count=histogram.neg_inf_count,
-        max=histogram.max,
-        min=histogram.min,
-        sum=histogram.sum,
-        count=histogram.count,
-    )
-    return [b"".join(buckets) + rest.SerializeToString()]
+    pieces += (b"\x10", varint(histogram.nan_count), b"\x18", varint(histogram.pos_inf_count))
+    pieces += (b"\x20", varint(histogram.neg_inf_count))
+    numbers = ((0x29, histogram.max), (0x31, histogram.min), (0x39, histogram.sum))
+    pieces += [_DOUBLE.pack(key, number) for key, number in numbers if number is not None]
+    pieces += (b"\x40", varint(histogram.count))
+    return [b"".join(pieces)]
 
 
 def _decode_histogram(message: summary_pb2.Summary.Value) -> Histogram:

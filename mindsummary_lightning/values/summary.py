@@ -17,10 +17,10 @@ def owned(array: Any, dtype: Any) -> NDArray[Any]:
     """A C-contiguous, read-only array that nobody else can change; copied once unless it is one already."""
     if (
         type(array) is np.ndarray
-        and array.dtype == dtype
         and array.base is None
         and not array.flags.writeable
         and array.flags.c_contiguous
+        and array.dtype == dtype
     ):
         return array
     own = np.array(array, dtype=dtype, order="C")
@@ -93,14 +93,16 @@ class Histogram:
     sum: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lefts", owned(self.lefts, np.float64))
-        object.__setattr__(self, "widths", owned(self.widths, np.float64))
-        object.__setattr__(self, "counts", owned(self.counts, np.int64))
-        if not self.lefts.shape == self.widths.shape == self.counts.shape or self.lefts.ndim != 1:
+        lefts, widths = owned(self.lefts, np.float64), owned(self.widths, np.float64)
+        counts = owned(self.counts, np.int64)
+        if not lefts.shape == widths.shape == counts.shape or lefts.ndim != 1:
             raise ValueError(
                 f"lefts, widths and counts must be 1-D and of one length, not of shapes "
-                f"{self.lefts.shape}, {self.widths.shape} and {self.counts.shape}"
+                f"{lefts.shape}, {widths.shape} and {counts.shape}"
             )
+        object.__setattr__(self, "lefts", lefts)
+        object.__setattr__(self, "widths", widths)
+        object.__setattr__(self, "counts", counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -60,7 +60,7 @@ SPREADS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 5, 10, 11, 880, 881, 2049, 200_000])
+@pytest.mark.parametrize("size", [1, 5, 10, 11, 880, 881, 2048, 2049, 200_000])
 @pytest.mark.parametrize("spread", SPREADS)
 def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> None:
     noise = np.random.default_rng(size).standard_normal(size)
@@ -101,8 +101,9 @@ def test_nothing_is_sorted_unless_the_range_is_tiny_beside_the_numbers(
     assert_is_the_histogram(histogram_of(array), array)
 
 
-def test_float16_denormals_are_counted_one_by_one_as_comparing_says() -> None:
-    array = (np.random.default_rng(3).standard_normal(50_000) * 1e-6).astype(np.float16)
+@pytest.mark.parametrize("size", [2000, 50_000])
+def test_float16_denormals_are_counted_one_by_one_as_comparing_says(size: int) -> None:
+    array = (np.random.default_rng(3).standard_normal(size) * 1e-6).astype(np.float16)
     histogram = histogram_of(array)
     rights = histogram.lefts + histogram.widths
     inside = [((array >= left) & (array < right)).sum() for left, right in zip(histogram.lefts, rights, strict=True)]
@@ -210,6 +211,12 @@ def test_float64_beyond_half_its_range_counts_at_the_half() -> None:
     assert histogram.max is not None
     assert histogram.min == -histogram.max == -np.finfo(np.float64).max / 2
     assert histogram.counts.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.filterwarnings("error")
+def test_a_sum_beyond_float64_is_infinite_without_a_warning(size: int) -> None:
+    assert histogram_of(np.full(size, 8e307)).sum == np.inf
 
 
 def test_a_single_number_is_no_histogram() -> None:

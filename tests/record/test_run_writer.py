@@ -8,6 +8,7 @@ import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from mindsummary_lightning.values import (
     EvaluationLineage,
     Graph,
     GraphNode,
+    Histogram,
     LossLandscape,
     Points,
     Tensor,
@@ -87,6 +89,19 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
     assert read_scalars(run.directory, "a") == [(1, 1.0), (1, 2.0), (1, 3.0)]
     assert [line.levelno for line in caplog.records] == [logging.WARNING]
     assert "scalar 'a' is recorded again at step 1 with another value" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"lefts": [0.5]}, {"widths": [2.0]}, {"counts": [3]}, {"count": 9}, {"nan_count": 1}, {"sum": math.inf}],
+    ids=str,
+)
+def test_a_histogram_that_differs_in_one_thing_is_no_repeat(run: Timed, change: dict[str, Any]) -> None:
+    for changes in ({}, {}, change):
+        facts = {"lefts": [0.0], "widths": [1.0], "counts": [2], "count": 2, "sum": float("nan")}
+        run.writer.write_values(1, [("a", Histogram(**facts | changes))])  # type: ignore[arg-type]
+
+    assert len(read_values(run.directory)) == 2
 
 
 def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
