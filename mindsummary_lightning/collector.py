@@ -30,7 +30,7 @@ from mindsummary_lightning.collector_options import (
 )
 from mindsummary_lightning.data.pipeline import dataset_graph
 from mindsummary_lightning.landscape.trail import TrailWriter
-from mindsummary_lightning.lightning_bases import CallbackBase
+from mindsummary_lightning.lightning_bases import CallbackBase, pass_over
 from mindsummary_lightning.lineage.recorder import LineageRecorder
 from mindsummary_lightning.logger import MindInsightLogger
 from mindsummary_lightning.record import SummaryRecord
@@ -40,6 +40,8 @@ from mindsummary_lightning.step_collector import StepCollector
 __all__ = ["SummaryCollector"]
 
 _LOG = logging.getLogger(__name__)
+
+_IDLE = ("on_before_zero_grad", "on_before_backward", "on_after_backward")  # hooks of every batch that collect nothing
 
 
 class SummaryCollector(CallbackBase):
@@ -117,6 +119,7 @@ class SummaryCollector(CallbackBase):
         self._wants_graph = self._specified.collect_graph
         self._resumed: dict[str, Any] = {}
         self._reported: set[str] = set()
+        pass_over(self, SummaryCollector, _IDLE if self._gradients else (*_IDLE, "on_before_optimizer_step"))
 
     # ---- the run begins
 
@@ -194,7 +197,7 @@ class SummaryCollector(CallbackBase):
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
-        if self._gradients and self._is_on and self._steps is not None:
+        if self._is_on and self._steps is not None:
             self._steps.take_gradients([parameter for group in optimizer.param_groups for parameter in group["params"]])
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

@@ -9,6 +9,7 @@ these (read in 2.6.6, ``Trainer.log_dir``).
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "CallbackBase",
     "LoggerBase",
     "current_rank",
+    "pass_over",
     "rank_zero_experiment",
     "rank_zero_info",
     "rank_zero_only",
@@ -64,3 +66,14 @@ def serve_log_dir(logger_class: Any) -> Any:
     for space in _NAMESPACES:
         space.loggers.CSVLogger.register(logger_class)
     return logger_class
+
+
+def pass_over(callback: Any, base: type, hooks: Iterable[str]) -> None:
+    """Let Trainers pass over hooks of a callback that have nothing to do, unless a subclass of ``base`` has them do it.
+
+    A Trainer calls through its profiler whatever can be called, on every step, and leaves alone an attribute that is
+    ``None`` (read in 2.6.6, ``_call_callback_hooks``).
+    """
+    for hook in hooks:
+        if getattr(type(callback), hook) is getattr(base, hook):
+            setattr(callback, hook, None)

@@ -187,7 +187,8 @@ class MindInsightLogger(LoggerBase):
             else:
                 pairs.extend(self._scalars(name, value))
         self._last_step = self._checked_step(step)
-        self.experiment.write_values(self._last_step, pairs)
+        # Not through the property where it is not needed: a training loop waits for this call.
+        (self._experiment or self.experiment).write_values(self._last_step, pairs)
 
     @rank_zero_only
     def log_hyperparams(

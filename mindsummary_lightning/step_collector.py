@@ -186,16 +186,10 @@ class StepCollector:
                 values.add_scalar("loss/auto", loss)
 
     def _add_operators(self, values: StepValues) -> None:
-        adders = {
-            "scalar": values.add_scalar,
-            "image": values.add_image,
-            "tensor": values.add_tensor,
-            "histogram": values.add_histogram,
-        }
         for plugin, name, value in self._waiting.take():
             is_due = self._schedule.collects_tensors if plugin == "tensor" else self._schedule.collects
             if is_due(self.step):
-                adders[plugin](name, value)
+                getattr(values, f"add_{plugin}")(name, value)
 
     def _send(self, values: StepValues) -> None:
         values.send()

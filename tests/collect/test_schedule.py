@@ -43,6 +43,18 @@ def test_the_steps_of_a_run_are_those_of_the_rules(
     assert [step for step in steps if schedule.collects_inputs(step)] == tensors
 
 
+@pytest.mark.parametrize("total", [None, 1, 57, 600])
+@pytest.mark.parametrize(("freq", "tensor_freq", "input_freq"), [(10, None, None), (1000, 7, None), (9, 4, 11)])
+def test_something_is_collected_exactly_where_one_of_the_rules_says_so(
+    freq: int, tensor_freq: int | None, input_freq: int | None, total: int | None
+) -> None:
+    schedule = Schedule(freq, tensor_freq, input_freq, total)
+
+    for step in range(1, (total or 3000) + 1):
+        each = (schedule.collects(step), schedule.collects_tensors(step), schedule.collects_inputs(step))
+        assert schedule.collects_anything(step) == any(each), step
+
+
 @pytest.mark.parametrize(("total", "tensors", "others"), [(600, 20, 61), (20, 3, 3)])
 def test_the_documented_examples_hold(total: int, tensors: int, others: int) -> None:
     schedule = Schedule(10, total=total)

@@ -12,6 +12,7 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.profilers import SimpleProfiler
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
@@ -445,6 +446,44 @@ def test_values_that_arrive_late_are_recorded_all_the_same(tmp_path: Path, monke
     _fit(tmp_path, collect_freq=1)
 
     assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+# ---- hooks
+
+
+class _Counting(SummaryCollector):
+    """Counts what a Trainer calls."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.calls: list[str] = []
+
+    def on_after_backward(self, trainer: Any, pl_module: Any) -> None:
+        self.calls.append("on_after_backward")
+        super().on_after_backward(trainer, pl_module)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        self.calls.append("on_before_optimizer_step")
+        super().on_before_optimizer_step(trainer, pl_module, optimizer)
+
+
+@pytest.mark.parametrize("gradients", [None, True])
+def test_a_trainer_calls_no_hook_of_a_step_that_has_nothing_to_do(tmp_path: Path, gradients: bool | None) -> None:
+    profiler = SimpleProfiler()
+    _fit(tmp_path, profiler=profiler, collect_gradients=gradients)
+
+    called = {action.rpartition(".")[2] for action in profiler.recorded_durations if "SummaryCollector" in action}
+    of_a_step = called & {"on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"}
+    assert of_a_step == ({"on_before_optimizer_step"} if gradients else set())
+    assert {"on_train_batch_start", "on_train_batch_end"} <= called
+
+
+def test_a_hook_that_a_subclass_adds_to_is_called(tmp_path: Path) -> None:
+    collector = _Counting(tmp_path)
+    trainer(logger=False, callbacks=[collector], max_steps=2, max_epochs=-1).fit(Net(), loader())
+
+    assert collector.calls == ["on_after_backward", "on_before_optimizer_step"] * 2
+    assert points(tmp_path, "loss/auto")
 
 
 # ---- gradients
