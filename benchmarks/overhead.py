@@ -1,8 +1,9 @@
 """What a training pays for being recorded: CPU seconds with each logger, as a ratio to ``logger=False``.
 
 ``python benchmarks/overhead.py [--steps N] [--rounds N]``. A small MLP logs one value each step, the hardest case for a
-logger; the demo's CNN logs as the demo does. All ways train at once and take turns every few steps, so that a machine
-which changes its speed changes it for all of them. The null logger does nothing: what it costs is Lightning's own.
+logger; the demo's CNN logs as the demo does. All ways train at once and take turns every few steps, in another order
+each time, so that a machine which changes its speed changes it for all of them. The null logger does nothing: what it
+costs is Lightning's own.
 """
 
 from __future__ import annotations
@@ -65,13 +66,12 @@ class Mlp(pl.LightningModule):
 
 
 class _Turns(pl.Callback):
-    """A training in a thread of its own, which runs only during its turns of a few steps."""
+    """A training in a thread of its own, which runs only during its turns of so many steps."""
 
-    _STEPS = 50  # few enough for the machine's speed to stay, and a logger's own code is not cold in all of them
-
-    def __init__(self, setup: Setup, fit: Callable[..., object], directory: str) -> None:
+    def __init__(self, setup: Setup, fit: Callable[..., object], directory: str, steps: int) -> None:
         self.seconds = 0.0
         self.is_over = False
+        self._steps = steps
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._train, args=(setup, fit, directory))
         self._thread.start()
@@ -87,7 +87,7 @@ class _Turns(pl.Callback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Wait for the next turn, if this one is over."""
-        if trainer.global_step % self._STEPS == 0:
+        if trainer.global_step % self._steps == 0:
             self._back.release()
             self._go.acquire()
 
@@ -103,14 +103,16 @@ class _Turns(pl.Callback):
             self._back.release()
 
 
-def trained_in_turns(ways: Mapping[str, Setup], fit: Callable[..., object]) -> dict[str, float]:
-    """CPU seconds of one training each, files and all."""
+def trained_in_turns(ways: Mapping[str, Setup], fit: Callable[..., object], steps: int) -> dict[str, float]:
+    """CPU seconds of one training each, files and all, in turns of so many steps."""
     with tempfile.TemporaryDirectory() as directory:
-        trainings = {name: _Turns(setup, fit, os.path.join(directory, name)) for name, setup in ways.items()}
-        while not all(training.is_over for training in trainings.values()):
-            for training in trainings.values():
-                if not training.is_over:
-                    training.take_one()
+        trainings = {name: _Turns(setup, fit, os.path.join(directory, name), steps) for name, setup in ways.items()}
+        left = list(trainings.values())
+        while left:
+            random.shuffle(left)
+            for training in left:
+                training.take_one()
+            left = [training for training in left if not training.is_over]
         return {name: training.seconds for name, training in trainings.items()}
 
 
@@ -130,15 +132,10 @@ def demo_cnn(steps: int) -> Callable[..., object]:
     )
 
 
-def _shuffled(number: int) -> dict[str, Setup]:
-    """All ways in another order each round: who comes behind whom finds other things in the processor's caches."""
-    return dict(random.Random(number).sample(list(_WAYS.items()), len(_WAYS)))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -151,16 +148,19 @@ def main() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
     rows = {}
-    steps = arguments.steps
-    for work, fit in (
-        (f"MLP, {steps} steps, self.log each", mlp(steps)),
-        (f"demo CNN, {steps} steps", demo_cnn(steps)),
+    random.seed(0)
+    count = arguments.steps
+    # Turns of some 30 milliseconds: a machine that others share changes its speed within tenths of a second.
+    for work, fit, steps, names in (
+        (f"MLP, {count} steps, self.log each", mlp(count), 25, tuple(_WAYS)),
+        (f"demo CNN, {count} steps", demo_cnn(count), 10, ("logger=False", "null logger", "the pair")),
     ):
-        trained_in_turns({"the pair": _WAYS["the pair"]}, fit)  # imports and caches
+        ways = {name: _WAYS[name] for name in names}
+        trained_in_turns({"the pair": _WAYS["the pair"]}, fit, steps)  # imports and caches
         gc.collect()
         gc.freeze()  # else a collection of what the imports left, a third of a second, is one way's bad luck
-        found = [trained_in_turns(_shuffled(number), fit) for number in range(arguments.rounds)]
-        rows[work] = {name: [seconds[name] for seconds in found] for name in _WAYS}
+        found = [trained_in_turns(ways, fit, steps) for _ in range(arguments.rounds)]
+        rows[work] = {name: [seconds[name] for seconds in found] for name in ways}
     paired.report("overhead", "What a training pays for its logger (CPU)", "s", 1.0, rows, first="logger=False")
 
 
