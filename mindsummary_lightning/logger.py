@@ -209,7 +209,6 @@ class MindInsightLogger(LoggerBase):
         if results:
             self.experiment.write_lineage(EvaluationLineage(metric=metric_json(results)))
 
-    @rank_zero_only
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""
 

@@ -82,7 +82,12 @@ class TrailWriter:
         self._network_name = network_name
         self._settings = settings
         self._max_bytes = max_bytes
-        self._step_per_epoch = step_per_epoch
+        known = settings.to_dict()
+        self._metadata: dict[str, Any] = {
+            "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
+            "model_params_file_map": {},
+            "step_per_epoch": step_per_epoch,
+        } | {key: known[key] for key in _KEYS[3:]}
         self._names: dict[int, str] = {}
         self._fitting: frozenset[int] | None = None
         self._said_sharded = False
@@ -168,13 +173,8 @@ class TrailWriter:
         return tensors
 
     def _write_metadata(self) -> None:
-        settings = self._settings.to_dict()
-        metadata = {
-            "epoch_group": {str(index): interval for index, interval in enumerate(settings["intervals"])},
-            "model_params_file_map": {str(number): name for number, name in sorted(self._names.items())},
-            "step_per_epoch": self._step_per_epoch,
-        } | {key: settings[key] for key in _KEYS[3:]}
-        replace_file(os.path.join(self._directory, _METADATA), json.dumps(metadata).encode(), _FILE_MODE)
+        self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
+        replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), _FILE_MODE)
 
 
 def _is_sharded(tensor: Tensor) -> bool:
