@@ -150,10 +150,10 @@ def main() -> None:
     rows = {}
     random.seed(0)
     count = arguments.steps
-    # Turns of some 30 milliseconds: a machine that others share changes its speed within tenths of a second.
+    # Turns of less than a tenth of a second: a machine that others share changes its speed in longer ones.
     for work, fit, steps, names in (
-        (f"MLP, {count} steps, self.log each", mlp(count), 25, tuple(_WAYS)),
-        (f"demo CNN, {count} steps", demo_cnn(count), 10, ("logger=False", "null logger", "the pair")),
+        (f"MLP, {count} steps, self.log each", mlp(count), 50, tuple(_WAYS)),
+        (f"demo CNN, {count} steps", demo_cnn(count), 20, ("logger=False", "null logger", "the pair")),
     ):
         ways = {name: _WAYS[name] for name in names}
         trained_in_turns({"the pair": _WAYS["the pair"]}, fit, steps)  # imports and caches
