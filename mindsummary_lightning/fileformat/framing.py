@@ -42,6 +42,7 @@ OVERHEAD = HEADER_SIZE + FOOTER_SIZE
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
+_pack_crc = _CRC.pack
 _MASK_DELTA = 0xA282EAD8
 _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more piece of a gathered write
 
@@ -59,14 +60,14 @@ def masked_crc32c(data: Buffer) -> int:
 def header(length: int) -> bytes:
     """What stands before a payload of this many bytes."""
     packed = _LENGTH.pack(length)
-    return packed + _CRC.pack(masked_crc32c(packed))
+    return packed + _pack_crc(masked_crc32c(packed))
 
 
 def record(head: bytes, payload: bytes) -> bytes:
     """A small payload, of at least one byte, behind its :func:`header`: a record in one piece."""
     crc = crc32c(payload)
     # Masked here and not by a call: a training loop waits for this line.
-    return head + payload + _CRC.pack((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
+    return head + payload + _pack_crc((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
 
 
 def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
@@ -94,7 +95,7 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
         for piece in [b"".join(group)] if is_small else group:
             crc = crc32c(piece, crc)
             framed.append(piece)
-    return [*framed, _CRC.pack(_mask(crc))]
+    return [*framed, _pack_crc(_mask(crc))]
 
 
 def unpack_length(header: Buffer) -> int:

@@ -12,7 +12,9 @@ __all__ = ["event_head", "float32", "pack_float32", "scalar_head", "scalar_recor
 
 pack_float32 = struct.Struct("<f").pack  # raises OverflowError beyond float32
 
-_WALL_TIME, _UP_TO_STEP = struct.Struct("<Bd"), struct.Struct("<BdBB")
+_pack_wall_time = struct.Struct("<Bd").pack
+_UP_TO_STEP = struct.Struct("<BdBB")
+_pack_up_to_step = _UP_TO_STEP.pack
 _WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = 0x09, 0x10, b"\x1d"
 _EVENT_SUMMARY, _SUMMARY_VALUE, _VALUE_TAG = 5, 1, 1
 
@@ -29,7 +31,7 @@ def scalar_record(wall_time: float, step: int, scalars: bytes) -> bytes:
         payload = event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars
         return record(header(len(payload)), payload)
     head, middle = _around_step(step >> 7, len(scalars))
-    return record(head, _UP_TO_STEP.pack(_WALL_TIME_KEY, wall_time, _STEP_KEY, step & 127 | 128) + middle + scalars)
+    return record(head, _pack_up_to_step(_WALL_TIME_KEY, wall_time, _STEP_KEY, step & 127 | 128) + middle + scalars)
 
 
 @lru_cache(maxsize=1024)  # most steps of a run have one of few lengths
@@ -41,7 +43,7 @@ def _around_step(higher: int, length: int) -> tuple[bytes, bytes]:
 
 def event_head(wall_time: float, step: int) -> bytes:
     """What every event begins with; step 0 is protobuf's default and left out."""
-    head = _WALL_TIME.pack(_WALL_TIME_KEY, wall_time)
+    head = _pack_wall_time(_WALL_TIME_KEY, wall_time)
     return head + bytes((_STEP_KEY,)) + varint(step) if step else head
 
 
