@@ -169,7 +169,6 @@ class MindInsightLogger(LoggerBase):
             self._experiment = SummaryRecord(self.log_dir, **self._record_options)
         return self._experiment
 
-    @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Record numbers as scalars, in one event.
 
@@ -178,6 +177,9 @@ class MindInsightLogger(LoggerBase):
                 number is left out with one warning.
             step: the step they belong to; ``None`` takes the one after the last.
         """
+        # Not by the decorator, and not through the property below where it is not needed: a training loop waits.
+        if getattr(rank_zero_only, "rank", None):
+            return
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
         for name, value in metrics.items():
@@ -187,7 +189,6 @@ class MindInsightLogger(LoggerBase):
             else:
                 pairs.extend(self._scalars(name, value))
         self._last_step = self._checked_step(step)
-        # Not through the property where it is not needed: a training loop waits for this call.
         (self._experiment or self.experiment).write_values(self._last_step, pairs)
 
     @rank_zero_only

@@ -167,3 +167,15 @@ def test_a_logger_on_a_further_rank_makes_nothing(tmp_path: Path, monkeypatch: p
 
     assert logger.log_dir == str(tmp_path / "lightning_logs" / "version_0")
     assert files(tmp_path) == []
+
+
+def test_a_logger_that_recorded_before_it_learnt_its_further_rank_goes_on_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    logger.log_metrics({"a": 2.0, "no number": object()}, step=1)
+
+    assert SummaryReader(logger.log_dir).scalars("a").steps.tolist() == [0]
+    assert caplog.records == []
