@@ -23,6 +23,7 @@ from crc32c import crc32c
 
 __all__ = [
     "HEADER_SIZE",
+    "MASK_DELTA",
     "OVERHEAD",
     "Buffer",
     "checksum_mismatch",
@@ -30,7 +31,7 @@ __all__ = [
     "header",
     "header_mismatch",
     "masked_crc32c",
-    "record",
+    "pack_crc",
     "unpack_length",
 ]
 
@@ -42,13 +43,13 @@ OVERHEAD = HEADER_SIZE + FOOTER_SIZE
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
-_pack_crc = _CRC.pack
-_MASK_DELTA = 0xA282EAD8
+pack_crc = _CRC.pack
+MASK_DELTA = 0xA282EAD8
 _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more piece of a gathered write
 
 
 def _mask(crc: int) -> int:
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
 
 
 def masked_crc32c(data: Buffer) -> int:
@@ -60,14 +61,7 @@ def masked_crc32c(data: Buffer) -> int:
 def header(length: int) -> bytes:
     """What stands before a payload of this many bytes."""
     packed = _LENGTH.pack(length)
-    return packed + _pack_crc(masked_crc32c(packed))
-
-
-def record(head: bytes, payload: bytes) -> bytes:
-    """A small payload, of at least one byte, behind its :func:`header`: a record in one piece."""
-    crc = crc32c(payload)
-    # Masked here and not by a call: a training loop waits for this line.
-    return head + payload + _pack_crc((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
+    return packed + pack_crc(masked_crc32c(packed))
 
 
 def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
@@ -88,14 +82,15 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
-        return [record(header(length), b"".join(pieces))]
+        payload = b"".join(pieces)
+        return [header(length) + payload + pack_crc(masked_crc32c(payload))]
     crc = 0
     framed: list[Buffer] = [header(length)]
     for is_small, group in groupby(pieces, lambda piece: len(piece) < _JOIN_BELOW):
         for piece in [b"".join(group)] if is_small else group:
             crc = crc32c(piece, crc)
             framed.append(piece)
-    return [*framed, _pack_crc(_mask(crc))]
+    return [*framed, pack_crc(_mask(crc))]
 
 
 def unpack_length(header: Buffer) -> int:
@@ -113,7 +108,7 @@ def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | N
     stored = _CRC.unpack_from(data, offset)[0]
     crc = crc32c(payload)
     # Masked here and not by a call: a reader waits for this line a million times.
-    if not (((crc >> 15) | (crc << 17)) + _MASK_DELTA - stored) & 0xFFFFFFFF:
+    if not (((crc >> 15) | (crc << 17)) + MASK_DELTA - stored) & 0xFFFFFFFF:
         return None
     return _mismatch("payload CRC", payload, stored)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from mindsummary_lightning.fileformat.framing import header, record
+from crc32c import crc32c
+
+from mindsummary_lightning.fileformat.framing import MASK_DELTA, frame, header, pack_crc
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 
 __all__ = ["event_head", "float32", "pack_float32", "scalar_head", "scalar_record"]
@@ -28,10 +30,12 @@ def scalar_record(wall_time: float, step: int, scalars: bytes) -> bytes:
         scalars: each scalar's :func:`scalar_head` and :func:`float32`, one after the other.
     """
     if step < 128:
-        payload = event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars
-        return record(header(len(payload)), payload)
+        return b"".join(frame([event_head(wall_time, step), length_delimited(_EVENT_SUMMARY, len(scalars)), scalars]))
     head, middle = _around_step(step >> 7, len(scalars))
-    return record(head, _pack_up_to_step(_WALL_TIME_KEY, wall_time, _STEP_KEY, step & 127 | 128) + middle + scalars)
+    payload = _pack_up_to_step(_WALL_TIME_KEY, wall_time, _STEP_KEY, step & 127 | 128) + middle + scalars
+    crc = crc32c(payload)
+    # Masked here and not by a call: a training loop waits for this line.
+    return head + payload + pack_crc((((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF)
 
 
 @lru_cache(maxsize=1024)  # most steps of a run have one of few lengths
