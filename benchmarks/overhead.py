@@ -1,9 +1,9 @@
 """What a training pays for being recorded: CPU seconds with each logger, as a ratio to ``logger=False``.
 
-``python benchmarks/overhead.py [--steps N] [--rounds N]``. A small MLP logs one value each step, the hardest case for a
-logger; the demo's CNN logs as the demo does. All ways train at once and take turns every few steps, in another order
-each time, so that a machine which changes its speed changes it for all of them. The null logger does nothing: what it
-costs is Lightning's own.
+``python benchmarks/overhead.py [--steps N] [--rounds N]``. An MLP logs one value each step, once at a common
+size and once so small that a step is little but Lightning's own work; the demo's CNN logs as the demo does. All ways
+train at once and take turns every few steps, in another order each time, so that a machine which changes its speed
+changes it for all of them. The null logger does nothing: what it costs is Lightning's own.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _WAYS: dict[str, Setup] = {
 class Mlp(pl.LightningModule):
     """Two layers, and one logged value a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
+        self.layers = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, 10))
 
     def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
         """Log the loss."""
@@ -121,9 +121,9 @@ def trainer(**options: Any) -> pl.Trainer:
     return pl.Trainer(accelerator="cpu", devices=1, **quiet, **options)
 
 
-def mlp(steps: int) -> Callable[..., object]:
-    data = DataLoader(TensorDataset(torch.randn(steps * 16, 32), torch.randint(10, (steps * 16,))), 16)
-    return lambda **options: trainer(max_epochs=1, log_every_n_steps=1, **options).fit(Mlp(), data)
+def mlp(steps: int, inputs: int, hidden: int, batch: int) -> Callable[..., object]:
+    data = DataLoader(TensorDataset(torch.randn(steps * batch, inputs), torch.randint(10, (steps * batch,))), batch)
+    return lambda **options: trainer(max_epochs=1, log_every_n_steps=1, **options).fit(Mlp(inputs, hidden), data)
 
 
 def demo_cnn(steps: int) -> Callable[..., object]:
@@ -150,10 +150,13 @@ def main() -> None:
     rows = {}
     random.seed(0)
     count = arguments.steps
+    alone = ("logger=False", "null logger", "MindInsightLogger")
+    pair = ("logger=False", "null logger", "the pair")
     # Turns of less than a tenth of a second: a machine that others share changes its speed in longer ones.
     for work, fit, steps, names in (
-        (f"MLP, {count} steps, self.log each", mlp(count), 50, tuple(_WAYS)),
-        (f"demo CNN, {count} steps", demo_cnn(count), 20, ("logger=False", "null logger", "the pair")),
+        (f"MLP 784-128-10, batches of 32, {count} steps, self.log each", mlp(count, 784, 128, 32), 40, tuple(_WAYS)),
+        (f"MLP 32-64-10, batches of 16, {count} steps, self.log each", mlp(count, 32, 64, 16), 50, alone),
+        (f"demo CNN, {count} steps", demo_cnn(count), 20, pair),
     ):
         ways = {name: _WAYS[name] for name in names}
         trained_in_turns({"the pair": _WAYS["the pair"]}, fit, steps)  # imports and caches
