@@ -2,10 +2,14 @@
 
 Each part of a training is a forked process of its own, so that a part can be killed for good. What a part did is noted
 by a witness, line by line, in ``DIRECTORY/<run>.witness``.
+
+Lightning saves a step's checkpoint first and gives that step's metrics to the logger after it. Who dies in between
+resumes behind metrics that no logger was ever given, so a lock keeps the kill out of there, and out of nowhere else.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
@@ -41,30 +45,57 @@ class _Line(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.05)
 
 
+class _Spared:
+    """The time from a step's checkpoint to its metrics, in which the parent does not kill."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_RDWR)  # by each process anew: a lock belongs to one opening
+
+    def begin(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def end(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+class _Logger(MindInsightLogger):
+    def __init__(self, directory: Path, name: str, spared: _Spared) -> None:
+        super().__init__(directory, name="", version=name)
+        self._spared = spared
+
+    def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+        super().log_metrics(metrics, step)
+        self._spared.end()
+
+
 class _Witness(L.Callback):
     """Notes each step before anything of it is recorded, and tells the parent."""
 
-    def __init__(self, path: Path, told: int) -> None:
-        self._path, self._told = path, told
+    def __init__(self, path: Path, told: int, spared: _Spared) -> None:
+        self._path, self._told, self._spared = path, told, spared
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         with open(self._path, "a") as file:
             file.write(f"{trainer.global_step} {float(outputs['loss'])!r}\n")
         os.write(self._told, b".")
 
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        self._spared.begin()
+
 
 def _train(directory: Path, name: str, told: int) -> None:
     checkpoints = directory / "checkpoints" / name
     torch.manual_seed(len(list(checkpoints.glob("*.ckpt"))))
     saved = sorted(checkpoints.glob("*.ckpt"), key=lambda path: int(path.stem))
+    spared = _Spared(directory / f"{name}.spared")
     trainer = L.Trainer(
         accelerator="cpu",
         devices=1,
         max_epochs=EPOCHS,
         log_every_n_steps=1,
-        logger=MindInsightLogger(directory / "runs", name="", version=name),
+        logger=_Logger(directory / "runs", name, spared),
         callbacks=[
-            _Witness(directory / f"{name}.witness", told),
+            _Witness(directory / f"{name}.witness", told, spared),
             SummaryCollector(collect_freq=1),
             ModelCheckpoint(checkpoints, "{step}", auto_insert_metric_name=False, every_n_train_steps=3, save_top_k=-1),
         ],
@@ -89,7 +120,10 @@ def _part(directory: Path, name: str, kill_after: int | None) -> None:
     while os.read(heard, 1):
         steps += 1
         if steps == kill_after:
+            spared = _Spared(directory / f"{name}.spared")
+            spared.begin()
             os.kill(child, signal.SIGKILL)
+            spared.end()
             break
     os.waitpid(child, 0)
     os.close(heard)
