@@ -217,7 +217,7 @@ def docs(session: nox.Session) -> None:
 def package(session: nox.Session) -> None:
     """Build wheel and sdist, install the wheel where nothing else is, and train with it outside the checkout."""
     session.install(*group("package"))
-    folder = Path(session.create_tmp())
+    folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(folder / "dist"))
     built = sorted(map(str, (folder / "dist").iterdir()))
