@@ -4,7 +4,8 @@ Each part of a training is a forked process of its own, so that a part can be ki
 by a witness, line by line, in ``DIRECTORY/<run>.witness``.
 
 Lightning saves a step's checkpoint first and gives that step's metrics to the logger after it. Who dies in between
-resumes behind metrics that no logger was ever given, so a lock keeps the kill out of there, and out of nowhere else.
+resumes behind metrics that no logger was ever given. So a lock keeps the kill out from the moment the checkpoint is
+begun, as no hook tells when it is in place, until the metrics are given; it may come at any other.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ class _Line(L.LightningModule):
 
 
 class _Spared:
-    """The time from a step's checkpoint to its metrics, in which the parent does not kill."""
+    """The time from the beginning of a step's checkpoint to its metrics, in which the parent does not kill."""
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_CREAT | os.O_RDWR)  # by each process anew: a lock belongs to one opening
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR)  # by each process anew: a lock belongs to one opening
 
     def begin(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def end(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
 class _Logger(MindInsightLogger):
