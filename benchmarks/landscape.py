@@ -26,14 +26,14 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.landscape.batches import Batch
+from mindsummary_lightning.landscape.checkpoints import TrailWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
-from mindsummary_lightning.landscape.jobs import LandscapeJob
-from mindsummary_lightning.landscape.network import MeanLoss, moving_names
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
+from mindsummary_lightning.landscape.grid import LandscapeJob
+from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
-from mindsummary_lightning.landscape.settings import LandscapeSettings
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-from mindsummary_lightning.landscape.surface import EvaluationOptions, loss_on_plane
-from mindsummary_lightning.landscape.trail import TrailWriter
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 SIZE = 40
 SAMPLES = 2048

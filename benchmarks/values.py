@@ -75,7 +75,9 @@ def ways() -> dict[str, dict[str, Callable[[np.ndarray], Any]]]:
     from torch.utils.tensorboard import summary as tb
     from torch.utils.tensorboard import writer as tb_writer
 
-    from mindsummary_lightning.arrays import histogram_of, image_of, tensor_of
+    from mindsummary_lightning.conversion.histograms import histogram_of
+    from mindsummary_lightning.conversion.image_batches import image_of
+    from mindsummary_lightning.conversion.numeric import tensor_of
     from mindsummary_lightning.fileformat.summary_codec import encode_event
     from mindsummary_lightning.values import Event
 

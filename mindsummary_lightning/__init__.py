@@ -9,12 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.collector import SummaryCollector
-    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-    from mindsummary_lightning.lineage.callbacks import EvalLineage, TrainLineage
-    from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
-    from mindsummary_lightning.logger import MindInsightLogger
-    from mindsummary_lightning.operators import (
+    from mindsummary_lightning.collection.operators import (
         HistogramSummary,
         ImageSummary,
         ScalarSummary,
@@ -24,8 +19,13 @@ if TYPE_CHECKING:
         scalar_summary,
         tensor_summary,
     )
-    from mindsummary_lightning.reader import SummaryReader
-    from mindsummary_lightning.record import SummaryRecord
+    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+    from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
+    from mindsummary_lightning.reading.summary_reader import SummaryReader
+    from mindsummary_lightning.recording.summary_record import SummaryRecord
+    from mindsummary_lightning.trainer.collector import SummaryCollector
+    from mindsummary_lightning.trainer.lineage_callbacks import EvalLineage, TrainLineage
+    from mindsummary_lightning.trainer.logger import MindInsightLogger
 
 __all__ = [
     "EvalLineage",
@@ -50,12 +50,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
-    "collector": ["SummaryCollector"],
+    "trainer.collector": ["SummaryCollector"],
     "landscape.summary_landscape": ["SummaryLandscape"],
-    "lineage.callbacks": ["EvalLineage", "TrainLineage"],
+    "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],
     "lineage.query": ["filter_summary_lineage", "get_summary_lineage"],
-    "logger": ["MindInsightLogger"],
-    "operators": [
+    "trainer.logger": ["MindInsightLogger"],
+    "collection.operators": [
         "HistogramSummary",
         "ImageSummary",
         "ScalarSummary",
@@ -65,8 +65,8 @@ _MODULES = {
         "scalar_summary",
         "tensor_summary",
     ],
-    "reader": ["SummaryReader"],
-    "record": ["SummaryRecord"],
+    "reading.summary_reader": ["SummaryReader"],
+    "recording.summary_record": ["SummaryRecord"],
 }
 _HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 

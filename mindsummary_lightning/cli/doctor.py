@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     import sys
 
     from mindsummary_lightning.cli.output import columns, heading
-    from mindsummary_lightning.viewer.doctor import examine, installed_versions
+    from mindsummary_lightning.mindinsight.doctor import examine, installed_versions
 
     python = arguments.python or sys.executable
     versions = installed_versions(python)

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every whole record up to the first damaged one."""
-    from mindsummary_lightning.convert.plain import plain_event
+    from mindsummary_lightning.export.json_events import plain_event
     from mindsummary_lightning.fileformat.file_names import is_lineage_name
     from mindsummary_lightning.fileformat.framing import OVERHEAD
     from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event

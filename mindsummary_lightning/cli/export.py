@@ -27,8 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Export and name the files."""
     from mindsummary_lightning.cli.output import progress_bar
     from mindsummary_lightning.cli.runs import one_run
-    from mindsummary_lightning.convert.tables import export_csv, export_npy, export_parquet
-    from mindsummary_lightning.convert.tensorboard import export_tensorboard
+    from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
+    from mindsummary_lightning.export.tensorboard import export_tensorboard
 
     path = one_run(arguments.run_dir)
     with progress_bar("exporting", 0, "value") as advance:

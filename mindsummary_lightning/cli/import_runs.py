@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     import os
 
     from mindsummary_lightning.cli.output import progress_bar
-    from mindsummary_lightning.convert.tensorboard import event_files, import_tensorboard
+    from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
     with progress_bar("importing", size) as advance:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mindsummary_lightning.cli.output import columns, heading, short_number, width
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.lineage.records import Cell
+    from mindsummary_lightning.lineage.table import Cell
 
 __all__ = ["HELP", "NAME", "add_arguments", "run"]
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from mindsummary_lightning.errors import LineageSearchConditionParamError
     from mindsummary_lightning.lineage.query import filter_summary_lineage
-    from mindsummary_lightning.lineage.records import lineage_records
+    from mindsummary_lightning.lineage.table import lineage_records
 
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
@@ -132,7 +132,7 @@ def _value(field: str, text: str) -> Cell:
 
 def _finite(value: Any) -> Any:
     """The same with NaN and infinities as the text lineage shows for them, since JSON has no such numbers."""
-    from mindsummary_lightning.lineage.shown_values import shown_double
+    from mindsummary_lightning.lineage.json_values import shown_double
 
     if isinstance(value, dict):
         return {key: _finite(element) for key, element in value.items()}

@@ -22,8 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line a run; 1 if a run cannot be read."""
     from mindsummary_lightning.cli.runs import files_size, runs_below
     from mindsummary_lightning.errors import DamagedFileError
-    from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
-    from mindsummary_lightning.run_samples import gather_tags
+    from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+    from mindsummary_lightning.reading.samples import gather_tags
 
     runs = runs_below(arguments.directory)
     rows = [["run", "tags", "lineage", "size", "last written"]]

@@ -17,9 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Repair and say what was saved."""
-    from mindsummary_lightning.care.repair import repair_run
     from mindsummary_lightning.cli.output import progress_bar, readable_size
     from mindsummary_lightning.cli.runs import files_size, one_run
+    from mindsummary_lightning.maintenance.repair import repair_run
 
     path = one_run(arguments.run_dir)
     with progress_bar("repairing", files_size(path)) as advance:

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from mindsummary_lightning.cli.output import progress_bar, readable_size
     from mindsummary_lightning.cli.runs import runs_below
-    from mindsummary_lightning.convert.report import write_report
+    from mindsummary_lightning.export.report import write_report
 
     found = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
     with progress_bar("reading", len(found) + _SECTIONS, "part") as advance:

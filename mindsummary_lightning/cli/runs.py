@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mindsummary_lightning.fileio.run_files import lineage_files, run_directories, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_files, run_directories, summary_files
 
 __all__ = ["files_size", "one_run", "runs_below"]
 

@@ -17,8 +17,8 @@ from mindsummary_lightning.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.reader import SummaryReader
-    from mindsummary_lightning.recorded import ScalarSeries
+    from mindsummary_lightning.reading.results import ScalarSeries
+    from mindsummary_lightning.reading.summary_reader import SummaryReader
 
 __all__ = ["HELP", "NAME", "add_arguments", "run"]
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     from mindsummary_lightning.cli.runs import one_run
-    from mindsummary_lightning.reader import SummaryReader
+    from mindsummary_lightning.reading.summary_reader import SummaryReader
 
     for line in _page(SummaryReader(one_run(arguments.run_dir))):
         print(line)
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(reader: SummaryReader) -> Iterator[str]:
-    from mindsummary_lightning.convert.facts import lineage_facts
+    from mindsummary_lightning.export.lineage_text import lineage_facts
 
     tags = reader.tags()
     series = reader.all_scalars()
@@ -66,7 +66,7 @@ def _page(reader: SummaryReader) -> Iterator[str]:
 
 def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
     from mindsummary_lightning.cli.runs import files_size
-    from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
+    from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
 
     summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_files(reader.run_dir))
     files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(reader.run_dir))}"

@@ -17,9 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is found; 1 if it includes damage."""
-    from mindsummary_lightning.care.verify import verify_run
     from mindsummary_lightning.cli.output import progress_bar
     from mindsummary_lightning.cli.runs import files_size, runs_below
+    from mindsummary_lightning.maintenance.verify import verify_run
 
     runs = runs_below(arguments.directory)
     with progress_bar("checking", sum(map(files_size, runs))) as advance:

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status_or_stop(arguments: argparse.Namespace) -> int:
-    from mindsummary_lightning.viewer.server import running_servers, stop_server
+    from mindsummary_lightning.mindinsight.process import running_servers, stop_server
 
     servers = [server for server in running_servers() if arguments.port in (None, server.port)]
     for server in servers:
@@ -51,9 +51,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     import sys
     import webbrowser
 
-    from mindsummary_lightning.viewer.base_directory import find_base
-    from mindsummary_lightning.viewer.environment import viewer_python
-    from mindsummary_lightning.viewer.server import page_addresses, pick_port, running_server
+    from mindsummary_lightning.mindinsight.environment import viewer_python
+    from mindsummary_lightning.mindinsight.process import page_addresses, pick_port, running_server
+    from mindsummary_lightning.reading.base_directory import find_base
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     Attribute,
@@ -18,7 +18,7 @@ from mindsummary_lightning.values import (
     TensorType,
     TupleType,
 )
-from mindsummary_lightning.values.graph import AttributeValue, GraphType
+from mindsummary_lightning.values.graph_nodes import AttributeValue, GraphType
 
 __all__ = ["attribute_size", "decode_graph", "encode_graph"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from mindsummary_lightning._proto import lineage_pb2
+from mindsummary_lightning.fileformat._proto import lineage_pb2
 from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -17,7 +17,7 @@ from mindsummary_lightning.values import (
     TrainLineage,
     UserDefinedInfo,
 )
-from mindsummary_lightning.values.lineage import CustomValue, ParameterValue
+from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
 __all__ = ["decode_lineage_event", "encode_lineage_event"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph

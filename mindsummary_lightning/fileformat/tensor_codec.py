@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 from mindsummary_lightning.values import DataType, Tensor

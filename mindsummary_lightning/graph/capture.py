@@ -14,12 +14,12 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.graph.example_inputs import Call, forward_calls
 from mindsummary_lightning.graph.export_capture import capture_by_export
-from mindsummary_lightning.graph.inputs import Call, forward_calls
-from mindsummary_lightning.graph.module_capture import capture_by_running
+from mindsummary_lightning.graph.forward_capture import capture_by_running
 from mindsummary_lightning.graph.module_tree import unwrapped
-from mindsummary_lightning.graph.untouched import untouched
-from mindsummary_lightning.values.graph import Graph
+from mindsummary_lightning.graph.preserve_state import untouched
+from mindsummary_lightning.values.graph_nodes import Graph
 
 __all__ = ["MAX_NODES", "TIME_LIMIT_S", "capture_example", "capture_graph"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from mindsummary_lightning.values.data_types import DataType
-from mindsummary_lightning.values.graph import GraphType, TensorType, TupleType
+from mindsummary_lightning.values.graph_nodes import GraphType, TensorType, TupleType
 
 __all__ = ["data_type_of_torch", "graph_type", "has_dynamic_shape", "unnamed_dtype"]
 

@@ -16,12 +16,12 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph.draft import GraphDraft
-from mindsummary_lightning.graph.exported import draw
-from mindsummary_lightning.graph.inputs import Call, tensors_in
-from mindsummary_lightning.graph.limits import Deadline
+from mindsummary_lightning.graph.deadline import Deadline
+from mindsummary_lightning.graph.example_inputs import Call, tensors_in
+from mindsummary_lightning.graph.exported_program import draw
+from mindsummary_lightning.graph.graph_builder import GraphDraft
 from mindsummary_lightning.graph.module_tree import ModuleTree
-from mindsummary_lightning.values.graph import Graph
+from mindsummary_lightning.values.graph_nodes import Graph
 
 __all__ = ["capture_by_export"]
 

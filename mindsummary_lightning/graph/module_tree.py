@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.graph.names import ScopeNames
+from mindsummary_lightning.graph.scope_names import ScopeNames
 
 __all__ = ["ModuleTree", "class_name", "is_torch_module", "module_properties", "unwrapped"]
 

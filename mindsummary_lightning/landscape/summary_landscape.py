@@ -17,15 +17,15 @@ import numpy as np
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
-from mindsummary_lightning.landscape.engine import compute_rows, launch, make_fabric, on_device
-from mindsummary_lightning.landscape.jobs import LandscapeJob, final_job, interval_job
-from mindsummary_lightning.landscape.network import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
-from mindsummary_lightning.landscape.rows import RowStore
-from mindsummary_lightning.landscape.settings import LandscapeSettings
-from mindsummary_lightning.landscape.surface import EvaluationOptions, LossOnPlane
-from mindsummary_lightning.landscape.trail import Trail, TrailError, clean_trail
-from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.landscape.checkpoints import Trail, TrailError, clean_trail
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, LossOnPlane
+from mindsummary_lightning.landscape.grid import LandscapeJob, final_job, interval_job
+from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
+from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.landscape.workers import compute_rows, launch, make_fabric, on_device
+from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 __all__ = ["CallbackFn", "SummaryLandscape"]
 
@@ -66,7 +66,7 @@ class SummaryLandscape:
                 ``training_step`` gives the loss, or None; the network (needed if model is None); a DataLoader; a loss
                 callable of ``(output, target)``, or a dict with one under ``"Loss"``, or None if there is a model.
             collect_landscape: changes of the settings the run was trained with, see
-                :class:`~mindsummary_lightning.landscape.settings.LandscapeSettings`.
+                :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
             device_ids: GPUs to use; on a machine without, as many processes. ``None`` means what the machine has.
             output: directory of the summary file to write; ``None`` means the run's own.
 
@@ -120,7 +120,7 @@ class SummaryLandscape:
             loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
                 ``training_step``.
             collect_landscape: changes of the settings the run was trained with, see
-                :class:`~mindsummary_lightning.landscape.settings.LandscapeSettings`.
+                :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
             devices: as Fabric takes it; on the CPU a number of processes.
             accelerator: as Fabric takes it.
             output: directory of the summary file to write; ``None`` means the run's own.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
-from mindsummary_lightning.lineage.shown_values import JsonValue
+from mindsummary_lightning.lineage.json_values import JsonValue
 
 __all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "Page", "SearchCondition", "searched_for"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindsummary_lightning.lineage.shown_values import JsonValue, shown_custom, shown_dataset_graph, shown_float32
+from mindsummary_lightning.lineage.json_values import JsonValue, shown_custom, shown_dataset_graph, shown_float32
 from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
-from mindsummary_lightning.values.lineage import parsed_metric
+from mindsummary_lightning.values.lineage_info import parsed_metric
 
 __all__ = ["FIELDS", "FileLineage", "RunLineage", "lineage_of_file", "merged"]
 

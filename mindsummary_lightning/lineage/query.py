@@ -18,11 +18,11 @@ from mindsummary_lightning.errors import (
     LineageParamValueError,
     LineageQuerySummaryDataError,
 )
+from mindsummary_lightning.lineage.cache import RunCache
 from mindsummary_lightning.lineage.conditions import SearchCondition, searched_for
+from mindsummary_lightning.lineage.json_values import JsonValue, unshared
 from mindsummary_lightning.lineage.merge import RunLineage
-from mindsummary_lightning.lineage.run_cache import RunCache
-from mindsummary_lightning.lineage.run_listing import lineage_files, run_directories
-from mindsummary_lightning.lineage.shown_values import JsonValue, unshared
+from mindsummary_lightning.reading.summary_base_dir import lineage_files, run_directories
 
 __all__ = ["filter_summary_lineage", "get_summary_lineage"]
 

@@ -6,7 +6,7 @@ checks or copies it again.
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of
 from mindsummary_lightning.values.events import Event, LineageEvent, SummaryValue, kind_of
-from mindsummary_lightning.values.graph import (
+from mindsummary_lightning.values.graph_nodes import (
     Attribute,
     Graph,
     GraphConstant,
@@ -17,15 +17,22 @@ from mindsummary_lightning.values.graph import (
     TensorType,
     TupleType,
 )
-from mindsummary_lightning.values.lineage import (
+from mindsummary_lightning.values.lineage_info import (
     DatasetGraph,
     EvaluationLineage,
     Operation,
     TrainLineage,
     UserDefinedInfo,
 )
-from mindsummary_lightning.values.recordable import check_recordable
-from mindsummary_lightning.values.summary import Histogram, Image, LandscapeMetadata, LossLandscape, Points, Tensor
+from mindsummary_lightning.values.summary_values import (
+    Histogram,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    Tensor,
+)
+from mindsummary_lightning.values.validation import check_recordable
 
 __all__ = [
     "Attribute",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mindsummary_lightning.values.graph import Graph
-from mindsummary_lightning.values.lineage import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
-from mindsummary_lightning.values.summary import Histogram, Image, LossLandscape, Tensor
+from mindsummary_lightning.values.graph_nodes import Graph
+from mindsummary_lightning.values.lineage_info import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values.summary_values import Histogram, Image, LossLandscape, Tensor
 
 __all__ = ["Event", "LineageEvent", "LineageValue", "SummaryValue", "kind_of"]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mindsummary_lightning.arrays import histogram_of, picture_of
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.user_images import picture_of
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationLineage,
@@ -23,7 +24,7 @@ from mindsummary_lightning.values import (
     TrainLineage,
     UserDefinedInfo,
 )
-from tests.reader.runs import record, values_at, write_lineage, write_summary
+from tests.reading.runs import record, values_at, write_lineage, write_summary
 
 
 def write_demo_run(run: Path, rate: float = 0.01, steps: int = 60) -> None:

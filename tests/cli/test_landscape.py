@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mindsummary_lightning.reader import SummaryReader
+from mindsummary_lightning.reading.summary_reader import SummaryReader
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 

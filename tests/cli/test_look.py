@@ -8,7 +8,7 @@ import pytest
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reader.runs import values_at, write_mindspore_run, write_summary
+from tests.reading.runs import values_at, write_mindspore_run, write_summary
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from mindsummary_lightning.cli import VERBS, main
 from mindsummary_lightning.values import Event, Image
 from tests.cli.command import mindsummary
-from tests.reader.runs import record, values_at, write_summary
+from tests.reading.runs import record, values_at, write_summary
 
 _RUN_MAIN = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from mindsummary_lightning.viewer.environment import PINS
+from mindsummary_lightning.mindinsight.environment import PINS
 
 
 def test_the_judge_is_the_mindinsight_that_the_viewer_installs() -> None:

@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 
 from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.care.repair import repair_run
-from mindsummary_lightning.care.verify import verify_run
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD
-from mindsummary_lightning.fileio.run_files import lineage_files, summary_files
 from mindsummary_lightning.fileio.salvage import cut_torn_tail, read_pieces
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
-from mindsummary_lightning.lineage.records import lineage_records
+from mindsummary_lightning.lineage.table import lineage_records
+from mindsummary_lightning.maintenance.repair import repair_run
+from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.values.events import kind_of
 

@@ -44,7 +44,7 @@ from mindsummary_lightning.values import (
     TupleType,
     UserDefinedInfo,
 )
-from tests.reader.runs import histogram, write_mindspore_run
+from tests.reading.runs import histogram, write_mindspore_run
 from tests.support import summary_paths
 
 RAW_SUMMARY, RAW_LINEAGE, SUMMARY, LINEAGE = range(4)

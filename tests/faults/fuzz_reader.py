@@ -25,7 +25,7 @@ import atheris
 
 with atheris.instrument_imports(include=["mindsummary_lightning"]):
     from mindsummary_lightning.lineage import query
-    from mindsummary_lightning.lineage.run_cache import RunCache
+    from mindsummary_lightning.lineage.cache import RunCache
     from tests.faults.any_bytes import check_any_bytes, write_run
     from tests.faults.fuzz_inputs import LINEAGE, SUMMARY, mutated_payload, pack, run_of, seeds, unpack
 

@@ -16,7 +16,7 @@ def environment() -> dict[str, str]:
 
 
 def run_victim(name: str, *arguments: object, timeout_s: float = 250) -> subprocess.CompletedProcess[str]:
-    """Run a script of ``tests/faults/victims`` to its end, whatever end that is."""
+    """Run a script of ``tests/faults/scripts`` to its end, whatever end that is."""
     return subprocess.run(
         _command(name, arguments),
         cwd=ROOT,
@@ -52,4 +52,4 @@ def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Sign
 
 
 def _command(name: str, arguments: tuple[object, ...]) -> list[str]:
-    return [sys.executable, "-m", f"tests.faults.victims.{name}", *map(str, arguments)]
+    return [sys.executable, "-m", f"tests.faults.scripts.{name}", *map(str, arguments)]

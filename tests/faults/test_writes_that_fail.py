@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.arrays import tensor_of
+from mindsummary_lightning.conversion.numeric import tensor_of
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Image, TrainLineage
 from tests.faults.processes import run_victim
@@ -121,7 +121,7 @@ def test_a_directory_that_cannot_be_made_costs_the_records_and_nothing_else(
 def test_what_is_deleted_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str, figure: Figure
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.run_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from mindsummary_lightning._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.graph_codec import attribute_size, decode_graph, encode_graph
 from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType
 from tests.fileformat import strategies as draw

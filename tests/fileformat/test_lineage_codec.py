@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning._proto import lineage_pb2
+from mindsummary_lightning.fileformat._proto import lineage_pb2
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
 from mindsummary_lightning.values import EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
 from tests.fileformat import strategies as draw

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, frame
 from mindsummary_lightning.fileformat.scalar_event import float32, scalar_head, scalar_record
 from mindsummary_lightning.fileformat.summary_codec import encode_values

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.summary_codec import VERSION, decode_event, encode_event
 from mindsummary_lightning.values import DataType, Event, Histogram, Image, Tensor
 from tests.fileformat import strategies as draw

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning._proto import summary_pb2
+from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 
 

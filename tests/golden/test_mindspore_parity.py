@@ -21,7 +21,7 @@ from PIL import Image as Picture
 
 from mindsummary_lightning.fileformat.summary_codec import decode_event
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor
 from tests.golden.cases import CASES, Case
 

@@ -7,7 +7,7 @@ sources are ``datavisual/data_transform/graph/{graph,msgraph,optimized_graph}.py
 from __future__ import annotations
 
 from mindsummary_lightning.fileformat.graph_codec import attribute_size
-from mindsummary_lightning.values.graph import Graph
+from mindsummary_lightning.values.graph_nodes import Graph
 
 FORBIDDEN = set('<>"{}|\\\n\r\t\x00')
 TYPES_OF_THE_READER = {"", "Const", "Parameter", "Load", "MakeTuple", "UpdateState", "name_scope", "aggregation_scope"}

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph import module_capture
+from mindsummary_lightning.graph import forward_capture as module_capture
 from mindsummary_lightning.graph.capture import capture_example, capture_graph
 from mindsummary_lightning.values import DataType, Graph, GraphNode, TensorType, TupleType
 from tests.graph.models import KINDS, AwkwardNames, ConvNet, resnet_like, vit_like

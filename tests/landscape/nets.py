@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning.landscape.settings import LandscapeSettings
-from mindsummary_lightning.landscape.trail import TrailWriter
+from mindsummary_lightning.landscape.checkpoints import TrailWriter
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 
 class Mlp(nn.Sequential):

@@ -13,12 +13,13 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning.landscape import engine, surface
-from mindsummary_lightning.landscape.settings import LandscapeSettings
+from mindsummary_lightning.landscape import evaluation as surface
+from mindsummary_lightning.landscape import workers as engine
+from mindsummary_lightning.landscape.checkpoints import TrailError, clean_trail
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-from mindsummary_lightning.landscape.trail import TrailError, clean_trail
-from mindsummary_lightning.reader import SummaryReader
+from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import LossLandscape
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import nets
 
 TAGS = ["landscape_[1, 6]", "landscape_[6]"]
@@ -173,7 +174,7 @@ def test_a_killed_process_leaves_its_rows(run: Path) -> None:
     script = f"""
 import os, signal
 from tests.landscape import nets
-from mindsummary_lightning.landscape.rows import RowStore
+from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 keep, kept = RowStore.keep, []
 def keep_and_die(self, index, losses):

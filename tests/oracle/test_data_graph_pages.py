@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import DatasetGraph, TrainLineage
 from tests.oracle.browser import Browser
 from tests.oracle.mindinsight_server import MindInsight
 
 pytest.importorskip("torch")
 
-from mindsummary_lightning.data.pipeline import dataset_graph
-from tests.data.pipelines import PIPELINES
+from mindsummary_lightning.dataset.pipeline import dataset_graph
+from tests.dataset.pipelines import PIPELINES
 
 
 # One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.

@@ -17,7 +17,7 @@ from mindsummary_lightning import MindInsightLogger, SummaryRecord
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.salvage import cut_torn_tail
-from mindsummary_lightning.run_writer import FileOptions, RunWriter
+from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter
 from mindsummary_lightning.values import TrainLineage
 from tests.faults.processes import kill_victim, run_victim
 from tests.faults.test_hostile_values import hostile_names, odd_values
@@ -122,7 +122,7 @@ def test_a_run_that_met_a_limit_of_the_system_is_shown_whole(tmp_path: Path) -> 
 def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mindsummary_lightning.run_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)
@@ -226,7 +226,7 @@ LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
 def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Rows 5, 16, 19 and 22 are of what recording costs, row 13 of a run too long to be shown whole; row 21 has a module
     # of its own.
-    monkeypatch.setattr("mindsummary_lightning.run_writer._DELETION_CHECK_S", 0.0)
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
     runs = [tmp_path / f"row {row} {number}" for number, (row, _, _) in enumerate(LEFT_BEHIND)]
     for run, (_, leave, arguments) in zip(runs, LEFT_BEHIND, strict=True):
         leave(run, *arguments)

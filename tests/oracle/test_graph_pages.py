@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mindsummary_lightning.record import SummaryRecord
+from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import Graph
 from tests.oracle.browser import Browser
 from tests.oracle.mindinsight_server import MindInsight

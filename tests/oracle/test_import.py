@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning.convert.tensorboard import import_tensorboard
+from mindsummary_lightning.export.tensorboard import import_tensorboard
 from tests.oracle.mindinsight_server import MindInsight, publish
 
 

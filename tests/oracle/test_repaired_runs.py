@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.care.repair import repair_run
+from mindsummary_lightning.maintenance.repair import repair_run
 from tests.cli.demo_run import write_demo_run
 from tests.oracle.loaded_runs import assert_shown_whole, needs_mindinsight, shown
 

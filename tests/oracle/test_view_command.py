@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer.server import running_servers
+from mindsummary_lightning.mindinsight.process import running_servers
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT, blocks
+from tests.mindinsight.view_process import View, viewing
 from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, wait_until
-from tests.viewer.view_process import View, viewing
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change

@@ -1,0 +1,141 @@
+"""The histogram of a tensor reduced where the tensor lies, and over the ranks that share it.
+
+Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors until the few numbers
+that remain are on the CPU. The result is the one ``arrays.histogram_of`` gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+import torch.distributed as dist
+
+from mindsummary_lightning.conversion.histogram_buckets import number_of_buckets
+from mindsummary_lightning.conversion.histograms import Statistics, build_histogram
+from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.limits import MOST_BUCKETS
+
+__all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts", "sharded_histogram"]
+
+REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
+"""Dtypes whose histogram is reduced on the device; parameters and gradients have no others in practice."""
+
+_CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to here; it also bounds the working memory
+
+
+def sharded_histogram(local: torch.Tensor, group: dist.ProcessGroup | None = None) -> Histogram:
+    """The histogram of a tensor whose elements are spread over the ranks of a group: counts travel, elements do not.
+
+    Every rank of the group must call this; every rank gets the same value, that of the whole tensor.
+
+    Args:
+        local: this rank's elements, of one of the dtypes in ``REDUCIBLE`` on every rank; it may be empty.
+        group: the ranks that share the tensor; ``None`` for all.
+    """
+    return histogram_from_parts([part.cpu() for part in histogram_parts(local, [group])])
+
+
+@torch.no_grad()
+def histogram_parts(
+    tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What remains of a tensor for its histogram, on the tensor's device, without waiting for it.
+
+    Args:
+        tensor: elements of one of the dtypes in ``REDUCIBLE``.
+        groups: process groups to reduce over, one after the other; each rank of each must take part.
+
+    Returns:
+        Four one-dimensional tensors for ``histogram_from_parts``: the numbers of all, NaN, +inf and -inf elements
+        (int64); lowest, highest and sum (float64, float32 on a device without it); 91 edges in the dtype that the
+        histogram has them in; 90 counts (int64), NaN and the infinities among them.
+    """
+    edge_dtype = torch.float16 if tensor.dtype is torch.float16 else torch.float32
+    flat = tensor.detach().reshape(-1)
+    tallies, extremes, total = _statistics(flat)
+    for group in groups:
+        dist.all_reduce(tallies, dist.ReduceOp.SUM, group)
+        dist.all_reduce(extremes, dist.ReduceOp.MIN, group)
+        dist.all_reduce(total, dist.ReduceOp.SUM, group)
+    low, high = extremes[0], -extremes[1]
+    edges, inner = _edges(low, high, tallies[0] - tallies[1:].sum(), edge_dtype)
+    counts = torch.zeros(MOST_BUCKETS, dtype=torch.int64, device=flat.device)
+    for chunk in _chunks(flat):
+        counts += _counts(chunk, inner)
+    for group in groups:
+        dist.all_reduce(counts, dist.ReduceOp.SUM, group)
+    return tallies, torch.cat([extremes, total]), edges, counts
+
+
+def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
+    """The value that ``histogram_parts`` left the parts of.
+
+    Args:
+        parts: the four tensors, on the CPU.
+    """
+    tallies, numbers, edges, counts = (part.numpy() for part in parts)
+    count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
+    low, minus_high, total = numbers.tolist()
+    statistics = Statistics(count, nan_count, pos_inf_count, neg_inf_count, low, -minus_high, total)
+    buckets = number_of_buckets(statistics.finite) if statistics.finite else 0
+    counts = counts.copy()
+    counts[0] -= neg_inf_count  # below every inner edge
+    counts[-1] -= nan_count + pos_inf_count  # the search puts NaN behind every edge, as it does +inf
+    return build_histogram(statistics, edges[: buckets + 1], counts[:buckets])
+
+
+def _wide(device: torch.device) -> torch.dtype:
+    return torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no float64
+
+
+def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Parts of the elements in float32, which holds every element of the reducible dtypes exactly."""
+    for start in range(0, flat.numel(), _CHUNK):
+        yield flat[start : start + _CHUNK].float()
+
+
+def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Tallies (all, NaN, +inf, -inf); lowest and minus highest, so that one MIN reduces both; the sum."""
+    device, inf = flat.device, math.inf
+    tallies = torch.zeros(4, dtype=torch.int64, device=device)
+    tallies[0] = flat.numel()
+    extremes = torch.full((2,), inf, dtype=torch.float32, device=device)
+    total = torch.zeros(1, dtype=_wide(device), device=device)
+    for chunk in _chunks(flat):
+        tallies[1:] += torch.stack([chunk.isnan().sum(), (chunk == inf).sum(), (chunk == -inf).sum()])
+        low = chunk.nan_to_num(inf, inf, inf).amin()
+        high = chunk.nan_to_num(-inf, -inf, -inf).amax()
+        extremes = torch.minimum(extremes, torch.stack([low, -high]))
+        total += chunk.nan_to_num(0.0, 0.0, 0.0).sum(dtype=total.dtype)
+    return tallies, extremes.to(total.dtype), total
+
+
+def _edges(
+    low: torch.Tensor, high: torch.Tensor, finite: torch.Tensor, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``bucket_edges`` in tensors: 91 edges, the last one repeated, and the 89 inner ones to search in."""
+    constant = ~(low < high)
+    first, last = torch.where(constant, low - 0.5, low), torch.where(constant, high + 0.5, high)
+    many = torch.where(finite <= 880, finite // 10 + 1, MOST_BUCKETS)
+    buckets = torch.where(finite <= 5, 2, torch.where(finite <= 10, 3, many))
+    index = torch.arange(MOST_BUCKETS + 1, device=low.device)
+    # Product and sum apart, as numpy.linspace computes them: the edges then have the same bits.
+    edges = index.to(low.dtype) * ((last - first) / buckets)
+    edges = torch.where(index < buckets, edges + first, last).to(dtype)
+    return edges, torch.where(index < buckets, edges.float(), math.inf)[1:-1]
+
+
+def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
+    """How many elements have 0, 1, ... 89 of the inner edges at or below them."""
+    if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":  # torch.histc would raise
+        return _counts_by_sorting(chunk, inner)
+    # torch.bincount would wait for the device, to learn the greatest index.
+    bucket = torch.bucketize(chunk, inner, out_int32=True, right=True)
+    return torch.histc(bucket.float(), MOST_BUCKETS, -0.5, MOST_BUCKETS - 0.5).long()
+
+
+def _counts_by_sorting(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
+    below = torch.searchsorted(chunk.sort().values, inner)  # NaN is sorted to the end
+    return torch.diff(below, prepend=below.new_zeros(1), append=below.new_full((1,), chunk.numel()))

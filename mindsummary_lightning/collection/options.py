@@ -1,0 +1,184 @@
+"""What a SummaryCollector is told to collect, checked: MindSpore's keys, defaults and merging.
+
+Nothing here knows a Trainer; a bad argument is refused before any run begins.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
+
+from mindsummary_lightning.conversion.hyperparameters import flatten
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from mindsummary_lightning.values.lineage_info import CustomValue
+
+__all__ = [
+    "Specified",
+    "SpecifiedData",
+    "checked_custom_lineage",
+    "checked_gradients",
+    "hyper_config",
+]
+
+_LOG = logging.getLogger(__name__)
+
+_HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"
+_HYPER_CONFIG_LONGEST = 100_000  # characters; MindSpore ignores a longer one
+
+
+class SpecifiedData(TypedDict, total=False):
+    """The keys of ``collect_specified_data``; see :class:`Specified` for what each means."""
+
+    collect_metric: bool
+    collect_graph: bool
+    collect_train_lineage: bool
+    collect_eval_lineage: bool
+    collect_input_data: bool
+    collect_dataset_graph: bool
+    histogram_regular: str | None
+    collect_landscape: dict[str, Any] | None
+
+
+_FLAGS = (
+    "collect_metric",
+    "collect_graph",
+    "collect_train_lineage",
+    "collect_eval_lineage",
+    "collect_input_data",
+    "collect_dataset_graph",
+)
+_KNOWN = (*_FLAGS, "histogram_regular", "collect_landscape")
+
+
+@dataclass(frozen=True, slots=True)
+class Specified:
+    """What is collected.
+
+    Attributes:
+        collect_metric: the loss.
+        collect_graph: the computational graph.
+        collect_train_lineage: training lineage.
+        collect_eval_lineage: evaluation lineage.
+        collect_input_data: the input images.
+        collect_dataset_graph: the data pipeline.
+        histograms: parameter histograms.
+        histogram_regular: expression that matches a recorded parameter's name; ``None``: the first five.
+        landscape: which parameters are saved for loss landscapes; ``None``: none.
+    """
+
+    collect_metric: bool = True
+    collect_graph: bool = True
+    collect_train_lineage: bool = True
+    collect_eval_lineage: bool = True
+    collect_input_data: bool = True
+    collect_dataset_graph: bool = True
+    histograms: bool = True
+    histogram_regular: str | None = None
+    landscape: LandscapeSettings | None = field(default_factory=LandscapeSettings)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> Specified:
+        """Merge ``collect_specified_data`` as MindSpore does.
+
+        Args:
+            data: the user's dict, or ``None`` for nothing in particular.
+            keep_default_action: lay it over the defaults; otherwise only what it names is collected.
+
+        Raises:
+            TypeError: it is no dict, or a value has the wrong type.
+            ValueError: a key is not known, or the expression does not compile.
+        """
+        base = cls() if keep_default_action else cls._nothing()
+        if data is None:
+            return base
+        if not isinstance(data, Mapping):
+            raise TypeError(f"collect_specified_data must be a dict or None, not {data!r}")
+        unknown = [key for key in data if key not in _KNOWN]
+        if unknown:
+            raise ValueError(f"collect_specified_data knows {', '.join(_KNOWN)}, not {unknown}")
+        changes: dict[str, Any] = {}
+        for flag in _FLAGS:
+            if flag in data:
+                if not isinstance(data[flag], bool):
+                    raise TypeError(f"{flag} of collect_specified_data must be a bool, not {data[flag]!r}")
+                changes[flag] = data[flag]
+        if "histogram_regular" in data:
+            changes["histograms"] = True
+            changes["histogram_regular"] = _checked_expression("histogram_regular", data["histogram_regular"])
+        if "collect_landscape" in data:
+            landscape = data["collect_landscape"]
+            changes["landscape"] = None if landscape is None else LandscapeSettings.from_dict(landscape)
+        return replace(base, **changes)
+
+    @classmethod
+    def _nothing(cls) -> Specified:
+        off: dict[str, Any] = dict.fromkeys(_FLAGS, False)
+        return cls(**off, histograms=False, landscape=None)
+
+
+def checked_gradients(collect_gradients: Any) -> str | bool | None:
+    """``True``, an expression for the parameters' names, or ``None``.
+
+    Raises:
+        TypeError: it is nothing of these.
+        ValueError: the expression does not compile.
+    """
+    if collect_gradients is None or isinstance(collect_gradients, bool):
+        return collect_gradients
+    return _checked_expression("collect_gradients", collect_gradients)
+
+
+def _checked_expression(name: str, expression: Any) -> str | None:
+    if expression is None:
+        return None
+    if not isinstance(expression, str):
+        raise TypeError(f"{name} must be a regular expression as a str, or None, not {expression!r}")
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"{name} {expression!r} is no regular expression: {error}") from error
+    return expression
+
+
+def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
+    """Custom lineage data as it is recorded.
+
+    Raises:
+        TypeError: it is no dict, a key is no str, or a value no str, int or float.
+    """
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        raise TypeError(f"custom_lineage_data must be a dict or None, not {data!r}")
+    for key, value in data.items():
+        if not isinstance(key, str):
+            raise TypeError(f"keys of custom_lineage_data must be str, not {key!r}")
+        if not isinstance(value, (str, int, float)):
+            raise TypeError(f"custom_lineage_data[{key!r}] must be a str, int or float, not {value!r}")
+    return dict(flatten(dict(data)))
+
+
+def hyper_config() -> dict[str, CustomValue]:
+    """Custom lineage data from the environment variable ``MINDINSIGHT_HYPER_CONFIG``.
+
+    MindInsight's tuner sets it, as JSON with a ``custom_lineage_data`` object; what cannot be used is ignored with a
+    warning.
+    """
+    text = os.environ.get(_HYPER_CONFIG, "")
+    if not text:
+        return {}
+    if len(text) > _HYPER_CONFIG_LONGEST:
+        _LOG.warning(
+            "%s is ignored: it has %d characters, more than %d", _HYPER_CONFIG, len(text), _HYPER_CONFIG_LONGEST
+        )
+        return {}
+    try:
+        return checked_custom_lineage(json.loads(text).get("custom_lineage_data"))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        _LOG.warning("%s is ignored: %s", _HYPER_CONFIG, error)
+        return {}

@@ -1,0 +1,241 @@
+"""Tensors on any device -> the values of one collected step.
+
+What lies on the CPU is converted at once. What lies on an accelerator is reduced there, packed into one buffer, copied
+without waiting, and turned into values when ``harvest`` is called, which should be at a later hook. Whether a step is
+collected is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from mindsummary_lightning.collection.device_histograms import REDUCIBLE, histogram_from_parts, histogram_parts
+from mindsummary_lightning.conversion.arrays import refuse_what_holds_no_numbers
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
+from mindsummary_lightning.values import SummaryValue
+
+__all__ = ["StepValues", "is_sharded"]
+
+_CARRIED_WHOLE = 1024
+"""Elements up to which a histogram's tensor is copied instead of reduced: smaller than what a reduction leaves."""
+
+_PACKED_BYTES = 1 << 16
+"""Parts up to this size share a buffer; larger ones are copied by themselves, not twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A value on its way: parts on a device, and what makes the value of them once they are on the CPU."""
+
+    parts: Sequence[torch.Tensor]
+    build: Callable[[list[torch.Tensor]], SummaryValue]
+
+
+class StepValues:
+    """The values of one step, from tensors on any device, in the order they were added.
+
+    Add, then ``send``, then ``harvest`` at a later hook. Adding never waits for a device and keeps no reference to
+    memory of the caller: what changes afterwards does not change the value. A value that cannot be converted is left
+    out and noted in ``problems``; nothing is raised.
+
+    Attributes:
+        problems: tag and reason of each value that was left out.
+
+    >>> values = StepValues()
+    >>> values.add_scalar("loss", torch.tensor(0.5))
+    >>> values.harvest()
+    (('loss', 0.5),)
+    """
+
+    def __init__(self, *, _defer_cpu: bool = False) -> None:
+        # _defer_cpu sends CPU tensors the accelerators' way, so that it can be tested without one.
+        self.problems: list[tuple[str, Exception]] = []
+        self._values: list[tuple[str, SummaryValue | _Pending]] = []
+        self._copies: dict[torch.device, _Copy] | None = None
+        self._defer_cpu = _defer_cpu
+
+    def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
+        """Add the one number that ``value`` holds."""
+        self._add(tag, value, scalar_of, _pending_scalar)
+
+    def add_histogram(self, tag: str, tensor: torch.Tensor) -> None:
+        """Add the histogram of a tensor of at least one dimension.
+
+        A sharded ``DTensor`` is reduced over the ranks that share it, so all of them must add it.
+        """
+        self._add(tag, tensor, histogram_of, _pending_histogram)
+
+    def add_image(self, tag: str, batch: torch.Tensor) -> None:
+        """Add a batch of pictures, NCHW with 1 or 3 channels, as one image."""
+        self._add(tag, batch, image_of, lambda tensor: _pending_whole(tensor, image_of))
+
+    def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
+        """Add all elements of a tensor of at least one dimension."""
+        self._add(tag, tensor, tensor_of, lambda tensor: _pending_whole(tensor, tensor_of))
+
+    def send(self) -> None:
+        """Start the copies to the CPU, behind the work already queued on each device; later calls do nothing."""
+        if self._copies is None:
+            parts: dict[torch.device, list[torch.Tensor]] = {}
+            for _, value in self._values:
+                for part in value.parts if isinstance(value, _Pending) else ():
+                    parts.setdefault(part.device, []).append(part)
+            self._copies = {}
+            try:
+                self._copies = {device: _Copy(device, group) for device, group in parts.items()}
+            except Exception as error:
+                self._drop_pending(error)
+
+    def is_ready(self) -> bool:
+        """Whether ``harvest`` would return without waiting; False before ``send`` if anything has to be copied."""
+        if self._copies is None:
+            return not any(isinstance(value, _Pending) for _, value in self._values)
+        return all(copy.is_done() for copy in self._copies.values())
+
+    def harvest(self) -> tuple[tuple[str, SummaryValue], ...]:
+        """The values, in the order they were added; waits only for their own copies. Call it once."""
+        self.send()
+        arrived: dict[torch.device, Iterator[torch.Tensor]] = {}
+        try:
+            arrived = {device: iter(copy.wait()) for device, copy in (self._copies or {}).items()}
+        except Exception as error:
+            self._drop_pending(error)
+        harvested: list[tuple[str, SummaryValue]] = []
+        for tag, value in self._values:
+            if isinstance(value, _Pending):
+                parts = [next(arrived[part.device]) for part in value.parts]
+                try:
+                    value = value.build(parts)
+                except Exception as error:
+                    self.problems.append((tag, error))
+                    continue
+            harvested.append((tag, value))
+        self._values = []
+        return tuple(harvested)
+
+    def _add(
+        self,
+        tag: str,
+        value: Any,
+        convert: Callable[[Any], SummaryValue],
+        defer: Callable[[torch.Tensor], _Pending],
+    ) -> None:
+        try:
+            deferred = isinstance(value, torch.Tensor) and (self._defer_cpu or _must_wait(value))
+            self._values.append((tag, defer(value.detach()) if deferred else convert(value)))
+        except Exception as error:  # recording never stops training; the caller reports it
+            self.problems.append((tag, error))
+
+    def _drop_pending(self, error: Exception) -> None:
+        self.problems += [(tag, error) for tag, value in self._values if isinstance(value, _Pending)]
+        self._values = [(tag, value) for tag, value in self._values if not isinstance(value, _Pending)]
+
+
+def _must_wait(tensor: torch.Tensor) -> bool:
+    """Whether the numbers can only be had by waiting: for a device, or for other ranks."""
+    return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
+
+
+def is_sharded(tensor: torch.Tensor) -> bool:
+    """Whether each rank holds only a part of the tensor."""
+    return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
+
+
+def _plain(tensor: Any) -> torch.Tensor:
+    """The dense, local tensor that says the same.
+
+    Raises:
+        TypeError: it is sharded (gathering it would take all ranks) or holds no numbers that can be shown.
+    """
+    if is_sharded(tensor):
+        raise TypeError(f"expected a whole tensor, found a DTensor with placements {tensor.placements}")
+    if hasattr(tensor, "to_local"):
+        tensor = tensor.to_local()
+    refuse_what_holds_no_numbers(tensor)
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    plain: torch.Tensor = tensor
+    return plain
+
+
+def _pending_scalar(tensor: torch.Tensor) -> _Pending:
+    tensor = _plain(tensor)
+    if tensor.numel() != 1:
+        raise ValueError(f"a scalar needs exactly one element, found {tensor.numel()} in shape {tuple(tensor.shape)}")
+    return _Pending([tensor.reshape(1).clone()], lambda parts: scalar_of(parts[0]))
+
+
+def _pending_whole(tensor: torch.Tensor, convert: Callable[[Any], SummaryValue]) -> _Pending:
+    tensor = _plain(tensor)
+    # Contiguous, because a copy keeps the strides and a view of a large tensor would bring all of it along.
+    return _Pending([tensor.clone(memory_format=torch.contiguous_format)], lambda parts: convert(parts[0]))
+
+
+def _pending_histogram(tensor: torch.Tensor) -> _Pending:
+    if tensor.dim() == 0:
+        raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
+    groups: list[Any] = []
+    if is_sharded(tensor):
+        groups = _groups_that_share(tensor)
+        tensor = tensor.to_local()  # type: ignore[attr-defined]  # only a DTensor is sharded
+    else:
+        tensor = _plain(tensor)
+    if tensor.dtype not in REDUCIBLE or (not groups and tensor.numel() <= _CARRIED_WHOLE):
+        return _pending_whole(tensor, histogram_of)
+    return _Pending(histogram_parts(tensor, groups), histogram_from_parts)
+
+
+def _groups_that_share(tensor: Any) -> list[Any]:
+    """One process group for each mesh dimension that the ``DTensor`` is sharded over."""
+    placements = tensor.placements
+    if any(not (placement.is_shard() or placement.is_replicate()) for placement in placements):
+        raise TypeError(f"expected a DTensor that is sharded or replicated, found placements {placements}")
+    if tensor.dtype not in REDUCIBLE:
+        raise TypeError(f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}")
+    return [tensor.device_mesh.get_group(n) for n, placement in enumerate(placements) if placement.is_shard()]
+
+
+class _Copy:
+    """Parts of one device on their way to the CPU: the small ones in one buffer, the large ones each by itself."""
+
+    def __init__(self, device: torch.device, parts: Sequence[torch.Tensor]) -> None:
+        self._parts = parts
+        small = [part.reshape(-1).view(torch.uint8) for part in parts if _is_small(part)]
+        self._buffer = torch.cat(small).to("cpu", non_blocking=True) if small else None
+        self._large = [part.to("cpu", non_blocking=True) for part in parts if not _is_small(part)]
+        self._event: Any = None
+        if device.type != "cpu":
+            self._event = torch.get_device_module(device).Event()
+            self._event.record()
+
+    def is_done(self) -> bool:
+        return self._event is None or bool(self._event.query())
+
+    def wait(self) -> list[torch.Tensor]:
+        """The parts on the CPU, in order."""
+        if self._event is not None:
+            self._event.synchronize()
+        large = iter(self._large)
+        offset = 0
+        arrived = []
+        for part in self._parts:
+            if not _is_small(part):
+                arrived.append(next(large))
+                continue
+            end = offset + part.numel() * part.element_size()
+            content = self._buffer[offset:end].clone()  # type: ignore[index]  # there is one if a part is small
+            arrived.append(content.view(part.dtype).reshape(part.shape))  # the clone is aligned for its dtype
+            offset = end
+        return arrived
+
+
+def _is_small(part: torch.Tensor) -> bool:
+    return 0 < part.numel() * part.element_size() <= _PACKED_BYTES and part.dtype is not torch.bool

@@ -1,0 +1,163 @@
+"""Hyper-parameters of any shape -> the flat keys and plain values of custom lineage.
+
+Nested parameters become ``outer/inner`` keys, because MindInsight filters and sorts by flat ones only. Nothing is ever
+called to find out what it is, and nothing raises: what has no readable value is named by its type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.text import utf8_text
+
+__all__ = ["MOST_PARAMETERS", "flatten"]
+
+MOST_PARAMETERS = 10_000
+"""Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
+
+_DEEPEST = 16  # levels; a parameter that refers to itself ends here
+_LONGEST_TEXT = 1000  # characters of a list or of an object's repr; texts are kept whole
+_LONGEST_INT = 1000  # bits; Python refuses to write out ints of more than some thousand digits
+
+
+def flatten(params: Any) -> dict[str, CustomValue]:
+    """Hyper-parameters as custom lineage.
+
+    Args:
+        params: a mapping, ``Namespace``, dataclass or OmegaConf container, nested as it likes; keys that begin with
+            ``_`` are left out at every level (``LightningCLI`` adds ``_instantiator``).
+
+    Returns:
+        One entry a leaf, in order, at most :data:`MOST_PARAMETERS`: int, finite float or str. ``None``, NaN and
+        infinities become text; a tensor of one element its number; a module its class and number of parameters; a
+        function or class its name; an empty container ``{}``.
+    """
+    return {key: _plain(value) for key, value in islice(_leaves("", params, 0), MOST_PARAMETERS)}
+
+
+def _leaves(prefix: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    children = _children(value) if depth < _DEEPEST else None
+    if children is None:
+        if prefix:
+            yield prefix, value
+        return
+    shown = [(key, child) for key, child in children if not key.startswith("_")]
+    if prefix and not shown:  # also what keeps empty containers within containers from being walked without end
+        yield prefix, "{}"
+    for key, child in shown:
+        yield from _leaves(f"{prefix}/{key}" if prefix else key, child, depth + 1)
+
+
+def _children(value: Any) -> list[tuple[str, Any]] | None:
+    """Keys and values of a container, or ``None`` for a leaf."""
+    try:
+        if isinstance(value, Mapping):
+            return [(utf8_text(str(key)), _item(value, key)) for key in value]
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+        if type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
+            return [(utf8_text(str(key)), child) for key, child in vars(value).items()]
+        if _is_list(value) and any(_has_keys(child) for child in islice(value, MOST_PARAMETERS)):
+            return [(str(index), child) for index, child in enumerate(islice(value, MOST_PARAMETERS))]
+    except Exception:  # a container that fails while it is read is named by its type like any other object
+        return None
+    return None
+
+
+def _has_keys(value: Any) -> bool:
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return isinstance(value, Mapping) or is_dataclass or type(value).__name__ == "Namespace"
+
+
+def _item(mapping: Mapping[Any, Any], key: Any) -> Any:
+    try:
+        return mapping[key]
+    except Exception as error:  # OmegaConf: a missing value or an interpolation that leads nowhere
+        return f"<{type(error).__name__}>"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or type(value).__name__ == "ListConfig"
+
+
+def _plain(value: Any) -> CustomValue:
+    try:
+        return _plain_number(value) if isinstance(value, (bool, int, float)) else _plain_object(value)
+    except Exception:  # whatever a user's object does when it is looked at
+        return _type_name(type(value))
+
+
+def _plain_number(value: bool | int | float) -> CustomValue:
+    if isinstance(value, enum.Enum):
+        return utf8_text(value.name)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    number = int(value)
+    return number if number.bit_length() <= _LONGEST_INT else f"an int of {number.bit_length()} bits"
+
+
+def _plain_object(value: Any) -> CustomValue:
+    if isinstance(value, enum.Enum):
+        return utf8_text(value.name)
+    if isinstance(value, str):
+        return utf8_text(str(value))
+    if isinstance(value, type):  # before its attributes are asked for: a module's class has those of a module
+        return _type_name(value)
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, os.PathLike):
+        return utf8_text(str(os.fspath(value)))
+    if hasattr(value, "named_parameters") and hasattr(value, "forward"):
+        count = sum(parameter.numel() for parameter in value.parameters())
+        return f"{_type_name(value)} ({count} parameters)"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        if math.prod(value.shape) == 1:
+            return _plain(value.item())
+        return f"{_type_name(value)}(shape={tuple(value.shape)}, dtype={str(value.dtype).removeprefix('torch.')})"
+    if hasattr(value, "func") and hasattr(value, "keywords"):  # functools.partial
+        return f"partial({_type_name(value.func)})"
+    if hasattr(value, "__qualname__"):
+        return _type_name(value)
+    if _is_list(value) or isinstance(value, (set, frozenset)):
+        return utf8_text(_cut("".join(_list_text(value, _LONGEST_TEXT + 1, 0))))
+    if _has_keys(value) or getattr(type(value), "__repr__", None) is object.__repr__:
+        return _type_name(value)  # too deep to unfold; and the default repr holds an address, which no two runs share
+    return utf8_text(_cut(repr(value)))
+
+
+def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
+    """Pieces of a list's text, until ``room`` characters are full: a list may hold itself, or a million elements."""
+    yield "["
+    room -= 1
+    for index, value in enumerate(values):
+        if index:
+            yield ", "
+        if room <= 0:
+            return
+        is_inner = _is_list(value) and depth < _DEEPEST
+        for piece in _list_text(value, room, depth + 1) if is_inner else [_element_text(value)]:
+            yield piece
+            room -= len(piece)
+    yield "]"
+
+
+def _element_text(value: Any) -> str:
+    return "[…]" if _is_list(value) else repr(_plain(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"
+
+
+def _type_name(value: Any) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return utf8_text(str(named.__qualname__))

@@ -1,0 +1,91 @@
+"""A batch of pictures -> one image value, by the rule of MindSpore's recorder.
+
+Only the layout that MindSpore takes is taken here; ``pictures.py`` takes the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.conversion.image_grid import has_gaps, tile
+from mindsummary_lightning.conversion.png import encode_png
+from mindsummary_lightning.values import Image
+
+__all__ = ["image_of"]
+
+_LARGEST = 1e38  # twice as much still fits a float32, so differences cannot overflow
+
+
+def image_of(value: Any) -> Image:
+    """A batch of pictures as one image, eight a row.
+
+    Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else ``(v - min) * 255 / (max - min + 1)`` over
+    the whole batch, so a constant becomes 0; computed in float32 and cut to uint8, as MindSpore 2.7.0 does. A last row
+    that is not full is filled with zeros, which take part in min and max. Where MindSpore shows nothing of use: NaN is
+    black, and infinities (any number beyond 1e38) show as the smallest or largest other pixel.
+
+    Args:
+        value: whatever ``to_array`` takes, of shape ``(pictures, channels, height, width)`` with 1 or 3 channels and no
+            length of 0.
+
+    Returns:
+        An RGB image in PNG, grey tripled.
+
+    Raises:
+        TypeError: ``value`` holds no real numbers.
+        ValueError: it has another shape.
+    """
+    batch = to_array(value)
+    if batch.ndim != 4 or batch.shape[1] not in (1, 3) or not batch.size:
+        raise ValueError(
+            f"an image needs shape (pictures, channels, height, width) with 1 or 3 channels and no length of 0, "
+            f"found {batch.shape} of dtype {batch.dtype}"
+        )
+    if batch.dtype == np.uint8:
+        canvas = tile(batch, batch.shape)
+    else:
+        canvas = _rescaled_canvas(batch)
+    return Image(height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3)
+
+
+def _rescaled_canvas(batch: NDArray[Any]) -> NDArray[np.uint8]:
+    low, high = float(batch.min()), float(batch.max())
+    if not (low >= -_LARGEST and high <= _LARGEST):  # NaN too
+        batch, low, high = _presentable(batch)
+    if has_gaps(len(batch)):
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low >= 0 and high <= 1:
+        shift, scale = np.float32(0), np.float32(255)
+    else:
+        shift, scale = np.float32(low), np.float32(255 / (high - low + 1) if low != high else 1)
+    filling = int((np.float32(0) - shift) * scale) if has_gaps(len(batch)) else 0
+    return tile(_rescaled(batch, shift, scale), batch.shape, filling)
+
+
+def _rescaled(batch: NDArray[Any], shift: np.float32, scale: np.float32) -> Iterator[NDArray[np.uint8]]:
+    """Each picture in turn, in one buffer that is used again for the next."""
+    levels = np.empty(batch.shape[1:], np.float32)
+    pixels = np.empty(batch.shape[1:], np.uint8)
+    for picture in batch:
+        np.copyto(levels, picture, casting="unsafe")
+        if shift:
+            np.subtract(levels, shift, out=levels)
+        np.multiply(levels, scale, out=levels)
+        np.copyto(pixels, levels, casting="unsafe")
+        yield pixels
+
+
+def _presentable(batch: NDArray[Any]) -> tuple[NDArray[np.float64], float, float]:
+    """The batch with every pixel within the range of its usable ones, and that range."""
+    batch = batch.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        usable = batch[np.abs(batch) <= _LARGEST]
+    low, high = (float(usable.min()), float(usable.max())) if usable.size else (0.0, 0.0)
+    in_range = np.clip(batch, low, high)
+    in_range[np.isnan(batch)] = 0.0 if low >= 0 and high <= 1 else low
+    return in_range, min(low, float(in_range.min())), high

@@ -1,5 +1,0 @@
-"""Several runs on one HTML page that needs nothing else: no script, no network, no other file."""
-
-from mindsummary_lightning.convert.report.page import write_report
-
-__all__ = ["write_report"]

@@ -1,6 +1,0 @@
-"""Runs out to TensorBoard event files and in from them; both formats share the record framing."""
-
-from mindsummary_lightning.convert.tensorboard.export import ExportedRun, export_tensorboard
-from mindsummary_lightning.convert.tensorboard.importing import ImportedRun, event_files, import_tensorboard
-
-__all__ = ["ExportedRun", "ImportedRun", "event_files", "export_tensorboard", "import_tensorboard"]

@@ -1,0 +1,299 @@
+"""The checkpoints a collector leaves in ``<summary_dir>/ckpt_dir`` and a landscape reads.
+
+``train_metadata.json`` has MindSpore's keys and says which file holds which step or epoch. A checkpoint is a flat dict
+of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file can run code. Nothing is evaluated
+here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+
+__all__ = ["Trail", "TrailError", "TrailWriter", "checkpoint_dir", "clean_trail"]
+
+_log = logging.getLogger(__name__)
+
+_METADATA = "train_metadata.json"
+_KEYS = (
+    "epoch_group",
+    "model_params_file_map",
+    "step_per_epoch",
+    "unit",
+    "num_samples",
+    "landscape_size",
+    "create_landscape",
+)
+_FILE_MODE = 0o600
+_SHORTEST_INTERVAL = 3
+
+
+class TrailError(MindSummaryError, ValueError):
+    """The checkpoints that a landscape needs are missing, damaged or of another network."""
+
+
+def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
+    """The folder of a run that holds its landscape checkpoints (MindSpore's name)."""
+    return os.path.join(os.fspath(summary_dir), "ckpt_dir")
+
+
+def clean_trail(summary_dir: str | os.PathLike[str]) -> None:
+    """Remove the checkpoints and whatever else of landscapes in the making; a folder that is not there is fine."""
+    shutil.rmtree(checkpoint_dir(summary_dir), ignore_errors=True)
+
+
+class TrailWriter:
+    """Saves parameters of the wanted steps while a run trains, inside a byte budget.
+
+    After each save the metadata names what is there, so the trail of a killed run is usable. The first save decides
+    from its size which of the wanted numbers fit; what does not fit is said once. A run that goes on in the same
+    directory keeps the checkpoints before the number it starts with.
+
+    Args:
+        summary_dir: the run's directory; ``ckpt_dir`` is made in it by the first save.
+        network_name: class name of the network, first part of the file names.
+        settings: which numbers are wanted, and what the landscapes will need later.
+        max_bytes: most bytes that all checkpoints together may take.
+        step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
+    """
+
+    def __init__(
+        self,
+        summary_dir: str | os.PathLike[str],
+        network_name: str,
+        settings: LandscapeSettings,
+        max_bytes: int = 2**30,
+        step_per_epoch: int = 1,
+    ) -> None:
+        self._directory = checkpoint_dir(summary_dir)
+        self._network_name = network_name
+        self._settings = settings
+        self._max_bytes = max_bytes
+        known = settings.to_dict()
+        self._metadata: dict[str, Any] = {
+            "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
+            "model_params_file_map": {},
+            "step_per_epoch": step_per_epoch,
+        } | {key: known[key] for key in _KEYS[3:]}
+        self._names: dict[int, str] = {}
+        self._fitting: frozenset[int] | None = None
+        self._said_sharded = False
+
+    def wants(self, number: int) -> bool:
+        """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
+        return self._settings.wants(number) if self._fitting is None else number in self._fitting
+
+    def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
+        """Write the tensors of ``state_dict`` (parameters and buffers) as the checkpoint of ``number``.
+
+        Args:
+            number: step or epoch, counted from 1 as the settings' unit says.
+            state_dict: ``module.state_dict()``; entries that share one tensor are written once, entries that are not
+                tensors or are sharded over devices (one warning) are left out.
+
+        Returns:
+            Whether it was written; ``False`` if it is not wanted or does not fit into the budget.
+
+        Raises:
+            OSError: it could not be written; the metadata still names what was there before.
+        """
+        if not self.wants(number):
+            return False
+        tensors = self._owned_tensors(state_dict)
+        if not tensors:
+            return False
+        if self._fitting is None:
+            self._begin(number, sum(tensor.nbytes for tensor in tensors.values()))
+            if not self.wants(number):
+                return False
+        buffer = io.BytesIO()
+        torch.save(tensors, buffer)
+        name = f"{self._network_name}_{number}_{self._settings.unit}.ckpt"
+        replace_file(os.path.join(self._directory, name), buffer.getvalue(), _FILE_MODE)
+        self._names[number] = name
+        self._write_metadata()
+        return True
+
+    def _begin(self, first: int, size: int) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        self._names = {number: name for number, name in self._names_of_an_earlier_part().items() if number < first}
+        wanted = sorted({number for interval in self._settings.intervals for number in interval})
+        self._fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
+        left_out = [number for number in wanted if number not in self._fitting]
+        if left_out:
+            _log.warning(
+                "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "
+                "%s are left out (raise landscape_max_bytes, or name fewer numbers in intervals)",
+                len(wanted), size / 1e6, self._max_bytes, self._settings.unit, sorted(self._fitting), left_out,
+            )  # fmt: skip
+
+    def _names_of_an_earlier_part(self) -> dict[int, str]:
+        try:
+            earlier = Trail.open(os.path.dirname(self._directory))
+        except (OSError, TrailError):
+            return {}
+        if (earlier.settings.unit, earlier.settings.intervals) != (self._settings.unit, self._settings.intervals):
+            return {}
+        names = {number: os.path.basename(path) for number, path in earlier.files.items()}
+        return {number: name for number, name in names.items() if name.startswith(f"{self._network_name}_")}
+
+    def _owned_tensors(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
+        tensors: dict[str, Tensor] = {}
+        seen: set[tuple[Any, ...]] = set()
+        for name, entry in state_dict.items():
+            if not isinstance(entry, Tensor):
+                continue
+            tensor = entry.detach()
+            if _is_sharded(tensor):
+                if not self._said_sharded:
+                    self._said_sharded = True
+                    _log.warning("loss landscape: %s is sharded over devices; such parameters are not saved", name)
+                continue
+            # Tied weights: one storage under several names. An empty tensor has no address to compare.
+            key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
+            if tensor.numel() and key in seen:
+                continue
+            seen.add(key)
+            # A view would be saved with the whole storage behind it.
+            is_whole = tensor.untyped_storage().nbytes() == tensor.nbytes
+            tensors[name] = tensor.cpu() if is_whole or tensor.device.type != "cpu" else tensor.clone()
+        return tensors
+
+    def _write_metadata(self) -> None:
+        self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
+        replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), _FILE_MODE)
+
+
+def _is_sharded(tensor: Tensor) -> bool:
+    if type(tensor) in (Tensor, torch.nn.Parameter) or not torch.distributed.is_available():
+        return False
+    from torch.distributed.tensor import DTensor  # takes a second to import, and only subclasses get here
+
+    return isinstance(tensor, DTensor)
+
+
+def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:
+    """The wanted numbers that fit: whole intervals thinned evenly, the last ones first, at least 3 numbers each."""
+    wanted = frozenset(number for interval in intervals for number in interval)
+    if len(wanted) <= capacity:
+        return wanted
+    if capacity < _SHORTEST_INTERVAL:
+        return frozenset({max(wanted)} if capacity else ())  # enough for the landscape around the last checkpoint
+    kept = intervals[-(capacity // _SHORTEST_INTERVAL) :]
+    share = capacity // len(kept)
+    return frozenset(number for interval in kept for number in _evenly(interval, share))
+
+
+def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
+    if count >= len(interval):
+        return list(interval)
+    return [interval[round(index * (len(interval) - 1) / (count - 1))] for index in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """What a run left for its landscapes.
+
+    Attributes:
+        directory: the run's ``ckpt_dir``.
+        settings: as the run was trained with; the intervals name what was wanted, not what is there.
+        step_per_epoch: optimizer steps in an epoch.
+        files: step or epoch -> path of its checkpoint.
+    """
+
+    directory: str
+    settings: LandscapeSettings
+    step_per_epoch: int
+    files: Mapping[int, str]
+
+    @classmethod
+    def open(cls, summary_dir: str | os.PathLike[str]) -> Trail:
+        """Read the metadata of a run; checkpoints are not opened yet.
+
+        Raises:
+            FileNotFoundError: the run left no ``ckpt_dir/train_metadata.json``.
+            TrailError: the metadata is not what a collector writes.
+        """
+        directory = checkpoint_dir(summary_dir)
+        path = os.path.join(directory, _METADATA)
+        try:
+            with open(path, encoding="utf-8") as file:
+                metadata = json.load(file)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on"
+            ) from None
+        except ValueError as error:
+            raise TrailError(f"{path} is not JSON: {error}") from error
+        try:
+            settings = LandscapeSettings.from_dict(
+                {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
+            )
+            files = {
+                int(number): _resolve(directory, name) for number, name in metadata["model_params_file_map"].items()
+            }
+            return cls(directory, settings, int(metadata["step_per_epoch"]), files)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise TrailError(f"{path} does not hold what a collector writes ({', '.join(_KEYS)}): {error}") from error
+
+    def with_intervals_that_are_there(self) -> Trail:
+        """The same trail with each interval cut to its saved numbers; intervals with fewer than 3 are left out.
+
+        A run that was short or killed, or whose checkpoints went over the budget, has not saved all it wanted.
+
+        Raises:
+            TrailError: no interval has 3 checkpoints; the message names what was wanted and what is there.
+        """
+        found = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
+        usable = tuple(interval for interval in found if len(interval) >= _SHORTEST_INTERVAL)
+        if usable == self.settings.intervals:
+            return self
+        if not usable:
+            raise TrailError(
+                f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
+                f"{[list(interval) for interval in self.settings.intervals]}, found {sorted(self.files)} "
+                f"in {self.directory}; train longer or give intervals"
+            )
+        _log.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
+        return replace(self, settings=replace(self.settings, intervals=usable))
+
+    def check(self, numbers: list[int]) -> None:
+        """Raise :class:`TrailError` naming the numbers that have no checkpoint file."""
+        missing = [number for number in numbers if not os.path.isfile(self.files.get(number, ""))]
+        if missing:
+            raise TrailError(
+                f"no checkpoint of {self.settings.unit} {', '.join(map(str, missing))} in {self.directory}; "
+                f"saved are {sorted(number for number, path in self.files.items() if os.path.isfile(path))}"
+            )
+
+    def load(self, number: int) -> dict[str, Tensor]:
+        """The tensors of one checkpoint on the CPU, mapped from the file rather than read.
+
+        Raises:
+            TrailError: the file is missing or no checkpoint.
+        """
+        self.check([number])
+        path = self.files[number]
+        try:
+            tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
+            raise TrailError(f"{path} is not a checkpoint this package wrote: {error}") from error
+        return tensors
+
+
+def _resolve(directory: str, name: str) -> str:
+    # MindSpore writes absolute paths, which are wrong once a run has been moved.
+    return os.path.join(directory, os.path.basename(name))

@@ -1,0 +1,86 @@
+"""The lineage of runs as flat rows, for people and tables: one row a run, one column a fact.
+
+Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is left out (``dataset_mark`` tells runs
+with the same one).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mindsummary_lightning.lineage.json_values import JsonValue
+from mindsummary_lightning.lineage.query import filter_summary_lineage
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Cell", "lineage_records", "lineage_to_pandas"]
+
+Cell: TypeAlias = "bool | int | float | str | None"
+
+_GROUPS = ("metric", "user_defined")  # columns of these stand behind all others, in this order
+
+
+def lineage_records(
+    summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
+) -> list[dict[str, Cell]]:
+    """One flat dict a run.
+
+    Args:
+        summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+
+    Returns:
+        Dicts with the same keys in the same order, which are ``summary_dir``, the fields of lineage, ``dataset_mark``,
+        then ``metric/<name>`` and ``user_defined/<name>`` of any of the runs, nested data as ``user_defined/<a>/<b>``.
+        A value that was not recorded is ``None``; a list is its JSON text.
+
+    Raises:
+        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
+
+    Example:
+        >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
+        [0.97, 0.91, None]
+    """
+    rows = [dict(_cells(run)) for run in filter_summary_lineage(summary_base_dir, search_condition)["object"]]
+    columns = sorted(dict.fromkeys(column for row in rows for column in row), key=_group)
+    return [{column: row.get(column) for column in columns} for row in rows]
+
+
+def lineage_to_pandas(
+    summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
+) -> pandas.DataFrame:
+    """The rows of :func:`lineage_records` as a DataFrame, one column a fact; needs pandas.
+
+    Args:
+        summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+
+    Raises:
+        ImportError: pandas is not installed.
+        LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
+    """
+    import pandas
+
+    return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition))
+
+
+def _cells(run: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    yield "summary_dir", run.get("summary_dir")
+    for name, value in run.get("model_lineage", {}).items():  # a condition may ask for the other part only
+        yield from _flat(name, value)
+
+
+def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, Cell]]:
+    if isinstance(value, dict):
+        for key, element in value.items():
+            yield from _flat(f"{name}/{key}", element)
+    else:
+        yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+def _group(column: str) -> int:
+    return _GROUPS.index(column.partition("/")[0]) if "/" in column else -1

@@ -1,0 +1,225 @@
+"""What is wrong with the files of a run: damage, and what MindInsight would drop, mix up or stumble over."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mindsummary_lightning.fileformat.file_names import (
+    LARGEST_TIMESTAMP,
+    LINEAGE_SUFFIX,
+    is_summary_name,
+    timestamp_of,
+)
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, decode_scalar_events
+from mindsummary_lightning.fileformat.summary_codec import checked_event
+from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.values import (
+    Histogram,
+    SummaryValue,
+    Tensor,
+    UserDefinedInfo,
+    check_recordable,
+    kind_of,
+)
+from mindsummary_lightning.values.limits import LARGEST_EVENT, MOST_BUCKETS, MOST_ELEMENTS, MOST_TAGS, MOST_TENSOR_TAGS
+
+__all__ = ["Finding", "verify_run"]
+
+_BATCH = 2048
+
+# Steps of a tag that MindInsight 2.3.1 keeps, by kind.
+_STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes:
+        is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
+        path: the file or directory.
+        offset: the byte where it lies, or ``None``.
+        message: what is wrong, and what follows from it.
+    """
+
+    is_damage: bool
+    path: str
+    offset: int | None
+    message: str
+
+
+def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
+    """Look at every record of every file of a run.
+
+    Args:
+        run_dir: the run directory.
+        progress: called with numbers of bytes looked at.
+
+    Raises:
+        OSError: the directory or a file cannot be read.
+    """
+    yield from _names(run_dir)
+    steps: dict[tuple[str, str], int] = {}
+    for path in summary_files(run_dir):
+        yield from _summary_file(path, steps, progress)
+    yield from _reader_limits(run_dir, steps)
+    for path in lineage_files(run_dir):
+        yield from _lineage_file(path, progress)
+
+
+def _names(run_dir: str) -> Iterator[Finding]:
+    seconds: dict[int, str] = {}
+    for name in sorted(os.listdir(run_dir)):
+        path = os.path.join(run_dir, name)
+        second = timestamp_of(name)
+        if name.endswith(".pb") and not name.startswith("memory_usage_") and os.path.isfile(path):
+            yield Finding(False, path, None, "MindInsight takes every .pb file in a run for a graph of MindSpore's")
+        if second is None or not os.path.isfile(path):
+            continue
+        if second > LARGEST_TIMESTAMP:
+            yield Finding(
+                True,
+                path,
+                None,
+                f"{second} in the name is no time in seconds; MindInsight lists no run at all because of it",
+            )
+        if os.path.islink(path):
+            yield Finding(False, path, None, "a symbolic link; MindInsight lists no run for it")
+        if is_summary_name(name):
+            if second in seconds:
+                yield Finding(
+                    False,
+                    path,
+                    None,
+                    f"same time in its name as {seconds[second]}; MindInsight follows only one of the two",
+                )
+            seconds[second] = name
+
+
+def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callable[[int], object]) -> Iterator[Finding]:
+    seen: dict[tuple[str, str], array[int]] = {}
+    batch: list[Piece] = []
+    for piece in read_pieces(path):
+        progress(piece.end - piece.start)
+        if piece.payload is None:
+            yield Finding(True, path, piece.start, _said(piece))
+        elif len(piece.payload) > LONGEST_SCALAR_EVENT:
+            yield from _event(path, piece, seen)
+        else:
+            batch.append(piece)
+        if len(batch) == _BATCH:
+            yield from _events(path, batch, seen)
+            batch = []
+    yield from _events(path, batch, seen)
+    for (kind, tag), found in sorted(seen.items()):
+        steps[kind, tag] = steps.get((kind, tag), 0) + len(found)
+        twice = len(found) - np.unique(np.frombuffer(found, np.int64)).size
+        if twice:
+            yield Finding(
+                False,
+                path,
+                None,
+                f"{kind} {tag!r} has {twice} samples at steps it has already; MindInsight shows one of each",
+            )
+
+
+def _said(piece: Piece) -> str:
+    lost = piece.end - piece.start
+    if piece.is_tail:
+        return f"{lost} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
+    return f"{piece.damage}; {lost} bytes hold no whole record; run `mindsummary repair`"
+
+
+def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
+    scalars, left = decode_scalar_events([piece.payload or b"" for piece in batch])
+    for columns in scalars:
+        for tag in columns.tags:
+            seen.setdefault(("scalar", tag), array("q")).frombytes(columns.steps.tobytes())
+    for index in left:
+        yield from _event(path, batch[index], seen)
+
+
+def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
+    payload = piece.payload or b""
+    if len(payload) > LARGEST_EVENT:
+        yield Finding(
+            False,
+            path,
+            piece.start,
+            f"an event of {len(payload)} bytes; MindInsight drops what passes {LARGEST_EVENT}",
+        )
+    try:
+        event = checked_event(payload)
+    except ValueError as error:
+        yield Finding(True, path, piece.start, f"{error}; run `mindsummary repair`")
+        return
+    for tag, value in event.what if isinstance(event.what, tuple) else ():
+        kind = kind_of(value)
+        seen.setdefault((kind, tag), array("q")).append(event.step)
+        problem = _problem_of(value)
+        if problem:
+            yield Finding(False, path, piece.start, f"{kind} {tag!r} at step {event.step} {problem}")
+
+
+def _problem_of(value: SummaryValue) -> str | None:
+    if isinstance(value, Tensor) and value.data.size > MOST_ELEMENTS:
+        return f"has more than {MOST_ELEMENTS} elements; MindInsight drops them"
+    if isinstance(value, Histogram) and value.counts.size > MOST_BUCKETS:
+        return f"has {value.counts.size} buckets; MindInsight drops more than {MOST_BUCKETS}"
+    try:
+        check_recordable(value)
+    except ValueError as error:
+        return f"cannot be shown by MindInsight: {error}"
+    return None
+
+
+def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
+    if len(steps) > MOST_TAGS:
+        yield Finding(
+            False,
+            run_dir,
+            None,
+            f"{len(steps)} tags; MindInsight keeps the {MOST_TAGS} that appeared last, and counts a graph among them",
+        )
+    tensors = sum(kind == "tensor" for kind, _ in steps)
+    if tensors > MOST_TENSOR_TAGS:
+        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {MOST_TENSOR_TAGS}")
+    for kind, kept in _STEPS_KEPT.items():
+        more = sum(count > kept for (found, _), count in steps.items() if found == kind)
+        if more:
+            yield Finding(
+                False,
+                run_dir,
+                None,
+                f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them",
+            )
+
+
+def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Finding]:
+    kinds: set[type] = set()
+    for piece in read_pieces(path):
+        progress(piece.end - piece.start)
+        if piece.payload is None:
+            yield Finding(True, path, piece.start, f"{_said(piece)}; MindInsight shows nothing of this file until then")
+            continue
+        try:
+            what = decode_lineage_event(piece.payload).what
+        except ValueError as error:
+            yield Finding(True, path, piece.start, f"{error}; MindInsight shows nothing of this file")
+            continue
+        kinds.add(type(what))
+        try:
+            check_recordable(what)
+        except (TypeError, ValueError) as error:
+            yield Finding(
+                True, path, piece.start, f"{error}; MindInsight may lose the lineage of other runs because of it"
+            )
+    if kinds == {UserDefinedInfo}:
+        yield Finding(False, path, None, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")

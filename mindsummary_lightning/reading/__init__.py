@@ -1,0 +1,1 @@
+"""Read a run directory; find runs below a directory."""

@@ -1,0 +1,296 @@
+"""``SummaryReader``: what a run recorded, by MindSpore or by this package, as NumPy arrays and plain values.
+
+The files are walked once for each question and only what was asked for is kept, so a run larger than memory can be
+read. Several files of a resumed run are put together as MindInsight does it. Neither torch nor MindSpore is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
+from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.reading.samples import (
+    KINDS,
+    LocatedSamples,
+    Place,
+    gather_places,
+    gather_scalars,
+    gather_tags,
+    outlined_batches,
+    read_place,
+)
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    Event,
+    Graph,
+    Histogram,
+    Image,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+)
+
+if TYPE_CHECKING:
+    import pandas
+    import PIL.Image
+
+__all__ = ["KINDS", "RecordedLandscape", "RunLineage", "ScalarSeries", "SummaryReader"]
+
+_T = TypeVar("_T")
+
+_PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
+_LINEAGE_NAMES = {TrainLineage: "train", EvaluationLineage: "evaluation", DatasetGraph: "dataset"}
+
+
+class SummaryReader:
+    """Reads one run directory. It keeps no file open and remembers nothing, so each call sees the run as it is then.
+
+    A record that is not whole yet is left for later. A record that is damaged ends the call with
+    :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` saves what can be saved.
+
+    Args:
+        run_dir: the directory with the summary and lineage files.
+
+    Raises:
+        NotADirectoryError: there is no such directory.
+    """
+
+    def __init__(self, run_dir: str | os.PathLike[str]) -> None:
+        self.run_dir = os.fspath(run_dir)
+        if not os.path.isdir(self.run_dir):
+            raise NotADirectoryError(f"{self.run_dir} is no directory; give the one that holds the run's event files")
+
+    # ---- values
+
+    def tags(self) -> dict[str, list[str]]:
+        """Sorted tags of each kind (scalar, image, tensor, histogram, loss_landscape), without MindInsight's suffix.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        return gather_tags(summary_files(self.run_dir))
+
+    def scalars(self, tag: str) -> ScalarSeries:
+        """All samples of a scalar.
+
+        Raises:
+            LookupError: the run has no scalar of this tag.
+            DamagedFileError: a file is damaged.
+        """
+        return self._found("scalar", tag, gather_scalars(summary_files(self.run_dir), tag))
+
+    def all_scalars(self) -> dict[str, ScalarSeries]:
+        """Every scalar of the run by its tag, read in one pass; tags are sorted.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        return gather_scalars(summary_files(self.run_dir), None)
+
+    def histograms(self, tag: str) -> Iterator[tuple[int, float, Histogram]]:
+        """Step, wall time in seconds and value of each sample, by step; values are read one at a time.
+
+        Raises:
+            LookupError: the run has no histogram of this tag.
+            DamagedFileError: a file is damaged.
+        """
+        return self._values("histogram", tag)
+
+    def images(self, tag: str) -> Iterator[tuple[int, float, Image]]:
+        """Encoded images of a tag; yields and raises as :meth:`histograms`."""
+        return self._values("image", tag)
+
+    def pictures(self, tag: str) -> Iterator[tuple[int, float, PIL.Image.Image]]:
+        """Images of a tag, opened with Pillow (PNG, JPEG, GIF, BMP and WebP); yields as :meth:`histograms`.
+
+        Raises:
+            LookupError: the run has no image of this tag.
+            DamagedFileError: a file is damaged, or Pillow cannot open an image or takes it for a decompression bomb.
+        """
+        return self._values("image", tag, _opened_picture)
+
+    def tensors(self, tag: str) -> Iterator[tuple[int, float, Tensor]]:
+        """Tensors of a tag; yields and raises as :meth:`histograms`."""
+        return self._values("tensor", tag)
+
+    def landscapes(self) -> list[RecordedLandscape]:
+        """Every loss landscape of the run, by tag and step.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        located = gather_places(summary_files(self.run_dir), "loss_landscape", None)
+        return [
+            RecordedLandscape(
+                tag,
+                step,
+                wall_time,
+                *(value.surface.x, value.surface.y, value.surface.z),
+                *(value.intervals, value.path, value.convergence_point, value.metadata),
+            )
+            for tag, samples in located.items()
+            for step, wall_time, value in _read_values(samples)
+        ]
+
+    def graph(self) -> Graph | None:
+        """The newest computational graph in the summary files, or ``None``.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        newest: Place | None = None
+        for path in summary_files(self.run_dir):
+            for batch in outlined_batches(path):
+                for record in batch.others:
+                    if record.outline.holds == "graph":
+                        newest = record.place
+        if newest is None:
+            return None
+        graph = _decoded_place(newest, decode_event).what
+        return graph if isinstance(graph, Graph) else None
+
+    def lineage(self) -> RunLineage:
+        """What the run's lineage files say, the newest of each kind.
+
+        MindInsight forgets earlier files once a later one holds training or dataset lineage; here they still count.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        newest: dict[str, Any] = {}
+        for path in lineage_files(self.run_dir):
+            for event in _decoded(RecordScanner(path), decode_lineage_event):
+                what = event.what
+                if isinstance(what, UserDefinedInfo):
+                    earlier = newest["custom"].values if "custom" in newest else {}
+                    newest["custom"] = UserDefinedInfo({**earlier, **what.values})
+                elif what is not None:
+                    newest[_LINEAGE_NAMES[type(what)]] = what
+        return RunLineage(**newest)
+
+    # ---- events
+
+    def events(self) -> Iterator[Event]:
+        """Every event of the run in file order, decoded one at a time; nothing is merged.
+
+        Raises:
+            DamagedFileError: a file is damaged; the events before it have been yielded.
+        """
+        for path in summary_files(self.run_dir):
+            yield from _decoded(RecordScanner(path), decode_event)
+
+    def follow(
+        self,
+        *,
+        poll_s: float = 0.5,
+        timeout_s: float | None = None,
+        stop: Callable[[], bool] | None = None,
+        wait: Callable[[float], object] = time.sleep,
+    ) -> Iterator[Event]:
+        """Every event there is, and then each new one as the run grows; goes on to a later file when one appears.
+
+        Args:
+            poll_s: seconds between two looks at the files.
+            timeout_s: give up after this many seconds of waiting without a new event; ``None`` never does.
+            stop: asked whenever nothing new is there; a true answer ends it.
+            wait: waits that many seconds; a ``threading.Event().wait`` can be cut short.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        scanner: RecordScanner | None = None
+        waited = 0.0
+        while True:
+            paths = summary_files(self.run_dir)
+            if scanner is None and paths:
+                scanner = RecordScanner(paths[0])
+            if scanner is not None:
+                for event in _decoded(scanner, decode_event):
+                    waited = 0.0
+                    yield event
+                # Listed before it was read: whatever the writer put there before it began a later file is read by now.
+                if scanner.path in paths[:-1]:
+                    scanner = RecordScanner(paths[paths.index(scanner.path) + 1])
+                    continue
+            if (stop is not None and stop()) or (timeout_s is not None and waited >= timeout_s):
+                return
+            wait(poll_s)
+            waited += poll_s
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All scalars, one row a sample: ``tag`` (categorical), ``step``, ``wall_time`` (seconds), ``value`` (float32).
+
+        Raises:
+            ImportError: pandas is not installed.
+            DamagedFileError: a file is damaged.
+        """
+        import pandas
+
+        found = self.all_scalars()
+        codes = np.repeat(np.arange(len(found)), [len(series) for series in found.values()])
+        columns: dict[str, Any] = {"tag": pandas.Categorical.from_codes(codes, categories=list(found))}
+        for column, field, dtype in (
+            ("step", "steps", np.int64),
+            ("wall_time", "wall_times", np.float64),
+            ("value", "values", np.float32),
+        ):
+            arrays = [getattr(series, field) for series in found.values()]
+            columns[column] = np.concatenate(arrays) if arrays else np.empty(0, dtype)
+        return pandas.DataFrame(columns)
+
+    def _values(
+        self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
+    ) -> Iterator[tuple[int, float, Any]]:
+        return _read_values(self._found(kind, tag, gather_places(summary_files(self.run_dir), kind, tag)), decode)
+
+    def _found(self, kind: str, tag: str, found: dict[str, _T]) -> _T:
+        if tag in found:
+            return found[tag]
+        known = self.tags()[kind]
+        listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+        raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
+
+
+def _read_values(
+    samples: LocatedSamples, decode: Callable[[bytes], Any] = decode_value
+) -> Iterator[tuple[int, float, Any]]:
+    for step, wall_time, place in zip(samples.steps, samples.wall_times, samples.places, strict=True):
+        yield step, wall_time, _decoded_place(place, decode)
+
+
+def _opened_picture(message: bytes) -> PIL.Image.Image:
+    import PIL.Image
+
+    image = decode_value(message)
+    try:
+        return PIL.Image.open(BytesIO(cast("Image", image).encoded), formats=_PICTURE_FORMATS)
+    except Exception as error:  # each of Pillow's readers has errors of its own
+        raise ValueError(f"the image cannot be opened: {error}") from error
+
+
+def _decoded_place(place: Place, decode: Callable[[bytes], _T]) -> _T:
+    try:
+        return decode(read_place(place))
+    except ValueError as error:
+        raise DamagedFileError(place.path, place.record, str(error)) from error
+
+
+def _decoded(scanner: RecordScanner, decode: Callable[[bytes], _T]) -> Iterator[_T]:
+    for payload in scanner:
+        try:
+            yield decode(payload)
+        except ValueError as error:
+            raise DamagedFileError(scanner.path, scanner.offset - len(payload) - OVERHEAD, str(error)) from error

@@ -1,0 +1,1 @@
+"""Write values into the summary and lineage files of a run directory."""

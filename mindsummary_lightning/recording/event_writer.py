@@ -1,0 +1,316 @@
+"""The one live summary file and the one lineage file of a run directory, shared by everybody in the process.
+
+The reader follows only the newest summary file of a directory, so whoever records into a directory gets the same
+:class:`RunWriter` from :func:`writer_of`. It knows when to begin a file and what is written already; it raises what
+goes wrong and leaves the policy to ``record.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import math
+import os
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
+from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
+from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
+from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.recording.duplicate_filter import WrittenValues
+from mindsummary_lightning.recording.event_files import FileOptions, RunFiles
+from mindsummary_lightning.recording.lineage_file import RunLineage
+from mindsummary_lightning.values import Event, Graph, LossLandscape, SummaryValue, Tensor
+from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values.limits import LARGEST_EVENT
+
+__all__ = ["FileOptions", "RunWriter", "writer_of"]
+
+_LOG = logging.getLogger(__name__)
+
+_DELETION_CHECK_S = 5.0
+_SMALL = 1 << 16  # bytes of a record; below it a full disk is met by the write itself, which is safe
+_CLOSED_WRITERS_KEPT = 64
+
+
+class RunWriter:
+    """Writes the events of one directory. Safe to call from several threads; see :func:`writer_of` for sharing.
+
+    Args:
+        directory: the run directory; made with the first event.
+        options: how files are made.
+        clock: seconds since the epoch, for what is written.
+        timer: seconds that only grow, for what is done now and then: a clock may be set back.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        options: FileOptions,
+        clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.directory = directory
+        self.options = options
+        self.users = 0
+        self.is_lost = False
+        self._clock = clock
+        self._timer = timer
+        self._lock = threading.RLock()
+        self._files = RunFiles(directory, options, clock)
+        self._lineage = RunLineage(self._files, clock)
+        self._file: RecordFile | None = None
+        self._is_open = False
+        self._written = WrittenValues(directory)
+        self._has_warned = False
+        self._most_bytes = options.max_file_size or math.inf
+        self._next_check = 0.0
+        self._next_sync = math.inf
+        self._untroubled_until = -math.inf  # till then the open file needs nothing but small records
+        self._roomy_up_to = self._most_bytes - _SMALL
+
+    @property
+    def summary_path(self) -> str:
+        """Full path of the live summary file; the name it will get if there is none yet."""
+        with self._lock:
+            return self._files.expected_path() if self._file is None else self._file.path
+
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
+        """Write a step's values: scalars, images and histograms in one event, every other value in its own.
+
+        A value that stands in the file already is skipped. There must be one value at least.
+
+        Raises:
+            OSError: nothing of the failing event, nor of those after it, is in the file.
+            RecordTooLargeError: an event is larger than the reader takes; the others are written.
+        """
+        self._lock.acquire()  # "with" takes twice as long, and a training loop waits for it
+        try:
+            wall_time = self._clock()
+            file = self._file
+            if (
+                file is not None
+                and self._is_open
+                and self._timer() < self._untroubled_until
+                and file.size <= self._roomy_up_to
+                and self._written.write_scalars(file, _SMALL, wall_time, step, values)
+            ):
+                return
+            self._write_any_values(wall_time, step, values)
+        finally:
+            self._lock.release()
+
+    def _write_any_values(self, wall_time: float, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
+        together: list[tuple[str, SummaryValue]] = []
+        alone: list[tuple[str, SummaryValue]] = []
+        for tag, value in values:
+            if not self._written.has(step, tag, value):
+                # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
+                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append((tag, value))
+        too_large: RecordTooLargeError | None = None
+        for group in [together, *([pair] for pair in alone)]:
+            if not group:
+                continue
+            try:
+                self._append(encode_values(wall_time, step, group), wall_time)
+            except RecordTooLargeError as error:
+                too_large = error
+                continue
+            self._written.remember(step, group)
+        self._written.check_limits()
+        if too_large is not None:
+            raise too_large
+
+    def write_graph(self, graph: Graph) -> None:
+        """Write a computational graph in an event of its own.
+
+        Raises:
+            OSError: it is not in the file.
+            RecordTooLargeError: it is larger than the reader takes.
+        """
+        with self._lock:
+            wall_time = self._clock()
+            self._append(encode_event(Event(wall_time, 0, graph)), wall_time)
+
+    def write_lineage(self, value: LineageValue) -> None:
+        """Add an event to the lineage file, which is replaced as a whole; an exact repeat is skipped.
+
+        Raises:
+            OSError: the file is as it was before.
+        """
+        with self._lock:
+            self._check_ours()
+            self._lineage.write(value)
+
+    def _append(self, payload: list[Buffer], wall_time: float) -> None:
+        size = sum(map(len, payload)) + OVERHEAD
+        if size >= _SMALL:
+            self._check_size(size)
+        now = self._timer()
+        self._file_for(size, now, wall_time).append(payload)
+        if now >= self._next_sync:
+            self.sync()
+            self._next_sync = now + (self.options.fsync_secs or math.inf)
+        self._untroubled_until = min(self._next_check, self._next_sync)
+
+    def _file_for(self, size: int, now: float, wall_time: float) -> RecordFile:
+        """The file that takes a record of this size; its version record is in it."""
+        file = self._file
+        if file is None or not self._is_open or now >= self._next_check or file.size + size > self._most_bytes:
+            file = self._live_file(size, now)
+        if not file.size:
+            file.append(encode_event(Event(wall_time, 0, VERSION)))
+        return file
+
+    def _live_file(self, size: int, now: float) -> RecordFile:
+        self._check_ours()
+        file = self._file
+        if file is not None and not self._is_open:
+            self._is_open = file.reopen()
+            if not self._is_open:
+                file = None
+                self._written.clear()
+        if file is not None and now >= self._next_check:
+            self._next_check = now + _DELETION_CHECK_S
+            if file.is_deleted():
+                if not self._has_warned:
+                    self._has_warned = True
+                    _LOG.warning("%s was deleted while it was being written; a new file is begun", file.path)
+                file.close()
+                file = None
+                self._written.clear()
+        if file is not None and file.size + size > self._most_bytes:
+            file.close()
+            file = None
+        return file if file is not None else self._new_file(now)
+
+    def begin_file(self) -> None:
+        """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
+
+        For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
+        would stand beside the old ones.
+        """
+        with self._lock:
+            self._written.clear()
+            if self._file is not None:
+                if self._is_open:
+                    self._file.close()
+                self._file, self._is_open = None, False
+                self._files.begin_anew()
+
+    def _new_file(self, now: float) -> RecordFile:
+        previous, self._file, self._is_open = self._file, None, False
+        self._untroubled_until = -math.inf
+        if previous is not None:
+            self._files.begin_anew()  # the reader never goes back to an older file
+        file = self._file = self._files.create()
+        self._is_open = True
+        self._next_check = now + _DELETION_CHECK_S
+        self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
+        return file
+
+    def _check_size(self, size: int) -> None:
+        if size - OVERHEAD > LARGEST_EVENT:
+            raise RecordTooLargeError(
+                f"an event of {size - OVERHEAD} bytes is larger than the {LARGEST_EVENT} that MindInsight takes"
+            )
+        if not self.options.free_space_factor:
+            return
+        needed = size * self.options.free_space_factor
+        with contextlib.suppress(FileNotFoundError):
+            free = shutil.disk_usage(self.directory).free
+            if free < needed:
+                raise OSError(
+                    errno.ENOSPC,
+                    f"a record of {size} bytes is not written because only {free} bytes are free; "
+                    f"{self.options.free_space_factor} times its size must be",
+                    self.directory,
+                )
+
+    def _check_ours(self) -> None:
+        if self.is_lost:
+            raise WriterLostError(
+                errno.EPERM,
+                "this process was forked from the one that records the run; it must not write the same files",
+                self.directory,
+            )
+
+    def sync(self) -> None:
+        """Force what is written to the disk.
+
+        Raises:
+            OSError: the disk refused it.
+        """
+        with self._lock:
+            if self._file is not None and self._is_open:
+                self._file.sync()
+
+    def release(self) -> None:
+        """One user less; the last one lets go of the file. Writing again later opens it again."""
+        with self._lock:
+            self._count_down()
+
+    def release_when_free(self) -> None:
+        """:meth:`release` for the garbage collector, which may run in the middle of a write and must never wait."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._count_down()
+            finally:
+                self._lock.release()
+
+    def _count_down(self) -> None:
+        self.users -= 1
+        if self.users <= 0 and self._file is not None and self._is_open:
+            self._is_open = False
+            self._file.close()
+
+    def lose(self) -> None:
+        """In a forked child: give up the parent's files, without touching them."""
+        self._lock = threading.RLock()  # another thread of the parent may have held it
+        if self._file is not None or self._lineage.has_file:
+            self.is_lost = True
+            self._is_open = False
+            if self._file is not None:
+                self._file.close()
+
+
+_WRITERS: OrderedDict[str, RunWriter] = OrderedDict()
+_WRITERS_LOCK = threading.Lock()
+
+
+def writer_of(directory: str, options: FileOptions) -> RunWriter:
+    """The writer of a directory, made if there is none; :meth:`RunWriter.release` it when done.
+
+    Args:
+        directory: the run directory; need not exist.
+        options: how a new writer makes its files; an existing one keeps its own.
+    """
+    path = os.path.realpath(directory)
+    with _WRITERS_LOCK:
+        writer = _WRITERS.get(path)
+        if writer is None or writer.is_lost:
+            writer = _WRITERS[path] = RunWriter(path, options)
+        elif writer.options != options:
+            _LOG.info("%s is being recorded already; its files keep the settings %s", path, writer.options)
+        writer.users += 1
+        _WRITERS.move_to_end(path)
+        idle = [key for key, kept in _WRITERS.items() if kept.users <= 0]
+        for key in idle[: max(0, len(_WRITERS) - _CLOSED_WRITERS_KEPT)]:
+            del _WRITERS[key]
+    return writer
+
+
+def _after_fork_in_child() -> None:
+    global _WRITERS_LOCK
+    _WRITERS_LOCK = threading.Lock()
+    for writer in _WRITERS.values():
+        writer.lose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,119 @@
+"""The one lineage file of a run: all events so far, replaced as a whole each time one is added.
+
+One damaged record would void the whole file for MindInsight, and a file whose size did not change is not read again; so
+it is never torn and only grows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
+from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.recording.event_files import RunFiles
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    LineageEvent,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values.lineage_info import CustomValue
+
+__all__ = ["RunLineage"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class RunLineage:
+    """Collects a run's lineage in its file. Not locked; its user is."""
+
+    def __init__(self, files: RunFiles, clock: Callable[[], float]) -> None:
+        self._files = files
+        self._clock = clock
+        self._events: list[LineageEvent] = []
+        self._records: list[bytes] = []  # of the first events; each is encoded once
+        self._path: str | None = None
+
+    @property
+    def has_file(self) -> bool:
+        """Whether a file was begun."""
+        return self._path is not None
+
+    def write(self, value: LineageValue) -> None:
+        """Add an event; an exact repeat is skipped.
+
+        Raises:
+            OSError: the file is as it was before.
+        """
+        self._files.prepare()
+        if self._path is None:
+            self._events, self._records = _newest_of_each_kind(self._earlier()), []
+        if self._is_written(value):
+            return
+        kept = len(self._events)
+        if isinstance(value, UserDefinedInfo) and not self._has_anchor():
+            # The reader ignores a lineage file that holds custom data alone.
+            self._events.append(LineageEvent(self._clock(), TrainLineage()))
+        self._events.append(LineageEvent(self._clock(), value))
+        try:
+            self._replace()
+        except BaseException:
+            del self._events[kept:]
+            del self._records[kept:]
+            raise
+
+    def _replace(self) -> None:
+        for event in self._events[len(self._records) :]:
+            self._records.append(b"".join(frame([encode_lineage_event(event)])))
+        if self._path is None:
+            file = self._files.create(is_lineage=True)
+            file.close()
+            self._path = file.path
+        replace_file(self._path, b"".join(self._records), self._files.options.mode)
+
+    def _is_written(self, value: LineageValue) -> bool:
+        if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key
+            merged = _merged_custom(self._events)
+            return all(key in merged and _is_same(merged[key], entry) for key, entry in value.values.items())
+        newest = next((event.what for event in reversed(self._events) if type(event.what) is type(value)), None)
+        return value == newest
+
+    def _has_anchor(self) -> bool:
+        anchors = (TrainLineage, EvaluationLineage, DatasetGraph)
+        return any(isinstance(event.what, anchors) for event in self._events)
+
+    def _earlier(self) -> Iterator[LineageEvent]:
+        # A later file with training lineage wipes what the reader gathered before it, so what earlier processes wrote
+        # into this directory (a run being resumed or evaluated) is carried over.
+        for path in self._files.lineage_paths():
+            try:
+                yield from map(decode_lineage_event, RecordScanner(path))
+            except (DamagedFileError, ValueError, OSError) as error:
+                _LOG.warning("what %s holds of this run's lineage is not carried over: %s", path, error)
+
+
+def _is_same(old: CustomValue, new: CustomValue) -> bool:
+    return old == new and type(old) is type(new)  # 1 and 1.0 are shown and filtered differently
+
+
+def _newest_of_each_kind(events: Iterable[LineageEvent]) -> list[LineageEvent]:
+    every = [event for event in events if event.what is not None]
+    newest = {type(event.what): event for event in every}
+    custom = newest.get(UserDefinedInfo)
+    if custom is not None:
+        newest[UserDefinedInfo] = LineageEvent(custom.wall_time, UserDefinedInfo(_merged_custom(every)))
+    return list(newest.values())
+
+
+def _merged_custom(events: Iterable[LineageEvent]) -> dict[str, CustomValue]:
+    merged: dict[str, CustomValue] = {}
+    for event in events:
+        if isinstance(event.what, UserDefinedInfo):
+            merged.update(event.what.values)
+    return merged

@@ -1,0 +1,412 @@
+"""``SummaryRecord``: values in, events out, for loops of one's own and for everything else in this package.
+
+Here, and only here, is decided what a failure to record means: training goes on unless ``raise_exception=True``. The
+module knows neither torch nor Lightning, neither bytes nor protobuf.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable, Collection, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.conversion.arguments import (
+    check_export_options,
+    check_flag,
+    check_max_file_size,
+    check_network,
+    checked_directory,
+    checked_factor,
+    checked_mode,
+    checked_name,
+    checked_seconds,
+)
+from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
+from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter, writer_of
+from mindsummary_lightning.recording.npy_export import TensorExport
+from mindsummary_lightning.recording.tensorboard_api import SummaryWriterIdiom
+from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS, plugin_value
+from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
+from mindsummary_lightning.values.events import LineageValue
+
+__all__ = ["PLUGINS", "SummaryRecord"]
+
+_LOG = logging.getLogger(__name__)
+
+_FAILURES = (OSError, RuntimeError, RecordTooLargeError)  # what a value's way to the disk may end in
+
+
+class SummaryRecord(SummaryWriterIdiom):
+    """Records values into the summary and lineage files of one directory.
+
+    Every record is written, whole, by the call that makes it; nothing has to be closed for safety and no thread or
+    process is started. Any number of records may be open; two on one directory share its files. No file is made
+    before the first value.
+
+    Args:
+        log_dir: the run directory; made with the first value.
+        file_prefix: first part of the file names.
+        file_suffix: last part of the summary file's name; the lineage file always ends in ``_lineage``.
+        network: a ``torch.nn.Module`` whose computational graph is recorded at the first :meth:`record`; needs
+            ``example_input``.
+        max_file_size: bytes after which the summary file is finished and a new one begun, at least 1; ``None``: never.
+            A larger record gets a file of its own.
+        raise_exception: raise when a value cannot be written, instead of logging it and going on.
+        export_options: ``{"tensor_format": "npy"}`` saves each recorded tensor to
+            ``<log_dir>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy`` too; ``None``: no export.
+        num_process: MindSpore's number of writer processes; accepted and not used, because none are needed.
+        example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of positional
+            arguments or a dict of keyword arguments.
+        file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
+        fsync_secs: force records to the disk when this many seconds have passed; ``None`` leaves it to the system, and
+            a power cut may then cost the last seconds, never a whole file.
+        free_space_factor: refuse records of 64 KiB and more unless the disk has this many times their size free
+            (MindSpore's guard); 0 turns it off.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument has a value that cannot be used.
+
+    Example:
+        >>> import tempfile
+        >>> with SummaryRecord(tempfile.mkdtemp()) as record:
+        ...     record.add_value("scalar", "loss", 0.25)
+        ...     record.record(step=1)
+        True
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        file_prefix: str = DEFAULT_PREFIX,
+        file_suffix: str = DEFAULT_SUFFIX,
+        network: Any = None,
+        max_file_size: int | None = None,
+        raise_exception: bool = False,
+        export_options: Mapping[str, str | None] | None = None,
+        *,
+        num_process: int | None = None,
+        example_input: Any = None,
+        file_mode: int = 0o600,
+        fsync_secs: float | None = None,
+        free_space_factor: int = 32,
+    ) -> None:
+        self._directory = checked_directory("log_dir", log_dir)
+        check_prefix_and_suffix(file_prefix, file_suffix)
+        check_max_file_size(max_file_size)
+        check_flag("raise_exception", raise_exception)
+        check_network("network", network)
+        if num_process is not None:
+            _LOG.info("num_process is not used: values are written by the call that records them")
+        self._options = FileOptions(
+            prefix=file_prefix,
+            suffix=file_suffix,
+            max_file_size=max_file_size,
+            mode=checked_mode(file_mode),
+            fsync_secs=checked_seconds(fsync_secs),
+            free_space_factor=checked_factor(free_space_factor),
+        )
+        self._export = TensorExport(self._directory) if check_export_options(export_options) else None
+        self._raise_exception = raise_exception
+        self._network = network
+        self._example_input = example_input
+        self._has_tried_network = False
+        self._mode = "train"
+        self._pending: dict[tuple[str, str], Any] = {}
+        self._to_export: dict[str, np.ndarray] = {}
+        self._writer: RunWriter | None = None
+        self._letting_go: weakref.finalize[..., SummaryRecord] | None = None
+        self._is_closed = False
+        self._has_recorded = False
+        self._has_captured_graph = False
+        self._lost = 0
+        self._reported: set[str] = set()
+        self._counters = {}
+        self._said = set()
+
+    # ---- what users of MindSpore know
+
+    @property
+    def log_dir(self) -> str:
+        """Full path of the summary file; before the first value, the path it is going to have."""
+        return self._live_writer().summary_path
+
+    @property
+    def mode(self) -> str:
+        """``"train"`` or ``"eval"``, as last set."""
+        return self._mode
+
+    def set_mode(self, mode: str) -> None:
+        """Say which phase the network is in; in ``"eval"`` the values of summary operators are not taken.
+
+        Args:
+            mode: ``"train"`` or ``"eval"``.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        if mode not in ("train", "eval"):
+            raise ValueError(f"mode must be 'train' or 'eval', not {mode!r}")
+        self._mode = mode
+
+    def add_value(self, plugin: str, name: str, value: Any) -> None:
+        """Keep a value for the next :meth:`record`.
+
+        Args:
+            plugin: ``scalar``, ``image``, ``tensor``, ``histogram``, ``graph``, ``train_lineage``, ``eval_lineage``,
+                ``dataset_graph``, ``custom_lineage_data`` or ``LANDSCAPE``.
+            name: the tag, not empty; of two values under one name the newest is recorded.
+            value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of size 1 (scalar), of
+                shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one dimension (tensor, histogram). For the
+                others the class of ``mindsummary_lightning.values`` (``Graph``, ``TrainLineage``,
+                ``EvaluationLineage``, ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is
+                copied; later changes to it are not seen.
+
+        Raises:
+            TypeError: ``name`` is no str, or ``value`` is of no kind the plugin takes.
+            ValueError: ``plugin`` is not known, ``name`` is empty or ``value`` has the wrong shape or a number that
+                would break MindInsight.
+            RecordTooLargeError: the tensor has more elements than MindInsight reads.
+        """
+        tag = checked_name(name)
+        key = (plugin, tag)
+        recorded = plugin_value(plugin, value)
+        if key in self._pending:
+            self._report_once(f"twice {key}", "%s %r was added twice before record(); the newest is recorded", *key)
+        if plugin == "tensor" and self._export is not None:
+            self._to_export[tag] = np.array(to_array(value))
+        self._pending[key] = recorded
+
+    def record(
+        self,
+        step: int,
+        train_network: Any = None,
+        plugin_filter: Callable[[str], bool] | None = None,
+    ) -> bool:
+        """Write every value that was added, at ``step``.
+
+        Args:
+            step: the step the values belong to.
+            train_network: a ``torch.nn.Module`` whose graph is recorded if the constructor got no ``network``; needs
+                its ``example_input``.
+            plugin_filter: called with each plugin's name; the values of those it refuses are dropped.
+
+        Returns:
+            True if everything is in the files; False after :meth:`close` or when something could not be written.
+
+        Raises:
+            TypeError: ``step`` is no int, ``train_network`` no module or ``plugin_filter`` not callable.
+            ValueError: ``step`` does not fit 64 bits.
+            OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
+        """
+        if not isinstance(step, int) or isinstance(step, bool):
+            raise TypeError(f"step must be an int, not {step!r}")
+        if not -(2**63) <= step < 2**63:
+            raise ValueError(f"step must fit 64 bits, not {step}")
+        if plugin_filter is not None and not callable(plugin_filter):
+            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
+        check_network("train_network", train_network)
+        pending, self._pending = self._pending, {}
+        exports, self._to_export = self._to_export, {}
+        if self._is_closed:
+            return False
+        if plugin_filter is not None:
+            kept = {plugin for plugin in {plugin for plugin, _ in pending} if plugin_filter(plugin)}
+            pending = {key: value for key, value in pending.items() if key[0] in kept}
+        is_done = self._record_network(train_network)
+        pairs: list[tuple[str, SummaryValue]] = []
+        for (plugin, tag), value in pending.items():
+            if plugin in LINEAGE_PLUGINS:
+                is_done &= self.write_lineage(value)
+            elif plugin == "graph":
+                is_done &= self.write_graph(value)
+            else:
+                pairs.append((tag, value))
+        return self.write_values(step, pairs, exports) and is_done
+
+    def flush(self) -> None:
+        """Force everything recorded to the disk.
+
+        Raises:
+            OSError: the disk refused it and ``raise_exception`` is set.
+        """
+        if self._writer is not None:
+            self._attempt("flush", self._writer.sync)
+
+    def close(self) -> None:
+        """Let go of the files; a second call does nothing. What could not be recorded is logged as a total."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.release()
+        if self._lost:
+            _LOG.error("%d records of %s could not be written in all", self._lost, self._directory)
+
+    def __enter__(self) -> SummaryRecord:
+        if self._is_closed:
+            raise ValueError(f"this SummaryRecord of {self._directory} is closed; make a new one")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- what the rest of the package records with
+
+    def write_values(
+        self, step: int, values: Collection[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
+    ) -> bool:
+        """Write ready values at once, in one event where the format allows it.
+
+        Args:
+            step: the step they belong to.
+            values: tags and values, such as the ``items()`` of a dict; a scalar is a ``float``.
+            originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
+
+        Returns:
+            Whether everything is in the file.
+
+        Raises:
+            OSError: it could not be written and ``raise_exception`` is set.
+        """
+        if not values:
+            return True
+        is_done = True
+        if self._export is not None:
+            for tag, value in values:
+                if isinstance(value, Tensor):
+                    array = (originals or {}).get(tag, value.data)
+                    is_done &= self._attempt(f"tensor {tag!r}", self._export.save, tag, step, array)
+        if self._is_closed:
+            return False
+        # Not through _attempt: a training loop waits for this call, a step at a time.
+        try:
+            (self._writer or self._live_writer()).write_values(step, values)
+        except _FAILURES as error:
+            return self._has_failed("values", error)
+        self._has_recorded = True
+        return is_done
+
+    def begin_file(self) -> None:
+        """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
+        self._live_writer().begin_file()
+
+    def write_graph(self, graph: Graph) -> bool:
+        """Write a computational graph at once; returns and raises as :meth:`write_values`."""
+        return self._attempt("the graph", self._live_writer().write_graph, graph)
+
+    def write_lineage(self, value: LineageValue) -> bool:
+        """Write a lineage value at once; returns and raises as :meth:`write_values`.
+
+        Raises:
+            ValueError: it holds something that would break MindInsight.
+        """
+        check_recordable(value)
+        return self._attempt("lineage", self._live_writer().write_lineage, value)
+
+    def capture_graph(self, network: Any, example: Any) -> bool:
+        """Capture and write the computational graph of a module, once for each of this object's lives.
+
+        Args:
+            network: a ``torch.nn.Module``.
+            example: a batch or example of what its ``forward`` takes.
+
+        Returns:
+            Whether the graph is in the file; what a module refuses to have captured is logged.
+        """
+        # The one place where the session reaches for torch, and only when asked to: docs/decisions/0003.
+        from mindsummary_lightning.errors import GraphCaptureError
+        from mindsummary_lightning.graph.capture import capture_example
+
+        if self._has_captured_graph:
+            return True
+        try:
+            graph = capture_example(network, example)
+        except GraphCaptureError as error:
+            self._report_once("graph", "the computational graph is not recorded: %s", error)
+            return False
+        self._has_captured_graph = self.write_graph(graph)
+        return self._has_captured_graph
+
+    def release(self) -> None:
+        """Let go of the files until the next value."""
+        writer, self._writer = self._writer, None
+        if writer is not None and self._letting_go is not None:
+            self._letting_go.detach()
+            writer.release()
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether anything was recorded through this object."""
+        return self._has_recorded
+
+    @property
+    def directory(self) -> str:
+        """The run directory."""
+        return self._directory
+
+    @property
+    def lost(self) -> int:
+        """Number of writes that failed so far."""
+        return self._lost
+
+    def _live_writer(self) -> RunWriter:
+        if self._writer is None:
+            self._writer = writer_of(self._directory, self._options)
+            # A record that is dropped without close() keeps no file open.
+            self._letting_go = weakref.finalize(self, self._writer.release_when_free)
+            self._letting_go.atexit = False
+        return self._writer
+
+    def _attempt(self, what: str, action: Callable[..., None], *arguments: Any) -> bool:
+        if self._is_closed:
+            return False
+        try:
+            action(*arguments)
+        except _FAILURES as error:
+            return self._has_failed(what, error)
+        self._has_recorded = True
+        return True
+
+    def _has_failed(self, what: str, error: Exception) -> bool:
+        """Decide what a failure means: raised again, or counted, logged once for its kind, and False."""
+        if self._raise_exception:
+            raise error
+        self._lost += 1
+        reason = f"{type(error).__name__} {getattr(error, 'errno', '')}"
+        if reason not in self._reported:
+            self._reported.add(reason)
+            _LOG.error(
+                "%s could not be recorded in %s: %s. Training goes on; each further loss of this kind is counted and "
+                "the total logged at the end",
+                *(what, self._directory, error),
+            )
+        return False
+
+    def _record_network(self, train_network: Any) -> bool:
+        network = self._network if self._network is not None else train_network
+        if network is None or self._has_tried_network:
+            return True
+        self._has_tried_network = True
+        if self._example_input is None:
+            self._report_once("no example", "the network's graph is not recorded: SummaryRecord got no example_input")
+            return True
+        return self.capture_graph(network, self._example_input)
+
+    def _report_once(self, reason: str, text: str, *facts: object) -> None:
+        if reason not in self._reported:
+            self._reported.add(reason)
+            _LOG.warning(text, *facts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, in this process or another, opens nothing until it records; the network stays with the original.
+        left_behind = ("_writer", "_letting_go", "_network", "_example_input")
+        return {**self.__dict__, **dict.fromkeys(left_behind), "_pending": {}, "_to_export": {}}

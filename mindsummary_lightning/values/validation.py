@@ -1,0 +1,143 @@
+"""What may be written: the values that MindInsight shows without harm to this run or to its neighbours.
+
+A file may say more (``values`` can hold a NaN loss that MindSpore wrote); this package never writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.values.lineage_info import (
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    DatasetGraph,
+    EvaluationLineage,
+    Operation,
+    TrainLineage,
+    UserDefinedInfo,
+    parsed_metric,
+)
+from mindsummary_lightning.values.summary_values import LossLandscape
+
+__all__ = ["check_recordable"]
+
+
+def check_recordable(value: object) -> None:
+    """Refuse a lineage or landscape value that would break a page of MindInsight.
+
+    Raises:
+        TypeError: a fact has the wrong type.
+        ValueError: a number is not finite or does not fit, a metric is no JSON object, custom data is empty.
+    """
+    check = _CHECKS.get(type(value))
+    if check is not None:
+        check(value)
+
+
+def _integer(where: str, value: Any, smallest: int, largest: int) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{where} must be an int, not {value!r}")
+    if not smallest <= value <= largest:
+        raise ValueError(f"{where} must lie in {smallest}..{largest}, not {value}")
+
+
+def _real(where: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{where} must be a float, not {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{where} must be finite, not {value}; leave it out instead")
+
+
+def _text(where: str, value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{where} must be a str, not {value!r}")
+
+
+def _check_train(value: TrainLineage) -> None:
+    for name in ("epoch", "device_num", "batch_size", "train_dataset_size"):
+        _integer(f"{name} of TrainLineage", getattr(value, name), 0, INT32_MAX)
+    _integer("model_size of TrainLineage", value.model_size, 0, INT64_MAX)
+    for name in ("learning_rate", "loss"):
+        _real(f"{name} of TrainLineage", getattr(value, name))
+    for name in ("optimizer", "loss_function", "parallel_mode", "train_dataset_path", "network", "model_path"):
+        _text(f"{name} of TrainLineage", getattr(value, name))
+
+
+def _check_evaluation(value: EvaluationLineage) -> None:
+    _text("valid_dataset_path of EvaluationLineage", value.valid_dataset_path)
+    _integer("valid_dataset_size of EvaluationLineage", value.valid_dataset_size, 0, INT32_MAX)
+    # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
+    if not isinstance(value.metric, str):
+        raise TypeError(f"metric of EvaluationLineage must be a str, not {value.metric!r}")
+    parsed_metric(value.metric, _refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"metric of EvaluationLineage must not hold {name}: a browser cannot parse it")
+
+
+def _check_custom(value: UserDefinedInfo) -> None:
+    _check_entries(value.values)
+
+
+def _check_entries(values: Mapping[str, Any]) -> None:
+    if not values:
+        raise ValueError("UserDefinedInfo needs at least one entry: MindInsight fails on an empty one")
+    for key, entry in values.items():
+        if isinstance(entry, Mapping):
+            _check_entries(entry)
+        elif isinstance(entry, float):
+            _real(f"{key!r} of UserDefinedInfo", entry)
+
+
+def _check_dataset(value: DatasetGraph) -> None:
+    _check_parameters(value.parameter)
+    for operation in (*value.operations, *([value.sampler] if value.sampler else [])):
+        _check_operation(operation)
+    for child in value.children:
+        _check_dataset(child)
+
+
+def _check_operation(operation: Operation) -> None:
+    _check_parameters(operation.parameter)
+    for size in operation.size:
+        _integer("size of an operation", size, INT32_MIN, INT32_MAX)
+    for weight in operation.weights:
+        _real("weights of an operation", weight)
+
+
+def _check_parameters(values: Mapping[str, Any]) -> None:
+    for key, entry in values.items():
+        if isinstance(entry, int) and not isinstance(entry, bool):
+            _integer(f"{key!r} of a dataset graph", entry, INT32_MIN, INT32_MAX)
+        elif isinstance(entry, float):
+            _real(f"{key!r} of a dataset graph", entry)
+
+
+def _check_landscape(value: LossLandscape) -> None:
+    for part, points in (("surface", value.surface), ("path", value.path)):
+        for axis in ("x", "y", "z") if points is not None else ():
+            if not np.isfinite(getattr(points, axis)).all():
+                raise ValueError(f"{axis} of a landscape's {part} must be finite: a browser cannot parse NaN")
+    if value.convergence_point is not None and not np.isfinite(value.convergence_point).all():
+        raise ValueError(f"convergence_point must be finite, not {value.convergence_point}")
+    for number in value.intervals:
+        _integer("intervals of a landscape", number, 0, INT32_MAX)
+
+
+_CHECKS: dict[type, Any] = {
+    TrainLineage: _check_train,
+    EvaluationLineage: _check_evaluation,
+    UserDefinedInfo: _check_custom,
+    DatasetGraph: _check_dataset,
+    LossLandscape: _check_landscape,
+}

@@ -1,0 +1,36 @@
+"""Gradients and their norm, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from mindsummary_lightning.collection.gradients import gradients_of, total_norm
+
+
+def test_parameters_without_a_gradient_are_passed_over() -> None:
+    with_gradient, without = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    with_gradient.sum().backward()
+
+    assert len(gradients_of([without, with_gradient])) == 1
+
+
+def test_the_norm_is_that_of_all_gradients_laid_end_to_end() -> None:
+    gradients = [torch.randn(3, 4), torch.randn(5), torch.randn(1, 1, 2)]
+    laid = np.concatenate([gradient.numpy().reshape(-1) for gradient in gradients])
+
+    np.testing.assert_allclose(float(total_norm(gradients)), np.linalg.norm(laid), rtol=1e-6)
+
+
+def test_the_norm_of_half_precision_gradients_does_not_overflow() -> None:
+    gradients = [torch.full((4,), 60000.0, dtype=torch.float16), torch.ones(3, dtype=torch.bfloat16)]
+
+    np.testing.assert_allclose(float(total_norm(gradients)), 120000.0, rtol=1e-3)
+
+
+def test_the_norm_of_norms_is_the_norm_of_all() -> None:
+    first, second = [torch.randn(3)], [torch.randn(4), torch.randn(2)]
+    parts = total_norm([total_norm(first), total_norm(second)])
+
+    np.testing.assert_allclose(float(parts), float(total_norm(first + second)), rtol=1e-6)

@@ -1,0 +1,96 @@
+"""Which steps are collected, against an independent statement of MindSpore's rules."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from mindsummary_lightning.collection.schedule import Schedule
+
+_EPOCHS, _BATCHES = (1, 2, 3, 10), (1, 2, 7, 10, 19, 20, 33, 60, 100)
+_FREQS, _TENSOR_FREQS = (1, 3, 10, 1000), (None, 1, 7, 200)
+_TABLE = list(product(_EPOCHS, _BATCHES, _FREQS, _TENSOR_FREQS))
+
+
+def _others_expected(total: int, freq: int) -> list[int]:
+    """The first step, every freq-th, and (ours) the last."""
+    return [step for step in range(1, total + 1) if step == 1 or step % freq == 0 or step == total]
+
+
+def _tensors_expected(total: int, freq: int, tensor_freq: int | None) -> list[int]:
+    """The rules of the reference by arithmetic; MindSpore counts step 0 among the twenty."""
+    if tensor_freq is not None:
+        return [step for step in range(1, total + 1) if step == 1 or step % tensor_freq == 0]
+    if total // freq + 1 <= 20:
+        return [step for step in range(1, total + 1) if step == 1 or step % freq == 0]
+    gap = max(1, total // 19)
+    last = 20 if gap == 1 else 19 * gap
+    return [step for step in range(1, total + 1) if step == 1 or (step % gap == 0 and step <= last)]
+
+
+@pytest.mark.parametrize(("epochs", "batches", "freq", "tensor_freq"), _TABLE)
+def test_the_steps_of_a_run_are_those_of_the_rules(
+    epochs: int, batches: int, freq: int, tensor_freq: int | None
+) -> None:
+    total = epochs * batches
+    schedule = Schedule(freq, tensor_freq, None, total)
+    steps = range(1, total + 1)
+
+    assert [step for step in steps if schedule.collects(step)] == _others_expected(total, freq)
+    tensors = _tensors_expected(total, freq, tensor_freq)
+    assert [step for step in steps if schedule.collects_tensors(step)] == tensors
+    assert [step for step in steps if schedule.collects_inputs(step)] == tensors
+
+
+@pytest.mark.parametrize("total", [None, 1, 57, 600])
+@pytest.mark.parametrize(("freq", "tensor_freq", "input_freq"), [(10, None, None), (1000, 7, None), (9, 4, 11)])
+def test_something_is_collected_exactly_where_one_of_the_rules_says_so(
+    freq: int, tensor_freq: int | None, input_freq: int | None, total: int | None
+) -> None:
+    schedule = Schedule(freq, tensor_freq, input_freq, total)
+
+    for step in range(1, (total or 3000) + 1):
+        each = (schedule.collects(step), schedule.collects_tensors(step), schedule.collects_inputs(step))
+        assert schedule.collects_anything(step) == any(each), step
+
+
+@pytest.mark.parametrize(("total", "tensors", "others"), [(600, 20, 61), (20, 3, 3)])
+def test_the_documented_examples_hold(total: int, tensors: int, others: int) -> None:
+    schedule = Schedule(10, total=total)
+    steps = range(1, total + 1)
+
+    assert sum(map(schedule.collects_tensors, steps)) == tensors
+    assert sum(map(schedule.collects, steps)) == others
+
+
+@pytest.mark.parametrize("freq", [1, 2, 10, 1000, 10**6])
+def test_a_run_of_unknown_length_keeps_at_most_twenty_tensor_steps_however_long_it_is(freq: int) -> None:
+    schedule = Schedule(freq)
+    candidates = {round(freq * 2.5**power) for power in range(60)} | set(range(1, 20_000))
+
+    found = sorted(step for step in candidates if schedule.collects_tensors(step))
+
+    assert 10 <= len(found) <= 20
+    assert found[0] == 1
+    assert found[-1] > 10**6
+
+
+def test_a_run_of_unknown_length_follows_the_tensor_frequency_asked_for() -> None:
+    schedule = Schedule(10, 300)
+
+    assert [step for step in range(1, 1001) if schedule.collects_tensors(step)] == [1, 300, 600, 900]
+
+
+def test_input_images_follow_a_rhythm_of_their_own_if_asked_to() -> None:
+    schedule = Schedule(10, None, 25, 100)
+
+    assert [step for step in range(1, 101) if schedule.collects_inputs(step)] == [1, 25, 50, 75, 100]
+    assert schedule.collects_anything(25)
+
+
+def test_the_last_step_of_a_known_run_is_collected_but_its_tensors_are_not() -> None:
+    schedule = Schedule(10, total=15)
+
+    assert schedule.collects(15)
+    assert not schedule.collects_tensors(15)

@@ -1,0 +1,241 @@
+"""``StepValues`` and the reduction behind it: the same values from the accelerators' path as from the CPU's.
+
+Without an accelerator the path is forced on CPU tensors; ranks are processes that talk through gloo.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+from mindsummary_lightning.collection import device_histograms as reduction
+from mindsummary_lightning.collection.device_histograms import histogram_from_parts, histogram_parts, sharded_histogram
+from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.conversion.numeric import tensor_of
+from mindsummary_lightning.values import Histogram
+
+REDUCED = [torch.float32, torch.float16, torch.bfloat16]
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def assert_same(actual: Any, expected: Histogram) -> None:
+    assert isinstance(actual, Histogram)
+    for part in ("lefts", "widths", "counts"):
+        np.testing.assert_array_equal(getattr(actual, part), getattr(expected, part))
+    for part in ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max"):
+        assert getattr(actual, part) == getattr(expected, part)
+    assert actual.sum == (None if expected.sum is None else pytest.approx(expected.sum, rel=1e-9, abs=1e-6))
+
+
+CONTENTS: dict[str, Any] = {
+    "normal": lambda t: t,
+    "on the edges": lambda t: (t * 30).floor(),
+    "far from zero": lambda t: t + 1000,
+    "one outlier": lambda t: torch.cat([t, t.new_tensor([3e4])]),
+    "constant": lambda t: t * 0 + 0.1,
+    "some nan": lambda t: torch.where(t > 1, math.nan, t),
+    "some infinite": lambda t: torch.where(t > 1, math.inf, torch.where(t < -1, -math.inf, t)),
+    "few finite": lambda t: torch.where(torch.arange(t.numel()) < 7, t, math.nan),
+    "hundreds finite": lambda t: torch.where(torch.arange(t.numel()) < 300, t, -math.inf),
+    "none finite": lambda t: torch.full_like(t, math.inf),
+    "tiny": lambda t: t * 1e-6,
+}
+
+
+@pytest.mark.parametrize("dtype", REDUCED)
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("size", [0, 9, 1025, 50_000])
+def test_the_reduction_gives_the_histogram_that_the_cpu_gives(dtype: torch.dtype, content: str, size: int) -> None:
+    tensor = CONTENTS[content](noise(size)).to(dtype)
+
+    assert_same(histogram_from_parts(histogram_parts(tensor)), histogram_of(tensor))
+
+
+def test_the_reduction_may_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "_CHUNK", 1000)
+    tensor = CONTENTS["some infinite"](noise(10_500))
+
+    assert_same(histogram_from_parts(histogram_parts(tensor)), histogram_of(tensor))
+
+
+def test_the_deterministic_reduction_counts_the_same() -> None:
+    tensor = CONTENTS["some infinite"](CONTENTS["on the edges"](noise(20_000)))
+    tensor[::11] = math.nan
+    inner = torch.linspace(-3, 3, 89)
+    torch.use_deterministic_algorithms(True)
+    try:
+        counts = reduction._counts_by_sorting(tensor, inner)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+    torch.testing.assert_close(counts, reduction._counts(tensor, inner), rtol=0, atol=0)
+
+
+def everything(values: StepValues) -> dict[str, Any]:
+    batch = noise(3, 1, 8, 8)
+    values.add_scalar("loss", torch.tensor(0.75, requires_grad=True))
+    values.add_histogram("weights", noise(60, 70).T)
+    values.add_scalar("number", 2)
+    values.add_histogram("bias", noise(12).double())
+    values.add_image("input", batch)
+    values.add_tensor("output", noise(200, 150).t()[3:5])
+    values.add_tensor("mask", torch.tensor([True, False]))
+    values.add_histogram("labels", torch.arange(5000) % 10)
+    values.add_scalar("half", torch.tensor([[0.5]], dtype=torch.bfloat16))
+    return {
+        "loss": 0.75,
+        "weights": histogram_of(noise(60, 70).T),
+        "number": 2.0,
+        "bias": histogram_of(noise(12).double()),
+        "input": image_of(batch),
+        "output": tensor_of(noise(200, 150).t()[3:5]),
+        "mask": tensor_of(torch.tensor([True, False])),
+        "labels": histogram_of(torch.arange(5000) % 10),
+        "half": 0.5,
+    }
+
+
+@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+def test_every_kind_comes_back_in_order_and_right(defer: bool) -> None:
+    values = StepValues(_defer_cpu=defer)
+    expected = everything(values)
+    harvested = values.harvest()
+
+    assert values.problems == []
+    assert [tag for tag, _ in harvested] == list(expected)
+    for tag, value in harvested:
+        if isinstance(value, Histogram):
+            assert_same(value, expected[tag])
+        else:
+            assert pickle.dumps(value) == pickle.dumps(expected[tag])
+
+
+@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+def test_what_changes_after_adding_does_not_change_the_value(defer: bool) -> None:
+    source = {"scalar": torch.tensor(1.0), "histogram": noise(5000), "tensor": noise(7), "image": noise(1, 1, 4, 4)}
+    values = StepValues(_defer_cpu=defer)
+    for kind, tensor in source.items():
+        getattr(values, f"add_{kind}")(kind, tensor)
+    expected = [1.0, histogram_of(source["histogram"]), tensor_of(source["tensor"]), image_of(source["image"])]
+    for tensor in source.values():
+        tensor.fill_(9)
+    scalar, histogram, tensor_value, image = (value for _, value in values.harvest())
+
+    assert scalar == expected[0]
+    assert_same(histogram, expected[1])  # type: ignore[arg-type]
+    assert pickle.dumps((tensor_value, image)) == pickle.dumps((expected[2], expected[3]))
+
+
+@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
+def test_what_cannot_be_converted_is_left_out_and_noted(defer: bool) -> None:
+    values = StepValues(_defer_cpu=defer)
+    values.add_scalar("several", torch.ones(2))
+    values.add_scalar("complex", torch.tensor(1j))
+    values.add_scalar("text", "0.5")  # type: ignore[arg-type]
+    values.add_histogram("number", torch.tensor(1.0))
+    values.add_scalar("good", torch.tensor(1.0))
+    values.add_image("no image", torch.ones(2, 2))
+    values.add_tensor("meta", torch.ones(2, device="meta"))
+
+    assert values.harvest() == (("good", 1.0),)
+    assert sorted(tag for tag, _ in values.problems) == ["complex", "meta", "no image", "number", "several", "text"]
+    assert {type(error) for _, error in values.problems} <= {TypeError, ValueError}
+
+
+def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -> None:
+    sparse = torch.eye(50).to_sparse()
+    values = StepValues(_defer_cpu=True)
+    values.add_histogram("sparse", sparse)
+    values.add_tensor("sparse", sparse)
+
+    histogram, tensor = (value for _, value in values.harvest())
+    assert_same(histogram, histogram_of(sparse))
+    assert pickle.dumps(tensor) == pickle.dumps(tensor_of(sparse))
+
+
+def test_values_are_ready_at_once_on_the_cpu_and_after_sending_elsewhere() -> None:
+    at_once, deferred = StepValues(), StepValues(_defer_cpu=True)
+    for values in (at_once, deferred):
+        values.add_scalar("loss", torch.tensor(1.0))
+
+    assert at_once.is_ready()
+    assert not deferred.is_ready()
+    deferred.send()
+    assert deferred.is_ready()
+
+
+def test_nothing_added_gives_nothing() -> None:
+    assert StepValues().harvest() == ()
+
+
+def the_whole() -> torch.Tensor:
+    whole = noise(1001, 7)
+    whole[5], whole[6, 0], whole[900] = math.nan, math.inf, -math.inf
+    return whole
+
+
+def as_rank(rank: int, store: str, out: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    whole = the_whole()
+    replicated: Any = DTensor.from_local(whole, mesh, [Replicate()])
+    sharded: Any = distribute_tensor(whole, mesh, [Shard(0)])
+    values = StepValues()
+    values.add_histogram("sharded", sharded)
+    values.add_histogram("sharded, transposed", sharded.t())
+    values.add_histogram("replicated", replicated)
+    values.add_tensor("whole", replicated)
+    values.add_tensor("refused", sharded)
+    values.add_histogram("refused too", sharded.double())
+    results: list[Any] = [
+        values.harvest(),
+        [tag for tag, _ in values.problems],
+        sharded_histogram(whole[:300] if rank else whole[300:]),
+        sharded_histogram(whole[:0] if rank else whole[:8]),
+    ]
+    Path(out, str(rank)).write_bytes(pickle.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+    os._exit(0)  # the threads of gloo now and then abort a process that ends by itself
+
+
+@pytest.fixture(scope="module")
+def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    folder = tmp_path_factory.mktemp("ranks")
+    torch.multiprocessing.spawn(as_rank, (str(folder / "store"), str(folder)), nprocs=2)
+    return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(2)]
+
+
+def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(of_two_ranks: list[Any]) -> None:
+    for harvested, _, in_parts, few_on_one_rank in of_two_ranks:
+        assert_same(dict(harvested)["sharded"], histogram_of(the_whole()))
+        assert_same(dict(harvested)["sharded, transposed"], histogram_of(the_whole()))
+        assert_same(in_parts, histogram_of(the_whole()))
+        assert_same(few_on_one_rank, histogram_of(the_whole()[:8]))
+
+
+def test_a_replicated_tensor_is_taken_as_it_is(of_two_ranks: list[Any]) -> None:
+    for harvested, *_ in of_two_ranks:
+        assert_same(dict(harvested)["replicated"], histogram_of(the_whole()))
+        assert pickle.dumps(dict(harvested)["whole"]) == pickle.dumps(tensor_of(the_whole()))
+
+
+def test_a_sharded_tensor_is_not_gathered(of_two_ranks: list[Any]) -> None:
+    for _, problems, *_ in of_two_ranks:
+        assert problems == ["refused", "refused too"]

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import functools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindsummary_lightning.conversion.hyperparameters import MOST_PARAMETERS, flatten
+from mindsummary_lightning.values import UserDefinedInfo, check_recordable
+
+
+class Colour(enum.Enum):
+    RED = "the red one"
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+@dataclasses.dataclass
+class Options:
+    lr: float = 0.5
+    inner: Any = None
+
+
+class Hostile:
+    """Raises at whatever is done to it."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    __str__ = __repr__
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("no attributes")
+
+
+class HostileText(str):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class HostileMapping(dict[str, Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no keys")
+
+
+class HostileKey:
+    def __str__(self) -> str:
+        raise RuntimeError("no key")
+
+
+class Plain:
+    """An object with the default repr, which holds its address."""
+
+
+def called_never() -> None:
+    raise AssertionError("a hyper-parameter was called")
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (1, 1),
+        (True, 1),
+        (0.5, 0.5),
+        ("text", "text"),
+        ("", ""),
+        (None, "None"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (2**70, 2**70),
+        (10**5000, "an int of 16610 bits"),
+        (np.float32(0.25), 0.25),
+        (np.int64(7), 7),
+        (np.bool_(True), 1),
+        (np.float64("nan"), "nan"),
+        (np.array([2.5]), 2.5),
+        (np.zeros((2, 3)), "ndarray(shape=(2, 3), dtype=float64)"),
+        (Path("/data/x"), "/data/x"),
+        (Colour.RED, "RED"),
+        (Level.HIGH, "HIGH"),
+        ([1, 2.5, "x", None], "[1, 2.5, 'x', 'None']"),
+        ((1, (2, [3])), "[1, [2, [3]]]"),
+        ({"only"}, "['only']"),
+        ([], "[]"),
+        ({}, "{}"),
+        ({"_hidden": 1}, "{}"),
+        (called_never, "called_never"),
+        (functools.partial(called_never, 1), "partial(called_never)"),
+        (Options, "Options"),
+        (Plain(), "Plain"),
+        (Hostile(), "Hostile"),
+        (HostileText("x"), "HostileText"),
+        (HostileMapping(a=1), "HostileMapping"),
+        ({HostileKey(): 1}, "dict"),
+        ("a\ud800", "a\\ud800"),
+        ("<b>\0\n../ \u202e", "<b>\0\n../ \u202e"),
+        (slice(1, 2), "slice(1, 2, None)"),
+        (b"bytes", "b'bytes'"),
+        (1 + 2j, "(1+2j)"),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_a_leaf_becomes_a_plain_value(value: Any, kept: Any) -> None:
+    assert flatten({"key": value}) == {"key": kept}
+    assert type(flatten({"key": value})["key"]) is type(kept)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"lr": 0.5, "inner": {"a": 1, "_b": 2}},
+        argparse.Namespace(lr=0.5, inner=argparse.Namespace(a=1, _b=2)),
+        Options(0.5, {"a": 1, "_b": 2}),
+        {"lr": 0.5, "inner": {"a": 1}, "_instantiator": "cli"},
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_nested_containers_become_flat_keys_without_hidden_ones(container: Any) -> None:
+    assert flatten(container) == {"lr": 0.5, "inner/a": 1}
+
+
+def test_a_list_of_containers_is_numbered() -> None:
+    assert flatten({"layers": [{"n": 1}, {"n": 2}, 3]}) == {"layers/0/n": 1, "layers/1/n": 2, "layers/2": 3}
+
+
+def test_keys_that_are_no_text_become_text() -> None:
+    assert flatten({1: "a", None: "b", (2, 3): "c"}) == {"1": "a", "None": "b", "(2, 3)": "c"}
+
+
+def test_omegaconf_is_unfolded_with_its_interpolations() -> None:
+    omegaconf = pytest.importorskip("omegaconf")
+    config = omegaconf.OmegaConf.create({"a": 1, "b": {"c": "${a}"}, "l": [{"d": 2}], "p": [1, 2]})
+
+    assert flatten(config) == {"a": 1, "b/c": 1, "l/0/d": 2, "p": "[1, 2]"}
+
+
+def test_an_omegaconf_value_that_cannot_be_had_is_named_by_its_error() -> None:
+    omegaconf = pytest.importorskip("omegaconf")
+    config = omegaconf.OmegaConf.create({"missing": "???", "broken": "${nowhere}", "a": 1})
+
+    flat = flatten(config)
+    assert flat["a"] == 1
+    assert flat["broken"] == "<InterpolationKeyError>"
+    assert flat.keys() == {"missing", "broken", "a"}
+
+
+def test_a_module_is_named_with_its_size() -> None:
+    torch = pytest.importorskip("torch")
+
+    assert flatten({"net": torch.nn.Linear(2, 3)}) == {"net": "Linear (9 parameters)"}
+
+
+def test_a_lazy_module_and_a_tensor_without_data_are_named() -> None:
+    torch = pytest.importorskip("torch")
+    flat = flatten(
+        {
+            "lazy": torch.nn.LazyLinear(2),
+            "meta": torch.ones((), device="meta"),
+            "one": torch.ones(1),
+            "dtype": torch.half,
+        }
+    )
+
+    assert flat == {"lazy": "LazyLinear", "meta": "Tensor", "one": 1.0, "dtype": "torch.float16"}
+
+
+def test_what_is_long_is_cut_and_texts_are_not() -> None:
+    flat = flatten({"list": list(range(10**6)), "text": "x" * 5000})
+
+    assert flat["list"] == str(list(range(1000)))[:1000] + "…"
+    assert flat["text"] == "x" * 5000
+
+
+def test_a_container_that_holds_itself_ends() -> None:
+    mapping: dict[str, Any] = {"a": 1}
+    mapping["again"] = mapping
+    items: list[Any] = []
+    items += [items, items]
+
+    assert flatten(mapping)["again/again/a"] == 1
+    assert str(flatten({"items": items})["items"]).startswith("[[[[")
+
+
+def test_containers_that_share_parts_do_not_unfold_without_end() -> None:
+    mapping: dict[str, Any] = {}
+    items: list[Any] = []
+    for _ in range(100):
+        mapping, items = {"left": mapping, "right": mapping}, [items] * 10
+
+    assert len(flatten({"mapping": mapping, "items": items})) == MOST_PARAMETERS
+    assert str(flatten({"items": items})["items"]).startswith("[[[[")
+
+
+@pytest.mark.parametrize("params", [None, 3, "text", [], SimpleNamespace(a=1)], ids=str)
+def test_what_has_no_keys_gives_nothing(params: Any) -> None:
+    assert flatten(params) == {}
+
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), anything, max_size=4))
+def test_whatever_is_flattened_may_be_recorded(params: dict[str, Any]) -> None:
+    flat = flatten(params)
+    if flat:
+        check_recordable(UserDefinedInfo(flat))

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
+
+from mindsummary_lightning.dataset.pipeline import batch_size, dataset_graph, dataset_path, dataset_size
+from mindsummary_lightning.dataset.stage_parameters import json_text, parameters_of, shown_name
+from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
+from mindsummary_lightning.values import DatasetGraph, LineageEvent
+from tests.dataset.pipelines import PIPELINES, Pictures, Stream, Untouchable
+
+
+def graph(kind: str) -> DatasetGraph:
+    found = dataset_graph(PIPELINES[kind]())
+    assert found is not None
+    return found
+
+
+def stages(root: DatasetGraph) -> Iterator[DatasetGraph]:
+    """Every stage, each before those it takes from."""
+    yield root
+    for child in root.children:
+        yield from stages(child)
+
+
+def types(root: DatasetGraph) -> list[Any]:
+    return [part.parameter["op_type"] for part in stages(root)]
+
+
+@pytest.mark.parametrize("kind", PIPELINES)
+def test_every_kind_of_pipeline_keeps_the_rules_of_both_pages(kind: str) -> None:
+    everything = list(stages(graph(kind)))
+
+    for part in everything:
+        assert isinstance(part.parameter["op_type"], str)
+        assert part.parameter["op_type"]
+        assert not {"key", "id", "children", "operations"} & part.parameter.keys()
+        if part.parameter["op_type"] in ("Map", "MapDataset"):
+            assert part.operations
+        names = [part.parameter["op_type"], *(entry.parameter["tensor_op_name"] for entry in part.operations)]
+        assert all(not set('<>"\\') & set(str(name)) and name for name in names)
+    assert len(everything) <= 250
+
+
+@pytest.mark.parametrize("kind", PIPELINES)
+def test_every_kind_of_pipeline_fits_the_format(kind: str) -> None:
+    assert encode_lineage_event(LineageEvent(wall_time=1.0, what=graph(kind)))
+
+
+def test_a_shuffled_loader_is_batch_shuffle_and_source() -> None:
+    root = graph("tensors")
+
+    batch, shuffle, source = stages(root)
+    assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
+    assert batch.parameter["batch_size"] == 4
+    assert batch.parameter["drop_remainder"] is True
+    assert batch.parameter["num_parallel_workers"] == 0
+    assert shuffle.parameter["buffer_size"] == 21
+    assert source.parameter["num_samples"] == 21
+    assert source.sampler is not None
+    assert source.sampler.parameter == {"sampler_name": "RandomSampler", "replacement": False, "num_samples": 21}
+
+
+def test_transforms_are_operations_in_their_order_with_their_parameters() -> None:
+    root = graph("transforms")
+
+    _, target, image, source = stages(root)
+    assert types(root) == ["BatchDataset", "MapDataset", "MapDataset", "Pictures"]
+    assert [part.parameter["tensor_op_name"] for part in image.operations] == [
+        "Resize", "RandomApply", "lambda", "flatten", "clamp", "Normalize",
+    ]  # fmt: skip
+    parameters = [part.parameter.get("tensor_op_params") for part in image.operations]
+    assert json.loads(str(parameters[0])) == {"size": [4, 6], "antialias": True}
+    assert json.loads(str(parameters[1])) == {"transforms": ["Normalize"], "p": 0.3}
+    assert parameters[2] is None
+    assert json.loads(str(parameters[4])) == {"min": 0.0}
+    assert [part.parameter["tensor_op_name"] for part in target.operations] == ["Flatten", "Linear"]
+    assert (image.parameter["input_columns"], target.parameter["input_columns"]) == (('"input"',), ('"target"',))
+    assert source.parameter["dataset_dir"] == "pictures"
+
+
+def test_a_known_class_has_the_name_that_the_lineage_page_knows() -> None:
+    root = graph("image-folder")
+
+    assert types(root)[-1] == "ImageFolderDataset"
+    assert str(list(stages(root))[-1].parameter["dataset_class"]).endswith(".ImageFolder")
+
+
+def test_a_source_named_like_a_stage_is_still_a_source() -> None:
+    assert types(graph("named-like-a-stage")) == ["BatchDataset", "MapDatasetSource"]
+
+
+def test_few_weights_of_a_sampler_are_kept() -> None:
+    source = list(stages(graph("weighted")))[-1]
+
+    assert source.sampler is not None
+    assert source.sampler.weights == pytest.approx((0.2, 0.3, 0.5))
+    assert source.sampler.size == ()  # the server mixes the two up when both are there
+    assert source.sampler.parameter["num_samples"] == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("subset", ["BatchDataset", "Subset", "MapDataset", "MapDataset", "Pictures"]),
+        ("split", ["BatchDataset", "Subset", "TensorDataset"]),
+        ("concat", ["BatchDataset", "ConcatDataset", "TensorDataset", "MapDataset", "MapDataset", "Pictures"]),
+        ("stack", ["BatchDataset", "StackDataset", "MapDataset", "MapDataset", "Pictures", "TensorDataset"]),
+        ("chain", ["BatchDataset", "ChainDataset", "Stream", "Stream"]),
+        ("stream", ["BatchDataset", "Stream"]),
+        ("repeated", ["BatchDataset", "RepeatDataset", "MapDataset", "MapDataset", "Pictures"]),
+        ("subset-sampler", ["BatchDataset", "ShuffleDataset", "TensorDataset"]),
+        ("unbatched", ["TensorDataset"]),
+        ("hub", ["BatchDataset", "MapDataset", "HubDataset"]),
+        ("datapipe", ["BatchDataset", "MapDataset", "ShuffleDataset", "Stream"]),
+        ("untouchable", ["BatchDataset", "Untouchable"]),
+    ],
+)
+def test_wrappers_are_stages_above_what_they_wrap(kind: str, expected: list[str]) -> None:
+    assert types(graph(kind)) == expected
+
+
+def test_of_several_loaders_the_shorter_ones_repeat() -> None:
+    root = graph("combined")
+
+    assert types(root) == [
+        "CombinedLoader", "BatchDataset", "TensorDataset", "RepeatDataset", "BatchDataset", "ShuffleDataset",
+        "TensorDataset",
+    ]  # fmt: skip
+    assert root.parameter["mode"] == "max_size_cycle"
+    assert root.parameter["loaders"] == ('"a"', '"b"')
+
+
+def test_a_concatenation_of_thousands_is_cut_and_says_so() -> None:
+    concatenation = graph("many").children[0]
+
+    assert len(concatenation.children) < 250
+    assert concatenation.parameter["datasets_left_out"] == 5000 - len(concatenation.children)
+
+
+def test_a_data_set_inside_itself_is_drawn_once() -> None:
+    root = graph("itself")
+
+    assert types(root) == ["BatchDataset", "Repeated"]
+    assert root.children[0].parameter["datasets_left_out"] == 1
+
+
+def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> None:
+    data = TensorDataset(torch.zeros(10))
+    sampler = DistributedSampler(data, num_replicas=2, rank=1, shuffle=True, seed=3)
+
+    root = dataset_graph(DataLoader(data, 2, sampler=sampler))
+
+    assert root is not None
+    assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
+    found = list(stages(root))[-1].sampler
+    assert found is not None
+    assert {"num_replicas": 2, "rank": 1, "seed": 3}.items() <= found.parameter.items()
+
+
+@pytest.mark.parametrize("nothing", [None, 3, "text", object()])
+def test_what_gives_no_batches_has_no_graph(nothing: object) -> None:
+    assert dataset_graph(nothing) is None or isinstance(nothing, str)
+    assert (batch_size(nothing), dataset_size(nothing), dataset_path(nothing)) == (None, None, None)
+
+
+def test_sizes_are_counted_as_mindspore_counts() -> None:
+    data = TensorDataset(torch.zeros(21))
+
+    assert batch_size(DataLoader(data, 4)) == 4
+    assert dataset_size(DataLoader(data, 4)) == 24  # six batches
+    assert dataset_size(DataLoader(data, 4, drop_last=True)) == 20
+    assert dataset_size(DataLoader(data, batch_size=None)) == 21
+
+
+def test_what_has_no_length_has_no_size() -> None:
+    loader = DataLoader(Stream(), 4)
+
+    assert batch_size(loader) == 4
+    assert dataset_size(loader) is None
+
+
+def test_a_size_beyond_32_bits_is_not_told() -> None:
+    class Huge(Pictures):
+        def __len__(self) -> int:
+            return 2**40
+
+    assert dataset_size(DataLoader(Huge(), 4)) is None
+    assert dataset_graph(DataLoader(Huge(), 4)) is not None
+
+
+def test_of_several_loaders_the_first_says_the_sizes() -> None:
+    loader = PIPELINES["combined"]()
+
+    assert (batch_size(loader), dataset_size(loader)) == (4, 40)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [("subset", "pictures"), ("concat", "pictures"), ("hub", "cache/squad-train.arrow"), ("tensors", None)],
+)
+def test_the_path_is_found_below_wrappers(kind: str, path: str | None) -> None:
+    assert dataset_path(PIPELINES[kind]().dataset) == path
+
+
+def test_a_data_set_that_raises_at_every_touch_has_no_facts() -> None:
+    assert dataset_path(Untouchable()) is None
+    assert dataset_size(DataLoader(Untouchable(), 2)) is None
+
+
+def test_no_iterator_is_made_and_no_worker_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DataLoader, "__iter__", lambda _: pytest.fail("the data was iterated"))
+    loader = DataLoader(Pictures(), 2, num_workers=2)
+
+    assert dataset_graph(loader) is not None
+    assert dataset_size(loader) == 50
+
+
+class _Holder(Dataset[Any]):
+    def __init__(self, transform: Any, root: Any) -> None:
+        self.transform, self.root = transform, root
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> Any:
+        return index
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers()
+    | st.just(torch.zeros(2, 3)) | st.just(torch.tensor(1.5)) | st.just(torch.float16) | st.just(_Holder),
+    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text() | st.integers(), inner, max_size=5),
+    max_leaves=30,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
+def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> None:
+    event = LineageEvent(wall_time=1.0, what=DatasetGraph({"op_type": "X", **parameters_of(fields)}))
+
+    assert encode_lineage_event(event)
+
+
+@given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
+def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
+    text = json_text(fields)
+
+    assert len(text) <= 1000
+    assert isinstance(json.loads(text, parse_constant=lambda name: pytest.fail(name)), dict)
+
+
+@given(_ANYTHING, _ANYTHING)
+def test_a_data_set_that_holds_anything_never_raises(transform: Any, root: Any) -> None:
+    loader = DataLoader(_Holder(transform, root), 2)
+
+    assert dataset_graph(loader) is not None
+    assert dataset_path(loader.dataset) is None or isinstance(root, str)
+
+
+@given(st.text())
+def test_any_text_becomes_a_name_that_can_be_drawn(text: str) -> None:
+    assert shown_name(text)
+    assert not set('<>"\\') & set(shown_name(text))
+
+
+def test_ints_beyond_32_bits_become_text() -> None:
+    assert parameters_of({"a": 2**31, "b": -(2**31), "c": 2**31 - 1}) == {
+        "a": "2147483648", "b": -(2**31), "c": 2**31 - 1,
+    }  # fmt: skip
+
+
+def test_none_and_lists_are_written_as_mindspore_writes_them() -> None:
+    assert parameters_of({"a": None, "b": ["x", 1, None], "c": [], "d": {"k": 1}, "key": 1}) == {
+        "a": "None", "b": ('"x"', "1", ""), "d": '{"k": 1}', "key_": 1,
+    }  # fmt: skip

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets, limits_of_buckets
+from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.limits import MOST_BUCKETS
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.floats(0.001, 10))
+def test_no_element_is_lost_and_no_bucket_is_empty_of_width(counts: list[int], width: float) -> None:
+    edges = np.arange(len(counts) + 1) * width
+
+    found = histogram_of_buckets(edges, np.array(counts, np.float64), 0.0, float(edges[-1]))
+
+    assert found.counts.sum() == sum(counts)
+    assert found.counts.size <= MOST_BUCKETS
+    assert (found.widths > 0).all()
+    assert (found.counts >= 0).all()
+
+
+def test_few_buckets_stay_as_they_are() -> None:
+    found = histogram_of_buckets(np.array([0.0, 1.0, 3.0]), np.array([2.0, 4.0]), 0.0, 3.0)
+
+    assert (found.lefts.tolist(), found.widths.tolist(), found.counts.tolist()) == ([0.0, 1.0], [1.0, 2.0], [2, 4])
+
+
+def test_outer_edges_are_drawn_in_to_the_data() -> None:
+    found = histogram_of_buckets(np.array([-1e308, 1.0, 1e308]), np.array([2.0, 4.0]), 0.5, 2.0)
+
+    assert (found.lefts.tolist(), found.widths.tolist()) == ([0.5, 1.0], [0.5, 1.0])
+
+
+def test_constant_data_gets_one_bucket_of_width_one() -> None:
+    found = histogram_of_buckets(np.array([2.0, 2.0]), np.array([7.0]), 2.0, 2.0)
+
+    assert (found.lefts.tolist(), found.widths.tolist(), found.counts.tolist()) == ([1.5], [1.0], [7])
+
+
+def test_limits_say_where_the_first_bucket_begins_and_keep_gaps() -> None:
+    histogram = Histogram(np.array([4.0, 0.0]), np.array([1.0, 2.0]), np.array([5, 3]), 8, min=0.0, max=5.0)
+
+    limits, buckets = limits_of_buckets(histogram)
+
+    assert (limits.tolist(), buckets.tolist()) == ([0.0, 2.0, 4.0, 5.0], [0.0, 3.0, 0.0, 5.0])
+
+
+def test_buckets_that_meet_at_zero_have_no_gap_between_them() -> None:
+    edges = np.linspace(-0.3, 0.6, 10)
+    histogram = Histogram(edges[:-1], np.diff(edges), np.arange(1, 10), 45, min=-0.3, max=0.6)
+
+    limits, _ = limits_of_buckets(histogram)
+
+    assert limits.size == 10

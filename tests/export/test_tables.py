@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Tensor
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.reading.runs import values_at, write_summary
+
+
+def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "run")
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+
+    assert answer.code == 0
+    assert answer.out.splitlines() == [str(tmp_path / "out" / name) for name in ("scalars.csv", "histograms.csv")]
+    with (tmp_path / "out" / "scalars.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["tag"] == "loss/auto"]
+    series = SummaryReader(tmp_path / "run").scalars("loss/auto")
+    assert [np.float32(row["value"]) for row in rows] == series.values.tolist()
+    assert [float(row["wall_time"]) for row in rows] == series.wall_times.tolist()
+    with (tmp_path / "out" / "histograms.csv").open(newline="") as file:
+        assert sum(int(row["count"]) for row in csv.DictReader(file)) == 6 * 864
+
+
+def test_npy_holds_series_and_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    write_summary(tmp_path / "run", [values_at(1, {"a/b": 0.5}), values_at(2, {"../t": Tensor(data)})])
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out")
+
+    assert answer.code == 0
+    assert np.load(tmp_path / "out" / "scalar" / "a%2Fb.npy").tolist() == [(1, 1700000001.0, 0.5)]
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "tensor" / "..%2Ft_2.npy"), data)
+
+
+def test_parquet_holds_the_scalars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow")
+    import pandas
+
+    write_demo_run(tmp_path / "run")
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out")
+
+    assert answer.code == 0
+    frame = pandas.read_parquet(tmp_path / "out" / "scalars.parquet")
+    assert frame["value"].tolist() == SummaryReader(tmp_path / "run").to_pandas()["value"].tolist()
+
+
+def test_parquet_without_its_packages_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    write_demo_run(tmp_path / "run")
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "parquet", "--out", tmp_path / "out")
+
+    assert (answer.code, "pip install 'mindsummary-lightning[parquet]'" in answer.err) == (1, True)
+
+
+def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "run", [])
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+
+    assert (answer.code, "holds nothing that csv files are made of" in answer.out) == (0, True)

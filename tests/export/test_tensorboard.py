@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorboard")
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.util.tensor_util import make_tensor_proto
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import DataType, Histogram, Tensor
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.reading.runs import histogram, values_at, write_mindspore_run, write_summary
+
+
+def _exported(run: Path, out: Path) -> EventAccumulator:
+    export_tensorboard(str(run), str(out))
+    return EventAccumulator(str(out), size_guidance={"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}).Reload()
+
+
+def _write_tb(directory: Path, *events: Event, second: int = 1600000000) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"events.out.tfevents.{second}.host"
+    head = Event(wall_time=second, file_version="brain.Event:2")
+    path.write_bytes(b"".join(b"".join(frame([event.SerializeToString()])) for event in (head, *events)))
+    return path
+
+
+def _keras(tag: str, step: int, array: Any, plugin: str) -> Event:
+    """An event as TensorFlow 2 writes it: everything is a tensor, the plugin says what it means."""
+    event = Event(step=step, wall_time=1600000000.0 + step)
+    value = event.summary.value.add(tag=tag, tensor=make_tensor_proto(array))
+    value.metadata.plugin_data.plugin_name = plugin
+    return event
+
+
+# ---- out
+
+
+def test_tensorboard_reads_what_was_exported(tmp_path: Path) -> None:
+    write_demo_run(tmp_path / "run")
+    reader = SummaryReader(tmp_path / "run")
+
+    found = _exported(tmp_path / "run", tmp_path / "tb")
+
+    loss = reader.scalars("loss/auto")
+    scalars = found.Scalars("loss/auto")
+    assert [event.step for event in scalars] == loss.steps.tolist()
+    assert [event.wall_time for event in scalars] == loss.wall_times.tolist()
+    assert [event.value for event in scalars] == loss.values.tolist()
+    assert [event.encoded_image_string for event in found.Images("input_data/auto")] == [
+        image.encoded for _, _, image in reader.images("input_data/auto")
+    ]
+    histograms = [event.histogram_value for event in found.Histograms("conv1.weight/auto")]
+    assert [sum(value.bucket) for value in histograms] == [864] * 6
+    assert found.Tensors("logits")[0].step == 60
+
+
+def test_a_run_of_mindspore_is_exported(tmp_path: Path) -> None:
+    write_mindspore_run(tmp_path / "run")
+
+    assert [event.step for event in _exported(tmp_path / "run", tmp_path / "tb").Scalars("loss")] == [1, 2, 3]
+
+
+def test_a_tag_of_two_kinds_becomes_two_tags(tmp_path: Path) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {"w": 1.0}), values_at(1, {"w": histogram(1, 2)})])
+
+    tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
+
+    assert (tags["scalars"], tags["histograms"]) == (["w"], ["w/histogram"])
+
+
+def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:
+    write_demo_run(tmp_path / "run")
+    extra = {
+        "ints": Tensor(np.array([[1, -2], [3, 4]])),
+        "bools": Tensor(np.array([True, False])),
+        "nan": Tensor(np.array([np.nan, np.inf], np.float32)),
+        "number": Tensor(np.array(2.5, np.float32)),
+        "not all finite": Histogram(np.zeros(1), np.ones(1), np.array([8]), 10, nan_count=2, min=0.0, max=1.0, sum=3.5),
+    }
+    write_summary(
+        tmp_path / "run", [values_at(9, {"odd": float("nan"), "far": float("inf")}), values_at(9, extra)], 1700000900
+    )
+    export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"))
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "back"))
+    old, new = SummaryReader(tmp_path / "run"), SummaryReader(tmp_path / "back")
+
+    assert {**new.tags(), "loss_landscape": []} == {**old.tags(), "loss_landscape": []}
+    for tag, series in old.all_scalars().items():
+        found = new.scalars(tag)
+        assert found.steps.tolist() == series.steps.tolist()
+        np.testing.assert_array_equal(found.values, series.values)
+    for tag in old.tags()["image"]:
+        assert [image for _, _, image in new.images(tag)] == [image for _, _, image in old.images(tag)]
+    for tag in old.tags()["histogram"]:
+        for (_, _, before), (_, _, after) in zip(old.histograms(tag), new.histograms(tag), strict=True):
+            assert after.counts.tolist() == before.counts.tolist()
+            assert (after.count, after.min, after.max, after.sum) == (before.count, before.min, before.max, before.sum)
+            np.testing.assert_allclose(after.lefts, before.lefts, rtol=1e-6, atol=1e-7)
+    for tag in old.tags()["tensor"]:
+        for (step, _, before), (new_step, _, after) in zip(old.tensors(tag), new.tensors(tag), strict=True):
+            assert (new_step, after.data_type, after.data.shape) == (step, before.data_type, before.data.shape)
+            np.testing.assert_array_equal(after.data, before.data)
+
+
+# ---- in
+
+
+def test_torchs_writer_is_understood(tmp_path: Path) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    data = np.random.default_rng(0).normal(size=5000).astype(np.float32)
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_scalar("loss", 0.5, 3, walltime=1234.5)
+        writer.add_scalar("loss", 0.25, 4, new_style=True)
+        writer.add_histogram("w", data, 3)
+        writer.add_histogram("w_max", data, 3, bins="auto")
+        writer.add_image("i", np.zeros((3, 4, 5), np.uint8), 3)
+        writer.add_tensor("t", __import__("torch").arange(6.0).reshape(2, 3), 3)
+        writer.add_text("note", "hello", 3)
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    reader = SummaryReader(tmp_path / "mi")
+
+    series = reader.scalars("loss")
+    assert (series.steps.tolist(), series.values.tolist(), series.wall_times[0]) == ([3, 4], [0.5, 0.25], 1234.5)
+    for tag in ("w", "w_max"):
+        ((_, _, found),) = reader.histograms(tag)
+        assert (found.count, int(found.counts.sum())) == (5000, 5000)
+        assert found.counts.size <= 90
+        np.testing.assert_allclose([found.min, found.max], [data.min(), data.max()])
+    ((_, _, picture),) = reader.pictures("i")
+    assert picture.size == (5, 4)
+    assert next(reader.tensors("t"))[2].data.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert run.left_out["text"] == 1
+
+
+def test_tensorboardxs_writer_is_understood(tmp_path: Path) -> None:
+    tensorboardX = pytest.importorskip("tensorboardX")
+    with tensorboardX.SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_scalar("loss", 0.5, 3)
+        writer.add_histogram("w", np.arange(100.0), 3)
+        writer.add_image("i", np.zeros((3, 4, 5), np.uint8), 3)
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    reader = SummaryReader(tmp_path / "mi")
+
+    assert reader.scalars("loss").values.tolist() == [0.5]
+    assert next(reader.histograms("w"))[2].counts.sum() == 100
+    assert next(reader.images("i"))[2].width == 5
+
+
+def test_keras_style_tensors_are_understood(tmp_path: Path) -> None:
+    png = b"\x89PNG bytes"
+    buckets = np.array([[0.0, 1.0, 3.0], [1.0, 2.0, 4.0]])
+    _write_tb(
+        tmp_path / "tb" / "train",
+        _keras("epoch_loss", 1, np.float32(0.5), "scalars"),
+        _keras("w", 1, buckets, "histograms"),
+        _keras("i", 1, np.array([b"5", b"4", png, png], object), "images"),
+        _keras("text", 1, np.array([b"hello"], object), "text"),
+    )
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    reader = SummaryReader(tmp_path / "mi" / "train")
+
+    assert reader.scalars("epoch_loss").values.tolist() == [0.5]
+    assert next(reader.histograms("w"))[2].counts.tolist() == [3, 4]
+    assert reader.tags()["image"] == ["i", "i/1"]
+    assert next(reader.images("i"))[2].encoded == png
+    assert run.left_out == {"text": 1}
+
+
+def test_a_lightning_run_brings_its_hyper_parameters(tmp_path: Path) -> None:
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    logger = TensorBoardLogger(tmp_path / "tb")
+    logger.log_hyperparams({"lr": 0.01, "layers": 3, "name": "net", "flag": True})
+    for step in range(5):
+        logger.log_metrics({"loss": 1.0 / (step + 1)}, step)
+    logger.finalize("success")
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    reader = SummaryReader(tmp_path / "mi" / "lightning_logs-version_0")
+
+    assert reader.scalars("loss").steps.tolist() == [0, 1, 2, 3, 4]
+    custom = reader.lineage().custom
+    assert custom is not None
+    assert custom.values == {"lr": 0.01, "layers": 3, "name": "net", "flag": 1}
+
+
+def test_values_of_one_step_share_an_event(tmp_path: Path) -> None:
+    events = [
+        Event(step=step, wall_time=step + 0.5, summary=Summary(value=[Summary.Value(tag=tag, simple_value=1.0)]))
+        for step in (1, 2)
+        for tag in ("a", "b")
+    ]
+    _write_tb(tmp_path / "tb", *events)
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    found = [event.what for event in SummaryReader(tmp_path / "mi").events() if isinstance(event.what, tuple)]
+    assert found == [(("a", 1.0), ("b", 1.0))] * 2
+
+
+def test_a_restarted_run_is_put_together_as_tensorboard_does(tmp_path: Path) -> None:
+    def events(steps: range, value: float) -> list[Event]:
+        summary = Summary(value=[Summary.Value(tag="a", simple_value=value)])
+        return [Event(step=step, wall_time=1.0, summary=summary) for step in steps]
+
+    _write_tb(tmp_path / "tb", *events(range(1, 6), 1.0))
+    _write_tb(tmp_path / "tb", *events(range(3, 5), 2.0), second=1600000009)
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert SummaryReader(tmp_path / "mi").scalars("a").values.tolist() == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_a_damaged_event_file_is_named(tmp_path: Path) -> None:
+    path = _write_tb(tmp_path / "tb")
+    path.write_bytes(path.read_bytes() + b"".join(frame([b"\xff\xff"])))
+
+    with pytest.raises(DamagedFileError, match="tfevents"):
+        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+
+def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
+    _write_tb(tmp_path / "tb")
+    write_summary(tmp_path / "mi", [])
+
+    with pytest.raises(FileExistsError, match="new or empty"):
+        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+
+def test_a_tensor_of_bfloat16_is_imported(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    event = Event(step=1, wall_time=1.0)
+    event.summary.value.add(tag="t", tensor=make_tensor_proto(np.ones(2, ml_dtypes.bfloat16)))
+    _write_tb(tmp_path / "tb", event)
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert next(SummaryReader(tmp_path / "mi").tensors("t"))[2].data_type == DataType.FLOAT32
+
+
+# ---- the command
+
+
+def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "run")
+
+    there = mindsummary(capsys, "export", tmp_path / "run", "--to", "tensorboard", "--out", tmp_path / "tb")
+    back = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
+
+    assert (there.code, back.code) == (0, 0)
+    assert "120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
+    assert "left out, as TensorBoard has no page for it: 1 loss_landscape" in there.out
+    assert "6 histogram, 2 image, 120 scalar, 1 tensor" in back.out
+
+
+def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "import", tmp_path, "--out", tmp_path / "mi")
+
+    assert (answer.code, "no TensorBoard event file" in answer.err) == (1, True)

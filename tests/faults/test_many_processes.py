@@ -1,0 +1,129 @@
+"""Rows 7, 8, 9, 10, 13, 16 and 19: forks, other processes, other threads, and what recording costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from tests.faults.processes import run_victim
+from tests.support import lineage_paths, read_scalars, read_values, summary_paths
+
+pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+
+Times = Callable[[int, int], int]
+Figure = Callable[[int, str], None]
+needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+@needs_proc
+def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
+    tmp_path: Path, times: Times, figure: Figure
+) -> None:
+    forks = times(20, 200)
+    done = run_victim("fork_while_logging", tmp_path, forks)
+    assert not done.returncode, done.stderr
+    told = json.loads(done.stdout)
+
+    assert (told["hung"], told["wrote"]) == (0, 0)
+    assert read_values(tmp_path) == [(step, "loss", float(step)) for step in range(told["steps"] + 1)]
+    assert len(summary_paths(tmp_path)) == 1
+    assert done.stderr.count("was forked from the one that records the run") == forks  # once in each child
+    figure(7, f"{forks} forks while a thread logs: 0 hang, 0 write, parent's {told['steps']} steps all there")
+
+
+def test_data_loader_workers_neither_hang_nor_write(tmp_path: Path, times: Times, figure: Figure) -> None:
+    pytest.importorskip("torch")
+    epochs = times(1, 20)
+    done = run_victim("load_data", tmp_path, epochs)
+    assert not done.returncode, done.stderr
+
+    assert {tag for _, tag, _ in read_values(tmp_path)} == {"loss"}
+    assert [step for step, _ in read_scalars(tmp_path, "loss")] == list(range(int(done.stdout) + 1))
+    figure(7, f"{2 * epochs} DataLoader workers that log: 0 hang, 0 write")
+
+
+def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure: Figure) -> None:
+    done = run_victim("spawn", tmp_path)
+
+    assert (done.returncode, done.stdout.split()) == (0, ["1", "2"]), done.stderr
+    assert read_scalars(tmp_path, "parent") + read_scalars(tmp_path, "child") == [(0, 1.0), (0, 1.0)]
+    figure(8, "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records")
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+@pytest.mark.parametrize("processes", [2, 4])
+def test_ranks_above_0_make_no_file(
+    tmp_path: Path, is_full: bool, figure: Figure, strategy: str, processes: int
+) -> None:
+    pytest.importorskip("lightning")
+    if not is_full:
+        pytest.skip("in the long form, --full; tests/trainer/test_processes.py has two processes each time")
+    done = run_victim("train_ranks", tmp_path, strategy, processes)
+    assert not done.returncode, done.stderr
+
+    run = tmp_path / "run"
+    assert "makes" not in done.stdout
+    assert len(summary_paths(run)) == len(lineage_paths(run)) == 1
+    assert read_scalars(run, "of rank 0") == [(step, float(step)) for step in range(160 // 4 // processes)]
+    figure(9, f"{strategy} with {processes} processes: 0 files of ranks above 0")
+
+
+def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: Figure) -> None:
+    done = run_victim("start_together", tmp_path, 50)
+    assert not done.returncode, done.stderr
+
+    assert len(summary_paths(tmp_path)) == 50
+    for number in range(50):
+        assert read_scalars(tmp_path, f"writer {number}") == [(step, float(step)) for step in range(20)]
+    figure(10, "50 writers of one directory in one second: 50 files, 0 of 1,000 records lost")
+
+
+@needs_proc
+def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Figure) -> None:
+    arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 1)
+    done = run_victim("measure", tmp_path, *arguments)
+    assert not done.returncode, done.stderr
+    cost = json.loads(done.stdout)
+
+    assert cost["growth"] < 1.1
+    assert cost["opened"] <= 2
+    assert cost["threads"] == 0
+    # Not the processor time: a busy machine charges even a process that sleeps with some now and then.
+    assert cost["wakes"] <= 1
+    figure(13, f"{arguments[0]:,} scalars and {arguments[1]:,} histograms: resident memory x {cost['growth']:.3f}")
+    figure(16, f"{arguments[2]} tags: {cost['opened']} descriptor, {cost['threads']} threads, 0 processes")
+    figure(19, f"idle for {arguments[3]} s: woken {cost['wakes']} times, {cost['idle'] * 100:.4f} % of a core")
+
+
+def test_threads_that_log_at_once_lose_nothing(tmp_path: Path) -> None:
+    record = SummaryRecord(tmp_path)
+
+    def log(name: str) -> None:
+        for step in range(500):
+            record.add_scalar(name, float(step), step)
+
+    threads = [threading.Thread(target=log, args=(str(number),)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for number in range(8):
+        assert read_scalars(tmp_path, str(number)) == [(step, float(step)) for step in range(500)]
+
+
+@pytest.mark.parametrize("host", ["a/../b", "主机", "x" * 300, "", "new\nline", "summary.99", "nul\0"])
+def test_an_odd_host_name_makes_an_ordinary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    SummaryRecord(tmp_path / "run").add_scalar("a", 1.0)
+
+    assert os.listdir(tmp_path) == ["run"]
+    assert read_scalars(tmp_path / "run", "a") == [(0, 1.0)]

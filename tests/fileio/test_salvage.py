@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.fileio.salvage import read_pieces
+from tests.reading.runs import values_at, write_summary
+
+_RECORDS = [values_at(step, {"loss": float(step)}) for step in range(1, 6)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_summary(tmp_path, _RECORDS)
+
+
+def _whole(path: Path) -> list[bytes]:
+    data = path.read_bytes()
+    return [data[piece.start : piece.end] for piece in read_pieces(str(path)) if piece.payload is not None]
+
+
+def test_a_whole_file_is_all_records(path: Path) -> None:
+    assert b"".join(_whole(path)) == path.read_bytes()
+
+
+@pytest.mark.parametrize("within", [0, 8, 14, -1], ids=["length", "length crc", "payload", "payload crc"])
+def test_reading_goes_on_behind_a_damaged_record(path: Path, within: int) -> None:
+    data = bytearray(path.read_bytes())
+    start = len(data) - sum(map(len, _RECORDS[2:]))
+    data[start + within if within >= 0 else start + len(_RECORDS[2]) + within] ^= 0x55
+    path.write_bytes(data)
+
+    assert _whole(path)[1:] == _RECORDS[:2] + _RECORDS[3:]
+
+
+def test_reading_goes_on_behind_a_torn_record_and_behind_zeros(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole + _RECORDS[0][:20] + _RECORDS[1] + bytes(5000) + _RECORDS[2])
+
+    assert _whole(path)[-2:] == [_RECORDS[1], _RECORDS[2]]
+
+
+@pytest.mark.parametrize("beyond", [-4, 0, 7], ids=["across the edge", "at the edge", "behind the edge"])
+def test_a_record_a_block_away_is_found(path: Path, beyond: int) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\xff" * ((1 << 20) + beyond) + _RECORDS[2])
+
+    assert _whole(path)[-1] == _RECORDS[2]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [b"\x01", _RECORDS[0][:-1], bytes(4096), _RECORDS[0][:-9] + bytes(4096)],
+    ids=["byte", "unfinished", "zeros", "unfinished, then zeros"],
+)
+def test_what_an_interrupted_writer_leaves_is_told_from_damage(path: Path, tail: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(tail)
+
+    last = list(read_pieces(str(path)))[-1]
+
+    assert (last.is_tail, last.payload, last.end - last.start) == (True, None, len(tail))
+
+
+def test_a_length_beyond_the_file_is_not_believed(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write((2**62).to_bytes(8, "little") + b"1234" + _RECORDS[0])
+
+    *_, damaged, last = read_pieces(str(path))
+
+    assert (damaged.payload, damaged.is_tail) == (None, False)
+    assert last.payload is not None
+
+
+def test_an_empty_file_has_no_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+
+    assert list(read_pieces(str(path))) == []
+
+
+def test_no_record_that_random_damage_spares_is_lost(path: Path) -> None:
+    whole = path.read_bytes()
+    generator = random.Random(1)
+    for _ in range(1000):
+        begin = generator.randrange(len(whole))
+        end = min(len(whole), begin + generator.choice([1, 4, 40, 100]))
+        replacement = generator.choice([generator.randbytes(end - begin), bytes(end - begin), b""])
+        path.write_bytes(whole[:begin] + replacement + whole[end:])
+
+        spared, at = [], 0
+        for record in [whole[: len(whole) - sum(map(len, _RECORDS))], *_RECORDS]:
+            if at + len(record) <= begin or at >= end:
+                spared.append(record)
+            at += len(record)
+        found = _whole(path)
+        assert [record for record in found if record in spared] == spared
+        pieces = list(read_pieces(str(path)))
+        assert [piece.end for piece in pieces[:-1]] == [piece.start for piece in pieces[1:]]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mindsummary_lightning.graph.capture import capture_example
+from mindsummary_lightning.graph.graph_builder import GraphDraft
+from mindsummary_lightning.graph.node_attributes import attribute_value
+from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH, ScopeNames
+from mindsummary_lightning.values.graph_nodes import TensorType
+from tests.graph.models import AwkwardNames
+from tests.graph.random_networks import random_network
+from tests.graph.reader_rules import broken_rules
+
+_ANY_TEXT = st.text() | st.sampled_from(
+    ["optimizer", "Parameter", "my_scope", "Const", "1", "x-op3", "op3", "Default", "network-Net", "cst1", "a/b", ""]
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) -> None:
+    graph = capture_example(random_network(chance), torch.ones(3, 4))
+
+    assert broken_rules(graph) == []
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.lists(st.tuples(_ANY_TEXT, _ANY_TEXT), max_size=4), _ANY_TEXT, _ANY_TEXT, st.booleans()),
+             min_size=1, max_size=12)
+)  # fmt: skip
+def test_no_text_breaks_a_rule_of_the_reader(
+    operations: list[tuple[list[tuple[str, str]], str, str, bool]],
+) -> None:
+    scopes = ScopeNames("Net")
+    draft = GraphDraft(scopes, max_nodes=100)
+    for path, op_type, parameter, is_input in operations:
+        scope = scopes.root
+        for name, class_name in path:
+            scope = scopes.child(scope, name, class_name)
+        inputs = [draft.parameter(parameter, TensorType(11), is_input=is_input), draft.constant(1)]  # type: ignore[arg-type]
+        draft.node(op_type, scope, inputs)
+
+    broken = [rule for rule in broken_rules(draft.build("Net")) if "nothing to show" not in rule]
+
+    assert broken == []
+
+
+def test_modules_whose_names_become_alike_keep_scopes_of_their_own() -> None:
+    scopes = ScopeNames("Net")
+
+    first, second = (scopes.child(scopes.root, name, "Linear") for name in ("a<b", "a>b"))
+
+    assert (first, second) == ("Default/network-Net/a_b-Linear", "Default/network-Net/a_b-Linear_2")
+    assert scopes.child(scopes.root, "a<b", "Linear") == first
+
+
+def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
+    scopes = ScopeNames("Net")
+    scope = scopes.root
+    for _ in range(500):
+        scope = scopes.child(scope, "inner", "Net")
+
+    assert scope.count("/") == MAX_SCOPE_DEPTH
+
+
+def test_modules_keep_the_names_that_are_harmless() -> None:
+    graph = capture_example(AwkwardNames(), torch.ones(2, 4))
+
+    scopes = {node.scope.split("/")[-1] for node in graph.nodes}
+    assert {"dropout-Linear", "opt-Linear", "größe-Linear", "图层-Linear"} <= scopes
+    assert "Optimizer-Linear" in scopes  # in lower case the optimized view would drop its operations
+    assert "parts.optimizer.weight" in {parameter.name for parameter in graph.parameters}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x" * 5000, list(range(5000)), [[1.5] * 30] * 30, 2**70, {"a": 1}, object(), torch.float8_e5m2, [[[[[[1]]]]]],
+        "\ud800", torch.zeros(3), float("nan"), slice(None), torch.device("meta"), (True, None, torch.float32),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_an_attribute_of_any_value_is_small_enough_for_the_reader(value: object) -> None:
+    from mindsummary_lightning.fileformat.graph_codec import attribute_size
+
+    assert attribute_size(attribute_value(value)) <= 1024

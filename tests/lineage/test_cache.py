@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.lineage import cache as run_cache
+from mindsummary_lightning.lineage.cache import RunCache
+from mindsummary_lightning.lineage.merge import RunLineage
+from mindsummary_lightning.lineage.query import filter_summary_lineage
+from mindsummary_lightning.reading.summary_base_dir import lineage_files
+from mindsummary_lightning.values import EvaluationLineage, TrainLineage
+from tests.lineage.lineage_tree import record, write_run
+
+TRAIN = TrainLineage(network="LeNet5")
+EVALUATION = EvaluationLineage('{"accuracy": 0.9}')
+
+
+@pytest.fixture
+def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the lineage files opened from now on."""
+    names: list[str] = []
+
+    def counted(path: str) -> RecordScanner:
+        names.append(Path(path).name)
+        return RecordScanner(path)
+
+    monkeypatch.setattr(run_cache, "RecordScanner", counted)
+    return names
+
+
+def network(cache: RunCache, run: Path) -> str | None:
+    lineage = cache.lineage(str(run), lineage_files(str(run)))
+    return lineage.fields["network"] if isinstance(lineage, RunLineage) else None
+
+
+def test_an_unchanged_file_is_read_once(tmp_path: Path, files_read: list[str]) -> None:
+    cache = RunCache()
+    write_run(tmp_path, TRAIN)
+
+    assert [network(cache, tmp_path) for _ in range(3)] == ["LeNet5"] * 3
+    assert len(files_read) == 1
+
+
+def test_of_a_run_that_grew_a_file_only_that_file_is_read(tmp_path: Path, files_read: list[str]) -> None:
+    cache = RunCache()
+    write_run(tmp_path, TRAIN, seconds=1)
+    network(cache, tmp_path)
+    later = write_run(tmp_path, EVALUATION, seconds=2)
+    network(cache, tmp_path)
+
+    assert files_read[1:] == [later.name]
+
+
+def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    cache = RunCache()
+    path = write_run(tmp_path, TRAIN, mtime=100)
+    network(cache, tmp_path)
+    other = tmp_path / "other"
+    other.write_bytes(record(TrainLineage(network="LeNet6")))
+    os.utime(other, (100, 100))
+    other.replace(path)
+
+    assert network(cache, tmp_path) == "LeNet6"
+
+
+def test_a_deleted_file_is_forgotten(tmp_path: Path) -> None:
+    cache = RunCache()
+    write_run(tmp_path, TRAIN, seconds=1)
+    later = write_run(tmp_path, TrainLineage(network="ResNet"), seconds=2)
+    network(cache, tmp_path)
+    later.unlink()
+
+    assert network(cache, tmp_path) == "LeNet5"
+
+
+def test_no_more_runs_are_kept_than_allowed(tmp_path: Path, files_read: list[str]) -> None:
+    cache = RunCache(most_runs=2)
+    for name in ("a", "b", "c"):
+        write_run(tmp_path / name, TRAIN)
+        network(cache, tmp_path / name)
+
+    network(cache, tmp_path / "c")
+    network(cache, tmp_path / "b")
+    assert len(files_read) == 3
+    network(cache, tmp_path / "a")
+    assert len(files_read) == 4
+
+
+def test_the_run_asked_for_longest_ago_goes_first(tmp_path: Path, files_read: list[str]) -> None:
+    cache = RunCache(most_runs=2)
+    for name in ("a", "b", "c"):
+        write_run(tmp_path / name, TRAIN)
+
+    for name in ("a", "b", "a", "c", "a"):
+        network(cache, tmp_path / name)
+
+    assert len(files_read) == 3
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "no event"])
+def test_a_damaged_file_costs_its_own_run_only_with_one_warning(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write_run(tmp_path / "damaged", TRAIN, EVALUATION)
+    content = path.read_bytes()
+    if damage == "torn":
+        path.write_bytes(content[:-3])
+    elif damage == "flipped":
+        path.write_bytes(content[:-6] + bytes([content[-6] ^ 1]) + content[-5:])
+    else:
+        path.write_bytes(b"".join(bytes(piece) for piece in frame([b"\x0a\xff\xff"])))
+    for name in ("a", "z"):
+        write_run(tmp_path / name, TRAIN)
+
+    with caplog.at_level(logging.WARNING):
+        answers = [filter_summary_lineage(tmp_path) for _ in range(3)]
+
+    assert [sorted(run["summary_dir"] for run in answer["object"]) for answer in answers] == [["./a", "./z"]] * 3
+    assert len(caplog.records) == 1
+    assert str(path) in caplog.text
+
+
+def test_a_damaged_file_leaves_the_other_files_of_its_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", TRAIN, seconds=1)
+    path = write_run(tmp_path / "run", EVALUATION, seconds=2)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    (run,) = filter_summary_lineage(tmp_path)["object"]
+
+    assert (run["model_lineage"]["network"], run["model_lineage"]["metric"]) == ("LeNet5", {})
+
+
+def test_a_file_that_is_whole_again_is_read_again(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", TRAIN)
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    assert filter_summary_lineage(tmp_path)["count"] == 0
+    path.write_bytes(content)
+
+    assert filter_summary_lineage(tmp_path)["count"] == 1
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path, TRAIN)
+    cache = RunCache()
+    with monkeypatch.context() as patch:
+
+        def refuse(path: str) -> None:
+            raise PermissionError(13, "Permission denied", path)
+
+        patch.setattr(run_cache, "RecordScanner", refuse)
+        assert network(cache, tmp_path) is None
+
+    assert network(cache, tmp_path) == "LeNet5"

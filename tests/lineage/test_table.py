@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.table import lineage_records, lineage_to_pandas
+from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from tests.lineage.lineage_tree import write_run
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    metric = EvaluationLineage('{"accuracy": 0.9, "per class": [1, "ä"]}')
+    write_run(tmp_path / "a", TrainLineage(loss=0.5), UserDefinedInfo({"optim": {"lr": 0.1}}), metric, mtime=2)
+    write_run(tmp_path / "b", EvaluationLineage('{"other": 1}'), mtime=1)
+    return tmp_path
+
+
+def test_every_row_has_every_column_results_and_custom_data_last(base: Path) -> None:
+    first, second = lineage_records(base)
+
+    assert list(first) == list(second)
+    assert next(iter(first)) == "summary_dir"
+    assert list(first)[-4:] == ["metric/accuracy", "metric/per class", "metric/other", "user_defined/optim/lr"]
+    assert (first["loss"], first["metric/accuracy"], first["user_defined/optim/lr"]) == (0.5, 0.9, 0.1)
+    assert (second["loss"], second["metric/accuracy"], second["metric/other"]) == (None, None, 1)
+    assert first["metric/per class"] == '[1, "ä"]'
+
+
+def test_rows_follow_the_condition(base: Path) -> None:
+    rows = lineage_records(base, {"sorted_name": "loss", "sorted_type": "descending"})
+
+    assert [row["summary_dir"] for row in rows] == ["./a", "./b"]
+    assert lineage_records(base, {"loss": {"gt": 1}}) == []
+    with pytest.raises(LineageSearchConditionParamError):
+        lineage_records(base, {"Loss": {"gt": 1}})
+
+
+def test_a_condition_without_the_model_leaves_the_names(base: Path) -> None:
+    assert lineage_records(base, {"lineage_type": {"eq": "dataset"}}) == [
+        {"summary_dir": "./a"},
+        {"summary_dir": "./b"},
+    ]
+
+
+def test_pandas_gets_the_same_rows(base: Path) -> None:
+    pytest.importorskip("pandas")
+
+    frame = lineage_to_pandas(base)
+
+    assert list(frame["summary_dir"]) == ["./a", "./b"]
+    assert frame["metric/accuracy"][0] == 0.9
+
+
+def test_queries_need_neither_torch_nor_lightning_nor_pandas(base: Path) -> None:
+    program = f"""
+import sys
+for name in ("torch", "lightning", "pytorch_lightning", "pandas"):
+    sys.modules[name] = None  # an import of it raises
+from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
+from mindsummary_lightning.lineage.table import lineage_records
+import mindsummary_lightning.cli.lineage
+assert filter_summary_lineage({str(base)!r})["count"] == 2
+assert get_summary_lineage({str(base / "a")!r})["algorithm"] == {{"loss": 0.5}}
+assert len(lineage_records({str(base)!r})) == 2
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

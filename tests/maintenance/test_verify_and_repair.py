@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.maintenance.repair import repair_run
+from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.reading.runs import histogram, values_at, write_lineage, write_mindspore_run, write_summary
+
+_RECORDS = [values_at(step, {"loss": float(step)}) for step in (1, 2, 3)]
+
+
+def _damage(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0xFF
+    path.write_bytes(data)
+
+
+def test_whole_runs_are_found_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "a")
+    write_mindspore_run(tmp_path / "b")
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert (answer.code, answer.out) == (0, "2 runs checked: 0 damages, 0 warnings\n")
+
+
+def test_damage_is_named_with_its_byte_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, _RECORDS)
+    _damage(path, -len(_RECORDS[2]) - 2)
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    offset = path.stat().st_size - len(_RECORDS[2]) - len(_RECORDS[1])
+    assert answer.code == 1
+    assert answer.out.startswith(f"damage: {path}, byte {offset}: payload CRC")
+    assert "1 run checked: 1 damage, 0 warnings" in answer.out
+
+
+def test_an_unfinished_record_at_the_end_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, _RECORDS[0][:11]])
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert answer.code == 1
+    assert "11 bytes of an unfinished record at the end" in answer.out
+    assert str(path) in answer.out
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})], "scalar 'a' has 1 samples at steps it has already"),
+        ([values_at(1, {f"t{number}": 1.0 for number in range(301)})], "301 tags; MindInsight keeps the 300"),
+        ([values_at(number, {"h": histogram(*range(1, 92))}) for number in (1,)], "91 buckets"),
+        ([values_at(number, {"h": histogram(1)}) for number in range(51)], "1 histogram tags have more than 50 steps"),
+    ],
+)
+def test_what_mindinsight_would_drop_is_a_warning(
+    records: list[bytes], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path, records)
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert answer.code == 0
+    assert "warning: " in answer.out
+    assert message in answer.out
+
+
+def test_a_name_that_hides_every_run_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, _RECORDS, second=1700000000000)
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert answer.code == 1
+    assert "MindInsight lists no run at all because of it" in answer.out
+
+
+def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, _RECORDS, host="a")
+    write_summary(tmp_path, _RECORDS, host="b")
+    (tmp_path / "model.pb").write_bytes(b"")
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert "takes every .pb file" in answer.out
+    assert "follows only one of the two" in answer.out
+
+
+def test_lineage_that_harms_other_runs_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lineage(tmp_path, [TrainLineage(), EvaluationLineage("[1]")])
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert answer.code == 1
+    assert "must be the JSON text of an object" in answer.out
+
+
+def test_custom_lineage_alone_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lineage(tmp_path, [UserDefinedInfo({"a": 1})])
+
+    assert "MindInsight ignores it" in mindsummary(capsys, "verify", tmp_path).out
+
+
+def test_repair_keeps_every_whole_record_and_the_damaged_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, _RECORDS[0][:11]])
+    _damage(path, -len(_RECORDS[2]) - 13)
+    damaged = path.read_bytes()
+    os.chmod(path, 0o640)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    answer = mindsummary(capsys, "repair", tmp_path)
+
+    assert answer.code == 0
+    assert "3 records kept" in answer.out
+    assert SummaryReader(tmp_path).scalars("loss").steps.tolist() == [1, 3]
+    assert (tmp_path / ".damaged" / path.name).read_bytes() == damaged
+    assert (path.stat().st_mode & 0o777, path.stat().st_mtime) == (0o640, 1_700_000_000)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".damaged", path.name]
+    assert mindsummary(capsys, "verify", tmp_path).code == 0
+
+
+def test_repair_saves_the_good_records_of_a_lineage_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lineage(tmp_path, [TrainLineage(epoch=3)])
+    with path.open("ab") as file:
+        file.write(b"".join(frame([b"\xff\xff"])) + b"torn")
+
+    mindsummary(capsys, "repair", tmp_path)
+
+    assert SummaryReader(tmp_path).lineage().train == TrainLineage(epoch=3)
+
+
+def test_a_second_repair_does_not_overwrite_the_first_backup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_summary(tmp_path, _RECORDS)
+    for tail in (b"first", b"second"):
+        with path.open("ab") as file:
+            file.write(tail)
+        mindsummary(capsys, "repair", tmp_path)
+
+    assert sorted(entry.read_bytes()[-5:] for entry in (tmp_path / ".damaged").iterdir()) == [b"econd", b"first"]
+
+
+def test_repair_leaves_a_whole_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path, _RECORDS)
+    before = path.stat()
+
+    answer = mindsummary(capsys, "repair", tmp_path)
+
+    assert (answer.code, "nothing is damaged" in answer.out) == (0, True)
+    assert path.stat().st_ino == before.st_ino
+
+
+def test_repair_refuses_a_run_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with SummaryRecord(tmp_path) as record:
+        record.add_value("scalar", "loss", 1.0)
+        record.record(1)
+        path = Path(record.log_dir)
+        with path.open("ab") as file:
+            file.write(b"torn")
+        before = path.read_bytes()
+
+        answer = mindsummary(capsys, "repair", tmp_path)
+
+    assert answer.code == 1
+    assert "repair it when that has ended" in answer.err
+    assert path.read_bytes() == before
+
+
+def test_a_repair_that_cannot_write_leaves_the_file_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, b"torn"])
+    before = path.read_bytes()
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    answer = mindsummary(capsys, "repair", tmp_path)
+
+    assert (answer.code, "No space left" in answer.err) == (1, True)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_lock_held_elsewhere_refuses_a_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lineage(tmp_path, [TrainLineage()])
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+        assert mindsummary(capsys, "repair", tmp_path).code == 1
+
+
+def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -> None:
+    write_demo_run(tmp_path / "whole", steps=20)
+    generator = random.Random(2)
+    for number in range(100):
+        run = tmp_path / str(number)
+        shutil.copytree(tmp_path / "whole", run)
+        for path in run.iterdir():
+            data = bytearray(path.read_bytes())
+            for _ in range(generator.randrange(1, 4)):
+                begin = generator.randrange(len(data))
+                end = min(len(data), begin + generator.choice([1, 12, 500]))
+                data[begin:end] = generator.choice([generator.randbytes(end - begin), bytes(end - begin), b""])
+            path.write_bytes(data)
+
+        repair_run(str(run))
+
+        assert [finding for finding in verify_run(str(run)) if finding.is_damage] == []
+        SummaryReader(run).all_scalars()
+        SummaryReader(run).lineage()

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Event
+from tests.reading.runs import values_at, write_summary
+
+
+class Turns:
+    """Stands in for waiting: each wait does the next thing a writer would have done meanwhile."""
+
+    def __init__(self, *actions: object) -> None:
+        self.actions = list(actions)
+        self.waits: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        action = self.actions.pop(0)
+        if callable(action):
+            action()
+
+    def done(self) -> bool:
+        return not self.actions
+
+
+def _steps(events: list[Event]) -> list[int]:
+    return [event.step for event in events if isinstance(event.what, tuple)]
+
+
+def test_new_records_are_yielded_as_they_appear(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    torn = values_at(2, {"loss": 2.0})
+    turns = Turns(
+        lambda: path.open("ab").write(torn[:20]),
+        lambda: path.open("ab").write(torn[20:] + values_at(3, {"loss": 3.0})),
+    )
+
+    events = list(SummaryReader(tmp_path).follow(poll_s=0.25, stop=turns.done, wait=turns))
+
+    assert _steps(events) == [1, 2, 3]
+    assert turns.waits == [0.25, 0.25]
+
+
+def test_it_goes_on_to_a_later_file_after_the_last_record_of_the_first(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    def rotate() -> None:
+        path.open("ab").write(values_at(2, {"loss": 2.0}))
+        write_summary(tmp_path, [values_at(3, {"loss": 3.0})], second=1700000009)
+
+    turns = Turns(rotate)
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 3]
+
+
+def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:
+    turns = Turns(lambda: write_summary(tmp_path, [values_at(1, {"loss": 1.0})]))
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1]
+
+
+def test_it_gives_up_after_the_time_without_news(tmp_path: Path) -> None:
+    write_summary(tmp_path, [])
+    turns = Turns(None, None, None, None)
+
+    list(SummaryReader(tmp_path).follow(poll_s=1.0, timeout_s=3.0, wait=turns))
+
+    assert turns.waits == [1.0, 1.0, 1.0]

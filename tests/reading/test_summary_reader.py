@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import (
+    EvaluationLineage,
+    Event,
+    Graph,
+    GraphNode,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from tests.reading.runs import histogram, record, values_at, write_lineage, write_mindspore_run, write_summary
+
+
+def test_tags_are_listed_by_kind(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)}), values_at(2, {"acc": 0.5})])
+
+    tags = SummaryReader(tmp_path).tags()
+
+    assert tags == {"scalar": ["acc", "loss"], "image": [], "tensor": [], "histogram": ["h"], "loss_landscape": []}
+
+
+def test_a_scalar_comes_as_arrays_ordered_by_step(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(3, {"loss": 0.25}), values_at(1, {"loss": 0.1}), values_at(2, {"acc": 1.0})])
+
+    series = SummaryReader(tmp_path).scalars("loss")
+
+    assert (series.steps.dtype, series.wall_times.dtype, series.values.dtype) == (np.int64, np.float64, np.float32)
+    assert series.steps.tolist() == [1, 3]
+    assert series.wall_times.tolist() == [1700000001.0, 1700000003.0]
+    assert series.values.tolist() == [np.float32(0.1), 0.25]
+
+
+def test_scalars_beside_other_kinds_keep_their_place_in_the_file(tmp_path: Path) -> None:
+    mixed, plain = values_at(1, {"loss": 1.0, "h": histogram(1)}), values_at(1, {"loss": 2.0})
+    write_summary(tmp_path, [mixed, plain, values_at(2, {"loss": 3.0})])
+
+    series = SummaryReader(tmp_path).scalars("loss")
+
+    assert list(zip(series.steps.tolist(), series.values.tolist(), strict=True)) == [(1, 2.0), (2, 3.0)]
+
+
+def test_the_arrays_cannot_be_changed(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5})])
+
+    with pytest.raises(ValueError, match="read-only"):
+        SummaryReader(tmp_path).scalars("loss").values[0] = 1.0
+
+
+def test_a_resumed_run_replaces_the_tail_of_each_tag_it_records_again(tmp_path: Path) -> None:
+    old = [values_at(step, {"loss": float(step), "old": 1.0, "h": histogram(step)}) for step in range(1, 11)]
+    write_summary(tmp_path, old, second=1700000000)
+    write_summary(tmp_path, [values_at(step, {"loss": -1.0, "h": histogram(99)}) for step in (5, 7)], 1700000100)
+    reader = SummaryReader(tmp_path)
+
+    assert reader.scalars("loss").values.tolist() == [1.0, 2.0, 3.0, 4.0, -1.0, -1.0]
+    assert [step for step, _, _ in reader.histograms("h")] == [1, 2, 3, 4, 5, 7]
+    assert [value.count for _, _, value in reader.histograms("h")] == [1, 2, 3, 4, 99, 99]
+    assert len(reader.scalars("old")) == 10
+
+
+def test_of_two_files_of_one_second_the_later_read_replaces_equal_steps_only(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2, 3)], host="b")
+    write_summary(tmp_path, [values_at(2, {"loss": 2.0})], host="a")
+
+    assert SummaryReader(tmp_path).scalars("loss").values.tolist() == [1.0, 2.0, 1.0]
+
+
+def test_an_unknown_tag_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5})])
+
+    with pytest.raises(LookupError, match=r"has no scalar 'nope'; it has 'loss'"):
+        SummaryReader(tmp_path).scalars("nope")
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError, match="give the one that holds the run's event files"):
+        SummaryReader(tmp_path / "missing")
+
+
+def test_a_torn_tail_is_left_for_later(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 2.0})])
+    path.write_bytes(path.read_bytes()[:-7])
+
+    assert SummaryReader(tmp_path).scalars("loss").steps.tolist() == [1]
+
+
+def test_a_damaged_record_is_named_with_file_and_byte(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 2.0})])
+    damaged = bytearray(path.read_bytes())
+    damaged[-6] ^= 1
+    path.write_bytes(damaged)
+
+    with pytest.raises(DamagedFileError) as caught:
+        SummaryReader(tmp_path).tags()
+
+    assert caught.value.path == str(path)
+    assert caught.value.offset == len(damaged) - len(values_at(2, {"loss": 2.0}))
+
+
+def test_a_whole_record_that_is_no_event_is_named(tmp_path: Path) -> None:
+    from mindsummary_lightning.fileformat.framing import frame
+
+    write_summary(tmp_path, [b"".join(frame([b"\xff\xff\xff"]))])
+
+    reader = SummaryReader(tmp_path)
+    for read in (reader.all_scalars, lambda: list(reader.events())):
+        with pytest.raises(DamagedFileError, match="no summary event") as caught:
+            read()
+        assert caught.value.offset == 44  # behind the version record
+
+
+def test_images_come_encoded_and_as_pictures(tmp_path: Path) -> None:
+    write_mindspore_run(tmp_path)
+    reader = SummaryReader(tmp_path)
+
+    ((step, _, image),) = reader.images("input")
+    ((_, _, picture),) = reader.pictures("input")
+
+    assert (step, image.height, image.width) == (1, 2, 3)
+    assert picture.size == (3, 2)
+
+
+def test_mindspores_own_files_are_read(tmp_path: Path) -> None:
+    write_mindspore_run(tmp_path)
+    reader = SummaryReader(tmp_path)
+
+    assert reader.scalars("loss").values.tolist() == [1.0, 0.5, np.float32(1 / 3)]
+    assert [value.data.tolist() for _, _, value in reader.tensors("weight")][2] == [[0.0, 3.0], [6.0, 9.0]]
+    assert [value.count for _, _, value in reader.histograms("weight")] == [4, 4, 4]
+
+
+def test_landscapes_come_with_their_coordinates(tmp_path: Path) -> None:
+    surface = Points(np.array([0.0, 1.0]), np.array([0.0]), np.array([[2.0, 3.0]]))
+    path = Points(np.zeros(2), np.zeros(2), np.ones(2))
+    value = LossLandscape(surface, (1, 2), path, (0.0, 0.0, 0.5), LandscapeMetadata("PCA", "step", 10))
+    write_summary(tmp_path, [values_at(0, {"landscape_[1, 2]": value})])
+
+    (found,) = SummaryReader(tmp_path).landscapes()
+
+    assert (found.tag, found.step, found.intervals) == ("landscape_[1, 2]", 0, (1, 2))
+    assert (found.x.tolist(), found.z.tolist()) == ([0.0, 1.0], [[2.0, 3.0]])
+    assert (found.convergence_point, found.metadata.unit) == ((0.0, 0.0, 0.5), "step")
+
+
+def test_the_newest_graph_counts(tmp_path: Path) -> None:
+    write_summary(tmp_path, [record(Event(1.0, 0, Graph((GraphNode("1", name),)))) for name in ("Old", "New")])
+
+    graph = SummaryReader(tmp_path).graph()
+
+    assert graph is not None
+    assert graph.nodes[0].op_type == "New"
+
+
+def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
+    write_summary(tmp_path, [])
+    reader = SummaryReader(tmp_path)
+
+    assert reader.graph() is None
+    assert (reader.lineage().train, reader.lineage().custom) == (None, None)
+
+
+def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: Path) -> None:
+    write_lineage(tmp_path, [TrainLineage(epoch=1), UserDefinedInfo({"a": 1, "b": 1})])
+    write_lineage(
+        tmp_path, [TrainLineage(epoch=2), EvaluationLineage('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001
+    )
+
+    lineage = SummaryReader(tmp_path).lineage()
+
+    assert lineage.train == TrainLineage(epoch=2)
+    assert lineage.evaluation == EvaluationLineage('{"acc": 1}')
+    assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
+
+
+def test_events_come_in_file_order_with_nothing_merged(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(2, {"loss": 2.0})], second=1700000001)
+    write_summary(tmp_path, [values_at(2, {"loss": 1.0})], second=1700000000)
+
+    steps = [event.what for event in SummaryReader(tmp_path).events() if isinstance(event.what, tuple)]
+
+    assert steps == [(("loss", 1.0),), (("loss", 2.0),)]
+
+
+def test_pandas_gets_one_row_a_sample(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5, "acc": 1.0}), values_at(2, {"loss": 0.25})])
+
+    frame = SummaryReader(tmp_path).to_pandas()
+
+    assert frame[["tag", "step", "value"]].to_numpy().tolist() == [["acc", 1, 1.0], ["loss", 1, 0.5], ["loss", 2, 0.25]]
+    assert str(frame["value"].dtype) == "float32"
+
+
+def test_an_empty_run_gives_an_empty_table(tmp_path: Path) -> None:
+    assert SummaryReader(tmp_path).to_pandas().columns.tolist() == ["tag", "step", "wall_time", "value"]
+
+
+def test_values_larger_than_a_block_are_read_one_at_a_time(tmp_path: Path) -> None:
+    big = Tensor(np.arange(600_000, dtype=np.float32))
+    write_summary(
+        tmp_path, [values_at(1, {"t": big}), values_at(2, {"t": big}), values_at(3, {"t": big, "i": Image(1, 1, b"x")})]
+    )
+
+    sizes = [value.data[-1].item() for _, _, value in SummaryReader(tmp_path).tensors("t")]
+
+    assert sizes == [599_999.0] * 3
+
+
+def test_reading_needs_no_torch() -> None:
+    code = (
+        "import sys, mindsummary_lightning.reading.summary_reader; "
+        "sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

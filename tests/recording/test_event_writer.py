@@ -1,0 +1,504 @@
+"""The rules of a run's files: what is written once, what travels alone, which file is live, how lineage stays whole."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter, writer_of
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    Graph,
+    GraphNode,
+    Histogram,
+    LossLandscape,
+    Points,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from tests.fileio.faulty import FaultyWrites
+from tests.support import (
+    Clock,
+    lineage_paths,
+    read_events,
+    read_lineage,
+    read_scalars,
+    read_values,
+    record_bytes,
+    summary_paths,
+)
+
+HISTOGRAM = histogram_of(np.arange(5.0))
+PICTURE = image_of(np.zeros((1, 1, 2, 2), np.uint8))
+TENSOR = Tensor(np.ones(2))
+
+
+class Timed:
+    """A writer whose clock and timer a test moves."""
+
+    def __init__(self, directory: Path, options: FileOptions | None = None) -> None:
+        self.directory = directory
+        self.clock = Clock()
+        self.timer = Clock(0.0)
+        self.writer = self.again(options)
+
+    def again(self, options: FileOptions | None = None) -> RunWriter:
+        """Another writer of the directory, as another process would have."""
+        self.writer = RunWriter(str(self.directory), options or FileOptions(), self.clock, self.timer)
+        return self.writer
+
+    def scalar(self, step: int, value: float = 1.0) -> None:
+        self.writer.write_values(step, [("a", value)])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Timed:
+    return Timed(tmp_path / "run")
+
+
+# ---- what is written once
+
+
+@pytest.mark.parametrize("value", [1.0, float("nan"), PICTURE, HISTOGRAM], ids=["scalar", "nan", "image", "histogram"])
+def test_an_exact_repeat_is_skipped(run: Timed, value: object, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        run.writer.write_values(1, [("a", value)])  # type: ignore[list-item]
+
+    assert len(read_values(run.directory)) == 1
+    assert not caplog.records
+
+
+def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
+    for value in (1.0, 2.0, 3.0):
+        run.scalar(1, value)
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0), (1, 2.0), (1, 3.0)]
+    assert [line.levelno for line in caplog.records] == [logging.WARNING]
+    assert "scalar 'a' is recorded again at step 1 with another value" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"lefts": [0.5]}, {"widths": [2.0]}, {"counts": [3]}, {"count": 9}, {"nan_count": 1}, {"sum": math.inf}],
+    ids=str,
+)
+def test_a_histogram_that_differs_in_one_thing_is_no_repeat(run: Timed, change: dict[str, Any]) -> None:
+    for changes in ({}, {}, change):
+        facts = {"lefts": [0.0], "widths": [1.0], "counts": [2], "count": 2, "sum": float("nan")}
+        run.writer.write_values(1, [("a", Histogram(**facts | changes))])  # type: ignore[arg-type]
+
+    assert len(read_values(run.directory)) == 2
+
+
+def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+    for z in (1.0, 2.0):
+        run.writer.write_values(1, [("l", LossLandscape(Points(np.ones(1), np.ones(1), np.full((1, 1), z))))])
+
+    assert len(read_values(run.directory)) == 2
+    assert not caplog.records
+
+
+def test_the_same_value_at_another_step_is_no_repeat(run: Timed) -> None:
+    run.scalar(1)
+    run.scalar(2)
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 1.0)]
+
+
+def test_a_value_that_could_not_be_written_is_no_repeat(run: Timed) -> None:
+    run.scalar(0)
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        run.scalar(1)
+    run.scalar(1)
+
+    assert read_scalars(run.directory, "a") == [(0, 1.0), (1, 1.0)]
+
+
+def test_a_repeat_among_known_scalars_is_skipped_and_the_others_are_written(run: Timed) -> None:
+    for values in ([("a", 1.0), ("b", 1.0)], [("a", 2.0)], [("a", 2.0), ("b", 2.0)]):
+        run.writer.write_values(1 if values[0][1] == 1.0 else 2, values)  # type: ignore[arg-type]
+
+    assert read_values(run.directory) == [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 2.0), (2, "b", 2.0)]
+
+
+def test_a_known_scalar_beyond_float32_becomes_infinite(run: Timed) -> None:
+    for step, value in enumerate((1.0, 1e300, -1e300, 2.0)):
+        run.scalar(step, value)
+
+    assert read_scalars(run.directory, "a") == [(0, 1.0), (1, math.inf), (2, -math.inf), (3, 2.0)]
+
+
+def test_a_tag_that_was_a_scalar_can_hold_a_tensor(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.write_values(2, [("a", TENSOR)])
+    run.scalar(2)
+
+    assert [(step, tag, type(value)) for step, tag, value in read_values(run.directory)] == [
+        (1, "a", float),
+        (2, "a", Tensor),
+        (2, "a", float),
+    ]
+
+
+def test_a_large_step_of_known_scalars_asks_for_free_space_too(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [(f"{'x' * 100} {number}", 1.0) for number in range(1000)]
+    run.writer.write_values(1, values)  # type: ignore[arg-type]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+
+    with pytest.raises(OSError, match="only 1000 bytes are free"):
+        run.writer.write_values(2, values)  # type: ignore[arg-type]
+    assert {step for step, _, _ in read_values(run.directory)} == {1}
+
+
+# ---- what travels alone
+
+
+def test_tensors_and_landscapes_travel_alone_and_the_rest_together(run: Timed) -> None:
+    landscape = LossLandscape(Points(np.ones(1), np.ones(1), np.ones((1, 1))))
+    run.writer.write_values(
+        1, [("t", TENSOR), ("s", 1.0), ("l", landscape), ("h", HISTOGRAM), ("t2", TENSOR), ("i", PICTURE)]
+    )
+
+    events = [event.what for event in read_events(run.directory)[1:]]
+    assert [[tag for tag, _ in what] for what in events if isinstance(what, tuple)] == [
+        ["s", "h", "i"],
+        ["t"],
+        ["l"],
+        ["t2"],
+    ]
+
+
+def test_all_events_of_a_step_have_one_time(run: Timed) -> None:
+    run.writer.write_values(1, [("t", TENSOR), ("s", 1.0)])
+
+    assert {event.wall_time for event in read_events(run.directory)} == {run.clock.now}
+
+
+def test_an_event_that_is_too_large_keeps_no_other_from_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.LARGEST_EVENT", 100_000)
+    large = Tensor(np.ones(50_000))
+
+    with pytest.raises(RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"):
+        run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
+
+    assert [tag for _, tag, _ in read_values(run.directory)] == ["s", "t"]
+
+
+# ---- which file is live
+
+
+def test_a_file_is_later_than_every_file_that_is_there(run: Timed) -> None:
+    run.directory.mkdir()
+    for name in ("x.summary.1800000000.h_MS", "y.summary.1800000005.h_lineage", "z.summary.9999999999999999.h_MS"):
+        (run.directory / name).touch()
+    run.scalar(1)
+
+    assert Path(run.writer.summary_path).name.split(".")[4] == "1800000006"
+
+
+def test_a_file_that_another_process_made_meanwhile_is_passed(run: Timed) -> None:
+    promised = run.writer.summary_path
+    run.directory.mkdir()
+    Path(promised).write_bytes(record_bytes([]))
+    later = int(run.clock.now) + 5
+    (run.directory / f"events.out.events.summary.{later}.0.other_MS").touch()
+    run.scalar(1)
+
+    assert Path(run.writer.summary_path).name.split(".")[4] == str(later + 1)
+
+
+def test_a_clock_that_jumps_back_makes_no_older_file(run: Timed) -> None:
+    run.scalar(1)
+    run.clock.now -= 1_000_000
+    run.again()
+    run.scalar(2)
+
+    assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
+
+
+def test_a_further_file_has_the_time_at_which_it_was_made(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
+    run.scalar(0)
+    run.clock.now += 1000
+    run.scalar(1)
+
+    seconds = [int(path.name.split(".")[4]) for path in summary_paths(run.directory)]
+    assert seconds == [1_700_000_000, 1_700_001_000]
+
+
+def test_rotation_follows_a_clock_that_jumps_back(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
+    for step in range(4):
+        run.scalar(step)
+        run.clock.now -= 1000
+
+    assert len(summary_paths(run.directory)) > 1
+    assert [step for step, _ in read_scalars(run.directory, "a")] == [0, 1, 2, 3]
+
+
+def test_a_torn_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.scalar(1)
+    old = Path(run.writer.summary_path)
+    run.writer.users = 1
+    run.writer.release()
+    whole = old.read_bytes()
+    old.write_bytes(whole + b"\x10\0\0")
+    run.again()
+    run.scalar(2)
+
+    assert old.read_bytes() == whole
+    assert "cut 3 bytes of an unfinished record off the end of" in caplog.text
+    assert len(summary_paths(run.directory)) == 2
+
+
+def test_a_deleted_file_is_noticed_and_another_begun(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+    run.scalar(1)
+    shutil.rmtree(run.directory)
+    run.timer.now += 6
+    run.scalar(2)
+
+    assert read_scalars(run.directory, "a") == [(2, 1.0)]
+    assert "was deleted while it was being written; a new file is begun" in caplog.text
+
+
+def test_a_deleted_file_is_noticed_though_the_clock_jumped_back(run: Timed) -> None:
+    run.scalar(1)
+    shutil.rmtree(run.directory)
+    run.timer.now += 6
+    run.clock.now -= 1_000_000
+    run.scalar(2)
+
+    assert read_scalars(run.directory, "a") == [(2, 1.0)]
+
+
+def test_a_file_deleted_while_it_was_released_is_replaced(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.users = 1
+    run.writer.release()
+    Path(run.writer.summary_path).unlink()
+    run.scalar(2)
+
+    assert read_scalars(run.directory, "a") == [(2, 1.0)]
+
+
+def test_what_stood_in_a_deleted_file_is_no_repeat_in_the_next(run: Timed) -> None:
+    run.writer.write_values(1, [("old", 1.0)])
+    shutil.rmtree(run.directory)
+    run.timer.now += 6
+    run.scalar(1)
+    run.writer.write_values(1, [("old", 1.0)])
+
+    assert read_scalars(run.directory, "old") == [(1, 1.0)]
+
+
+def test_a_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        run.scalar(1)
+    run.scalar(2)
+
+    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)]
+
+
+def test_a_further_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.begin_file()
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        run.scalar(2)
+    run.scalar(3)
+
+    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)] * 2
+
+
+def test_files_are_filled_up_to_their_size_and_not_beyond(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=70_000))
+    for step in range(4000):
+        run.scalar(step)
+
+    *full, _ = [path.stat().st_size for path in summary_paths(run.directory)]
+    assert len(full) > 1
+    assert all(69_900 < size <= 70_000 for size in full)
+    assert [step for step, _ in read_scalars(run.directory, "a")] == list(range(4000))
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(10, [10, 20]), (3, [3, 6, 9, 12, 15, 18, 21, 24])])
+def test_records_are_synced_when_their_seconds_have_passed(
+    seconds: int, expected: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(fsync_secs=seconds))
+    synced: list[float] = []
+    monkeypatch.setattr(
+        "mindsummary_lightning.fileio.append.RecordFile.sync", lambda file: synced.append(run.timer.now)
+    )
+    for step in range(25):
+        run.scalar(step)
+        run.timer.now += 1
+        run.clock.now -= 1  # the timer decides, not the clock
+
+    assert synced == expected
+
+
+def test_threads_write_whole_records_side_by_side(run: Timed) -> None:
+    def write(name: str) -> None:
+        for step in range(300):
+            run.writer.write_values(step, [(name, float(step))])
+
+    threads = [threading.Thread(target=write, args=(f"t{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for number in range(8):
+        assert read_scalars(run.directory, f"t{number}") == [(step, float(step)) for step in range(300)]
+
+
+def test_a_graph_has_step_zero_and_an_event_of_its_own(run: Timed) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.writer.write_graph(graph)
+
+    assert [(event.step, event.what) for event in read_events(run.directory)[1:]] == [(0, graph)]
+
+
+# ---- lineage
+
+
+def lineage_of(run: Timed) -> list[object]:
+    return [event.what for event in read_lineage(run.directory)]
+
+
+def test_lineage_is_one_file_that_only_grows(run: Timed) -> None:
+    sizes = []
+    for epoch in range(5):
+        run.writer.write_lineage(TrainLineage(epoch=epoch))
+        sizes.append(lineage_paths(run.directory)[0].stat().st_size)
+
+    assert sizes == sorted(set(sizes))
+    assert lineage_of(run) == [TrainLineage(epoch=epoch) for epoch in range(5)]
+    assert len(list(run.directory.iterdir())) == 1
+
+
+def test_a_repeat_of_the_newest_of_its_kind_is_skipped(run: Timed) -> None:
+    train, evaluation = TrainLineage(epoch=1), EvaluationLineage('{"a": 1}')
+    for value in (train, train, evaluation, train, evaluation, TrainLineage(epoch=2), train):
+        run.writer.write_lineage(value)
+
+    assert lineage_of(run) == [train, evaluation, TrainLineage(epoch=2), train]
+
+
+def test_custom_data_alone_brings_an_anchor_that_the_reader_needs(run: Timed) -> None:
+    run.writer.write_lineage(UserDefinedInfo({"a": 1}))
+    run.writer.write_lineage(UserDefinedInfo({"b": 2}))
+
+    assert lineage_of(run) == [TrainLineage(), UserDefinedInfo({"a": 1}), UserDefinedInfo({"b": 2})]
+
+
+@pytest.mark.parametrize("anchor", [TrainLineage(epoch=1), EvaluationLineage("{}"), DatasetGraph({"op_type": "x"})])
+def test_custom_data_beside_other_lineage_brings_none(run: Timed, anchor: object) -> None:
+    run.writer.write_lineage(anchor)  # type: ignore[arg-type]
+    run.writer.write_lineage(UserDefinedInfo({"a": 1}))
+
+    assert lineage_of(run) == [anchor, UserDefinedInfo({"a": 1})]
+
+
+def test_custom_data_that_the_file_holds_already_is_skipped_key_by_key(run: Timed) -> None:
+    for values in ({"a": 1, "b": 2}, {"b": 2}, {"a": 1}, {"a": 1, "c": 3}, {"a": 1.0}):
+        run.writer.write_lineage(UserDefinedInfo(values))
+
+    assert lineage_of(run)[1:] == [
+        UserDefinedInfo({"a": 1, "b": 2}),
+        UserDefinedInfo({"a": 1, "c": 3}),
+        UserDefinedInfo({"a": 1.0}),
+    ]
+
+
+def test_what_earlier_processes_wrote_is_carried_over(run: Timed) -> None:
+    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(UserDefinedInfo({"a": 1, "b": 1}))
+    run.writer.write_lineage(UserDefinedInfo({"b": 2}))
+    run.again().write_lineage(EvaluationLineage('{"acc": 1}'))
+
+    old, new = lineage_paths(run.directory)
+    assert [event.what for event in read_lineage(run.directory)][3:] == [
+        TrainLineage(epoch=1),
+        UserDefinedInfo({"a": 1, "b": 2}),
+        EvaluationLineage('{"acc": 1}'),
+    ]
+    assert old.name < new.name
+
+
+def test_a_repeat_of_what_an_earlier_process_wrote_makes_no_file(run: Timed) -> None:
+    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.again().write_lineage(TrainLineage(epoch=1))
+
+    assert len(lineage_paths(run.directory)) == 1
+
+
+def test_a_damaged_earlier_lineage_file_is_said_and_left_alone(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+    run.directory.mkdir()
+    damaged = run.directory / "events.out.events.summary.5.0.h_lineage"
+    damaged.write_bytes(b"\xff" * 40)
+    run.writer.write_lineage(TrainLineage(epoch=1))
+
+    assert damaged.read_bytes() == b"\xff" * 40
+    assert "is not carried over: record at byte 0" in caplog.text
+
+
+def test_lineage_that_could_not_be_written_is_not_in_the_next_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.writer.write_lineage(TrainLineage(epoch=1))
+    with monkeypatch.context() as patch:
+        patch.setattr("mindsummary_lightning.fileio.replace.os.fsync", _full_disk)
+        with pytest.raises(OSError, match="full"):
+            run.writer.write_lineage(UserDefinedInfo({"a": 1}))
+    run.writer.write_lineage(EvaluationLineage("{}"))
+
+    assert lineage_of(run) == [TrainLineage(epoch=1), EvaluationLineage("{}")]
+
+
+def _full_disk(descriptor: int) -> None:
+    raise OSError(28, "disk full")
+
+
+def test_a_deleted_lineage_file_comes_back_whole(run: Timed) -> None:
+    run.writer.write_lineage(TrainLineage(epoch=1))
+    shutil.rmtree(run.directory)
+    run.writer.write_lineage(TrainLineage(epoch=2))
+
+    assert lineage_of(run) == [TrainLineage(epoch=1), TrainLineage(epoch=2)]
+
+
+# ---- sharing
+
+
+def test_a_directory_has_one_writer_however_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    names = [tmp_path / "run", tmp_path / "." / "run", tmp_path / "x" / ".." / "run", tmp_path / "link"]
+
+    assert len({id(writer_of(str(name), FileOptions())) for name in names}) == 1
+
+
+def test_writers_nobody_uses_are_forgotten_in_the_end(tmp_path: Path) -> None:
+    first = writer_of(str(tmp_path / "first"), FileOptions())
+    first.release()
+    for number in range(200):
+        writer_of(str(tmp_path / str(number)), FileOptions()).release()
+
+    again = writer_of(str(tmp_path / "first"), FileOptions())
+    again.release()
+    assert again is not first

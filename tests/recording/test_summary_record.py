@@ -1,0 +1,608 @@
+"""SummaryRecord, line by line of what MindSpore's does and what is mended."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.recording.value_kinds import PLUGINS
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationLineage,
+    Graph,
+    GraphNode,
+    Image,
+    LossLandscape,
+    Points,
+    Tensor,
+    TrainLineage,
+    UserDefinedInfo,
+)
+from tests.support import lineage_paths, read_events, read_lineage, read_scalars, read_values, summary_paths
+
+LANDSCAPE = LossLandscape(Points(np.ones(2), np.ones(3), np.ones((3, 2))))
+SAMPLES: dict[str, Any] = {
+    "scalar": 0.5,
+    "image": np.zeros((1, 3, 4, 4), np.uint8),
+    "tensor": np.ones((2, 2)),
+    "histogram": np.arange(5.0),
+    "graph": Graph((GraphNode("1", "Add", full_name="Add-op1"),)),
+    "LANDSCAPE": LANDSCAPE,
+    "train_lineage": TrainLineage(epoch=1),
+    "eval_lineage": EvaluationLineage('{"acc": 1.0}'),
+    "dataset_graph": DatasetGraph({"op_type": "BatchDataset"}),
+    "custom_lineage_data": {"lr": 0.1},
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+# ---- the ten plugins
+
+
+def test_there_are_mindspores_ten_plugins() -> None:
+    assert sorted(PLUGINS) == sorted(SAMPLES)
+
+
+@pytest.mark.parametrize("plugin", ["scalar", "image", "tensor", "histogram", "LANDSCAPE"])
+def test_a_value_is_recorded_under_its_name_at_its_step(run: Path, plugin: str) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value(plugin, "tag", SAMPLES[plugin])
+        assert record.record(7) is True
+
+    ((step, tag, value),) = read_values(run)
+    assert (step, tag, type(value)) == (
+        7,
+        "tag",
+        {"scalar": float, "image": Image, "tensor": Tensor, "LANDSCAPE": LossLandscape}.get(plugin, type(value)),
+    )
+    assert not lineage_paths(run)
+
+
+def test_a_graph_is_recorded_in_an_event_of_its_own(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("graph", "net", SAMPLES["graph"])
+        record.record(1)
+
+    assert read_events(run)[1].what == SAMPLES["graph"]
+
+
+@pytest.mark.parametrize("plugin", ["train_lineage", "eval_lineage", "dataset_graph"])
+def test_lineage_is_recorded_in_the_lineage_file_alone(run: Path, plugin: str) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value(plugin, "name", SAMPLES[plugin])
+        record.record(1)
+
+    assert [event.what for event in read_lineage(run)] == [SAMPLES[plugin]]
+    assert not summary_paths(run)
+
+
+@pytest.mark.parametrize("value", [{"lr": 0.1}, UserDefinedInfo({"lr": 0.1})], ids=["dict", "value"])
+def test_custom_data_is_a_dict_or_its_value(run: Path, value: Any) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("custom_lineage_data", "name", value)
+        record.record(1)
+
+    assert [event.what for event in read_lineage(run)] == [TrainLineage(), UserDefinedInfo({"lr": 0.1})]
+
+
+def test_all_values_of_a_step_that_may_share_an_event_do(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        for plugin in ("scalar", "tensor", "image", "histogram"):
+            record.add_value(plugin, f"a {plugin}", SAMPLES[plugin])
+        record.record(3)
+
+    tags = [[tag for tag, _ in event.what] for event in read_events(run)[1:] if isinstance(event.what, tuple)]
+    assert tags == [["a scalar", "a image", "a histogram"], ["a tensor"]]
+
+
+def test_each_file_begins_with_the_version(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_scalar("a", 1.0)
+
+    assert read_events(run)[0].what == "MindSpore.Event:1"
+
+
+def test_torch_tensors_are_recorded_like_arrays(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    array = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
+    with SummaryRecord(run) as record:
+        record.add_value("scalar", "s", torch.tensor([[2.5]], requires_grad=True))
+        record.add_value("tensor", "t", torch.from_numpy(array).bfloat16())
+        record.add_value("histogram", "h", torch.from_numpy(array))
+        record.add_value("image", "i", torch.from_numpy(array))
+        record.record(1)
+
+    recorded = {tag: value for _, tag, value in read_values(run)}
+    assert recorded["s"] == 2.5
+    assert recorded["t"].data.tolist() == array.tolist()  # type: ignore[union-attr]
+    assert recorded["h"].counts.tolist() == histogram_of(array).counts.tolist()  # type: ignore[union-attr]
+    assert recorded["i"] == image_of(array)
+
+
+def test_a_value_is_copied_when_it_is_added(run: Path) -> None:
+    mine = np.ones(3)
+    with SummaryRecord(run) as record:
+        record.add_value("tensor", "t", mine)
+        mine[:] = 9
+        record.record(1)
+
+    assert read_values(run)[0][2].data.tolist() == [1, 1, 1]  # type: ignore[union-attr]
+
+
+# ---- bad arguments raise at the call and leave nothing on the disk
+
+BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"log_dir": None}, TypeError, "log_dir must be a path, not None"),
+    ({"log_dir": ""}, ValueError, "log_dir must be a path of text"),
+    ({"log_dir": "a\0b"}, ValueError, "log_dir must be a path of text"),
+    ({"log_dir": b"bytes"}, TypeError, "log_dir must be a path"),
+    ({"file_prefix": 3}, TypeError, "file_prefix must be a str, not 3"),
+    ({"file_prefix": "a/b"}, ValueError, "file_prefix must hold no path separator"),
+    ({"file_suffix": None}, TypeError, "file_suffix must be a str, not None"),
+    ({"file_suffix": "_lineage"}, ValueError, "file_suffix must not end in"),
+    ({"network": 5}, TypeError, "network must be a torch.nn.Module or None, not 5"),
+    ({"max_file_size": 1.5}, TypeError, "max_file_size must be an int of bytes or None, not 1.5"),
+    ({"max_file_size": True}, TypeError, "max_file_size must be an int"),
+    ({"max_file_size": 0}, ValueError, "max_file_size must be at least 1 byte"),
+    ({"max_file_size": -5}, ValueError, "max_file_size must be at least 1 byte"),
+    ({"raise_exception": 1}, TypeError, "raise_exception must be a bool, not 1"),
+    ({"export_options": "npy"}, TypeError, "export_options must be a dict or None, not 'npy'"),
+    ({"export_options": {"image_format": "png"}}, ValueError, "export_options knows only 'tensor_format'"),
+    ({"export_options": {"tensor_format": "csv"}}, ValueError, "tensor_format of export_options must be 'npy'"),
+    ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, not 'rw'"),
+    ({"file_mode": 0o400}, ValueError, "file_mode must let the owner read and write"),
+    ({"fsync_secs": "1"}, TypeError, "fsync_secs must be a number of seconds or None"),
+    ({"fsync_secs": 0}, ValueError, "fsync_secs must be above 0"),
+    ({"free_space_factor": 0.5}, TypeError, "free_space_factor must be an int"),
+    ({"free_space_factor": -1}, ValueError, "free_space_factor must be 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "text"), BAD_ARGUMENTS, ids=lambda part: str(part)[:40])
+def test_a_bad_argument_raises_and_makes_nothing(
+    tmp_path: Path, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error) as raised:
+        SummaryRecord(**{"log_dir": str(tmp_path / "run"), **arguments})
+
+    assert text in str(raised.value)
+    assert not os.listdir(tmp_path)
+
+
+BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
+    ("audio", "a", 1.0, ValueError, "plugin must be one of scalar, image"),
+    ("scalar", 3, 1.0, TypeError, "name must be a str, not 3"),
+    ("scalar", "", 1.0, ValueError, "name must not be empty"),
+    ("scalar", "a", [1.0, 2.0], ValueError, "exactly one element"),
+    ("scalar", "a", "text", TypeError, "found the text 'text'"),
+    ("scalar", "a", None, TypeError, "found None"),
+    ("image", "a", np.ones((3, 4, 4)), ValueError, ""),
+    ("image", "a", np.ones((1, 2, 4, 4)), ValueError, ""),
+    ("tensor", "a", 1.0, ValueError, "at least one dimension"),
+    ("histogram", "a", np.float32(1), ValueError, ""),
+    ("graph", "a", "net", TypeError, "must be a mindsummary_lightning.values.Graph"),
+    ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
+    ("train_lineage", "a", {}, TypeError, "values.TrainLineage"),
+    ("train_lineage", "a", TrainLineage(loss=float("nan")), ValueError, "loss of TrainLineage must be finite"),
+    ("eval_lineage", "a", EvaluationLineage("[]"), ValueError, "JSON text of an object"),
+    ("dataset_graph", "a", None, TypeError, "values.DatasetGraph"),
+    ("custom_lineage_data", "a", {}, ValueError, "at least one entry"),
+    ("custom_lineage_data", "a", {"k": None}, TypeError, "k of UserDefinedInfo"),
+]
+
+
+@pytest.mark.parametrize(("plugin", "name", "value", "error", "text"), BAD_VALUES, ids=lambda part: str(part)[:30])
+def test_a_bad_value_raises_and_is_not_kept(
+    tmp_path: Path, plugin: Any, name: Any, value: Any, error: type[Exception], text: str
+) -> None:
+    record = SummaryRecord(tmp_path / "run")
+    with pytest.raises(error) as raised:
+        record.add_value(plugin, name, value)
+    record.record(1)
+
+    assert text in str(raised.value)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_tensor_beyond_what_mindinsight_shows_is_refused_where_it_is_added(run: Path) -> None:
+    with pytest.raises(RecordTooLargeError, match="10000001 elements; MindInsight shows at most 10000000"):
+        SummaryRecord(run).add_value("tensor", "t", np.zeros(10_000_001, np.int8))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"step": 1.0}, TypeError, "step must be an int, not 1.0"),
+        ({"step": True}, TypeError, "step must be an int, not True"),
+        ({"step": None}, TypeError, "step must be an int, not None"),
+        ({"step": 2**63}, ValueError, "step must fit 64 bits"),
+        ({"step": 1, "plugin_filter": 3}, TypeError, "plugin_filter must be callable or None, not 3"),
+        ({"step": 1, "train_network": 3}, TypeError, "train_network must be a torch.nn.Module or None, not 3"),
+    ],
+    ids=str,
+)
+def test_a_bad_step_filter_or_network_raises_and_keeps_what_was_added(
+    run: Path, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    record = SummaryRecord(run)
+    record.add_value("scalar", "a", 1.0)
+    with pytest.raises(error, match=text):
+        record.record(**arguments)
+    assert not run.exists()
+    record.record(1)
+
+    assert read_scalars(run, "a") == [(1, 1.0)]
+
+
+# ---- record
+
+
+def test_the_filter_chooses_plugins_and_the_rest_is_dropped(run: Path) -> None:
+    asked: list[str] = []
+    with SummaryRecord(run) as record:
+        record.add_value("scalar", "s", 1.0)
+        record.add_value("scalar", "s2", 2.0)
+        record.add_value("tensor", "t", np.ones(2))
+        record.add_value("train_lineage", "l", TrainLineage())
+        record.record(1, plugin_filter=lambda plugin: asked.append(plugin) or plugin == "scalar")  # type: ignore[func-returns-value]
+        record.record(2)
+
+    assert sorted(asked) == ["scalar", "tensor", "train_lineage"]
+    assert [(step, tag) for step, tag, _ in read_values(run)] == [(1, "s"), (1, "s2")]
+    assert not lineage_paths(run)
+
+
+def test_values_are_consumed_by_the_record_that_takes_them(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("scalar", "a", 1.0)
+        record.record(1)
+        record.record(2)
+
+    assert read_scalars(run, "a") == [(1, 1.0)]
+
+
+def test_recording_nothing_is_done_and_makes_nothing(run: Path) -> None:
+    assert SummaryRecord(run).record(1) is True
+    assert not run.exists()
+
+
+def test_of_two_values_under_one_name_the_newest_is_recorded_with_one_warning(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SummaryRecord(run) as record:
+        for value in (1.0, 2.0, 3.0):
+            record.add_value("scalar", "a", value)
+        record.record(1)
+
+    assert read_scalars(run, "a") == [(1, 3.0)]
+    assert [line.getMessage() for line in caplog.records] == [
+        "scalar 'a' was added twice before record(); the newest is recorded"
+    ]
+
+
+def test_one_name_may_serve_several_plugins(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("scalar", "a", 1.0)
+        record.add_value("histogram", "a", np.arange(3.0))
+        record.record(1)
+
+    assert [tag for _, tag, _ in read_values(run)] == ["a", "a"]
+
+
+@pytest.mark.parametrize("step", [-(2**63), -1, 0, 1, 2**63 - 1])
+def test_any_64_bit_step_is_kept(run: Path, step: int) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("scalar", "a", 1.0)
+        record.record(step)
+
+    assert read_scalars(run, "a") == [(step, 1.0)]
+
+
+def test_the_network_is_recorded_at_the_first_record(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with SummaryRecord(run, network=torch.nn.Linear(2, 3), example_input=torch.ones(1, 2)) as record:
+        assert not run.exists()
+        record.record(1)
+        record.record(2)
+
+    assert sum(isinstance(event.what, Graph) for event in read_events(run)) == 1
+
+
+def test_the_network_given_to_record_serves_if_there_is_no_other(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with SummaryRecord(run, example_input=torch.ones(1, 2)) as record:
+        record.record(1, train_network=torch.nn.Linear(2, 3))
+
+    assert sum(isinstance(event.what, Graph) for event in read_events(run)) == 1
+
+
+def test_a_network_without_example_input_is_said_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    torch = pytest.importorskip("torch")
+    record = SummaryRecord(run, network=torch.nn.Linear(2, 3))
+
+    assert [record.record(1), record.record(2)] == [True, True]
+    assert [line.getMessage() for line in caplog.records] == [
+        "the network's graph is not recorded: SummaryRecord got no example_input"
+    ]
+
+
+# ---- modes, life, places
+
+
+def test_the_mode_is_train_until_it_is_set(run: Path) -> None:
+    record = SummaryRecord(run)
+    assert record.mode == "train"
+    record.set_mode("eval")
+
+    assert record.mode == "eval"
+
+
+@pytest.mark.parametrize("mode", ["test", "", None, 1])
+def test_another_mode_is_refused(run: Path, mode: Any) -> None:
+    with pytest.raises(ValueError, match="mode must be 'train' or 'eval'"):
+        SummaryRecord(run).set_mode(mode)
+
+
+def test_log_dir_is_the_summary_file_before_and_after_it_is_made(run: Path) -> None:
+    with SummaryRecord(run, file_prefix="pre", file_suffix="_x") as record:
+        before = record.log_dir
+        record.add_scalar("a", 1.0)
+
+        assert record.log_dir == str(summary_paths(run)[0])
+        assert before == record.log_dir
+        assert os.path.basename(before).startswith("pre.out.events.summary.")
+        assert before.endswith("_x")
+
+
+def test_summary_and_lineage_file_share_their_second(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("train_lineage", "l", TrainLineage())
+        record.add_value("scalar", "s", 1.0)
+        record.record(1)
+
+    assert lineage_paths(run)[0].name == summary_paths(run)[0].name.replace("_MS", "_lineage")
+
+
+def test_after_close_nothing_is_recorded(run: Path) -> None:
+    record = SummaryRecord(run)
+    record.add_scalar("a", 1.0, 0)
+    record.close()
+    record.close()
+    record.add_value("scalar", "a", 2.0)
+
+    assert record.record(1) is False
+    record.add_scalar("a", 3.0, 2)
+    assert read_scalars(run, "a") == [(0, 1.0)]
+
+
+def test_a_closed_record_cannot_be_entered(run: Path) -> None:
+    record = SummaryRecord(run)
+    record.close()
+
+    with pytest.raises(ValueError, match="is closed; make a new one"), record:
+        pass
+
+
+def test_flush_is_fine_at_any_time(run: Path) -> None:
+    record = SummaryRecord(run)
+    record.flush()
+    record.add_scalar("a", 1.0)
+    record.flush()
+    record.close()
+    record.flush()
+
+
+def test_a_released_record_goes_on_with_its_file(run: Path) -> None:
+    record = SummaryRecord(run)
+    record.add_scalar("a", 1.0, 0)
+    record.release()
+    record.add_scalar("a", 2.0, 1)
+
+    assert len(summary_paths(run)) == 1
+    assert read_scalars(run, "a") == [(0, 1.0), (1, 2.0)]
+
+
+def test_two_records_of_one_directory_share_one_file(run: Path) -> None:
+    first, second = SummaryRecord(run), SummaryRecord(os.path.join(run, "..", run.name))
+    first.add_scalar("a", 1.0, 0)
+    second.add_scalar("b", 2.0, 0)
+    first.close()
+    second.add_scalar("b", 3.0, 1)
+
+    assert len(summary_paths(run)) == 1
+    assert read_scalars(run, "a") + read_scalars(run, "b") == [(0, 1.0), (0, 2.0), (1, 3.0)]
+
+
+def test_any_number_of_records_may_be_open(tmp_path: Path) -> None:
+    records = [SummaryRecord(tmp_path / str(number)) for number in range(20)]
+    for number, record in enumerate(records):
+        record.add_scalar("a", float(number), 0)
+
+    assert [read_scalars(tmp_path / str(number), "a") for number in range(20)] == [[(0, float(n))] for n in range(20)]
+
+
+def test_a_second_recording_gets_a_later_file(run: Path) -> None:
+    for value in (1.0, 2.0):
+        with SummaryRecord(run) as record:
+            record.add_scalar("a", value, 0)
+        from mindsummary_lightning.recording import event_writer as run_writer
+
+        run_writer._WRITERS.clear()  # as in another process
+
+    assert len(summary_paths(run)) == 2
+    assert read_scalars(run, "a") == [(0, 1.0), (0, 2.0)]
+
+
+@pytest.mark.parametrize("where", ["~/x", "$PLACE/x"])
+def test_home_and_variables_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PLACE", str(tmp_path))
+
+    assert SummaryRecord(where).directory == str(tmp_path / "x")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_files_have_the_mode_that_was_asked_for(run: Path, mode: int) -> None:
+    umask = os.umask(0)
+    try:
+        with SummaryRecord(run, file_mode=mode) as record:
+            record.add_scalar("a", 1.0)
+            record.write_lineage(TrainLineage())
+    finally:
+        os.umask(umask)
+
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (*summary_paths(run), *lineage_paths(run))} == {mode}
+
+
+def test_num_process_is_taken_and_not_used(run: Path) -> None:
+    with SummaryRecord(run, num_process=32) as record:
+        record.add_scalar("a", 1.0)
+
+    assert read_scalars(run, "a") == [(0, 1.0)]
+
+
+# ---- size limit
+
+
+def test_a_full_file_is_finished_and_a_later_one_begun(run: Path) -> None:
+    with SummaryRecord(run, max_file_size=200) as record:
+        for step in range(20):
+            record.add_scalar("a", float(step), step)
+
+    paths = summary_paths(run)
+    seconds = [int(path.name.split(".")[4]) for path in paths]
+    assert len(paths) > 3
+    assert seconds == sorted(set(seconds))
+    assert all(path.stat().st_size <= 200 for path in paths)
+    assert read_scalars(run, "a") == [(step, float(step)) for step in range(20)]
+
+
+def test_a_record_larger_than_the_limit_gets_a_file_of_its_own(run: Path) -> None:
+    with SummaryRecord(run, max_file_size=100) as record:
+        record.add_scalar("a", 1.0, 0)
+        record.add_tensor("t", np.ones(1000), 0)
+        record.add_scalar("a", 2.0, 1)
+
+    kinds = [
+        [type(value).__name__ for _, value in event.what] for event in read_events(run) if type(event.what) is tuple
+    ]
+    assert kinds == [["float"], ["Tensor"], ["float"]]
+    assert len(summary_paths(run)) == 3
+
+
+# ---- export
+
+
+def test_tensors_are_exported_as_npy_files_too(run: Path) -> None:
+    array = np.arange(4, dtype=np.int64).reshape(2, 2)
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        record.add_value("tensor", "../a b/c", array)
+        record.add_value("scalar", "../a b/c", 1.0)
+        record.record(5)
+
+    (file,) = run.glob("export_*/tensor/*")
+    assert file.name == "..%2Fa%20b%2Fc_5.npy"
+    assert np.load(file).tolist() == array.tolist()
+    assert np.load(file).dtype == np.int64
+
+
+def test_a_tensor_that_the_filter_drops_is_not_exported(run: Path) -> None:
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        record.add_value("tensor", "t", np.ones(1))
+        record.record(5, plugin_filter=lambda plugin: False)
+
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("options", [None, {}, {"tensor_format": None}], ids=str)
+def test_without_a_format_nothing_is_exported(run: Path, options: Any) -> None:
+    with SummaryRecord(run, export_options=options) as record:
+        record.add_value("tensor", "t", np.ones(1))
+        record.record(5)
+
+    assert not list(run.glob("export_*"))
+
+
+# ---- copies
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))])
+@pytest.mark.parametrize("has_recorded", [False, True])
+def test_a_copy_opens_nothing_until_it_records(run: Path, duplicate: Any, has_recorded: bool) -> None:
+    record = SummaryRecord(run)
+    record.add_value("tensor", "pending", np.ones(1))
+    if has_recorded:
+        record.add_scalar("a", 1.0, 0)
+    twin = duplicate(record)
+    assert run.exists() == has_recorded
+    twin.add_scalar("a", 2.0, 1)
+
+    assert read_scalars(run, "a") == [(0, 1.0)] * has_recorded + [(1, 2.0)]
+
+
+def test_a_record_that_is_dropped_without_close_keeps_no_file_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    if before is None:
+        pytest.skip("needs /proc")
+    for number in range(30):
+        SummaryRecord(tmp_path / str(number)).add_scalar("a", 1.0)
+
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+
+
+# ---- the failure policy
+
+
+def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = SummaryRecord(run)
+    record.add_scalar("a", 1.0, 0)
+    with mock.patch("mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")):
+        assert [record.write_values(step, [("a", 2.0)]) for step in (1, 2, 3)] == [False] * 3
+    record.add_scalar("a", 3.0, 4)
+    record.close()
+
+    assert record.lost == 3
+    assert [line.levelno for line in caplog.records] == [logging.ERROR, logging.ERROR]
+    assert "values could not be recorded in" in caplog.records[0].getMessage()
+    assert "disk full" in caplog.records[0].getMessage()
+    assert caplog.records[1].getMessage() == f"3 records of {run} could not be written in all"
+    assert read_scalars(run, "a") == [(0, 1.0), (4, 3.0)]
+
+
+def test_what_cannot_be_written_raises_if_that_was_asked_for(run: Path) -> None:
+    record = SummaryRecord(run, raise_exception=True)
+    record.add_value("scalar", "a", 1.0)
+    with (
+        mock.patch("mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")),
+        pytest.raises(OSError, match="disk full"),
+    ):
+        record.record(1)
+
+
+def test_a_large_record_is_refused_when_the_disk_is_nearly_full(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    usage = mock.Mock(free=1_000_000)
+    with SummaryRecord(run) as record, mock.patch("shutil.disk_usage", return_value=usage):
+        record.add_scalar("small", 1.0, 0)
+        record.add_tensor("large", np.ones(20_000), 0)
+
+    assert [tag for _, tag, _ in read_values(run)] == ["small"]
+    assert "only 1000000 bytes are free; 32 times its size must be" in caplog.text

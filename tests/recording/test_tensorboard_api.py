@@ -1,0 +1,137 @@
+"""``logger.experiment.add_*`` as users of TensorBoard's SummaryWriter call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.values import EvaluationLineage, Histogram, Image, Tensor, UserDefinedInfo
+from tests.support import read_lineage, read_values
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def experiment(run: Path) -> Iterator[SummaryRecord]:
+    with SummaryRecord(run) as record:
+        yield record
+
+
+def test_a_scalar_is_recorded_at_its_step(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_scalar("a", 1, 5)
+    experiment.add_scalar("a", np.float32(0.5), global_step=6, walltime=1.0, new_style=True)
+
+    assert read_values(run) == [(5, "a", 1.0), (6, "a", 0.5)]
+
+
+def test_without_a_step_values_of_a_tag_are_counted(experiment: SummaryRecord, run: Path) -> None:
+    for value in (1.0, 2.0):
+        experiment.add_scalar("a", value)
+    experiment.add_scalar("b", 3.0)
+
+    assert read_values(run) == [(0, "a", 1.0), (1, "a", 2.0), (0, "b", 3.0)]
+
+
+def test_several_scalars_share_a_step_and_a_main_tag(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_scalars("loss", {"train": 1.0, "val": 2.0}, 3)
+
+    assert read_values(run) == [(3, "loss/train", 1.0), (3, "loss/val", 2.0)]
+
+
+def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: SummaryRecord, run: Path) -> None:
+    array = np.arange(50.0)
+    experiment.add_histogram("h", array, 1, bins="auto")
+
+    ((_, _, value),) = read_values(run)
+    assert isinstance(value, Histogram)
+    assert value.counts.tolist() == histogram_of(array).counts.tolist()
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [((3, 4, 6), {}), ((4, 6, 3), {"dataformats": "HWC"}), ((4, 6), {"dataformats": "HW"})],
+    ids=["CHW", "HWC", "HW"],
+)
+def test_a_picture_is_laid_out_as_dataformats_says(
+    experiment: SummaryRecord, run: Path, shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    experiment.add_image("i", np.zeros(shape, np.uint8), 1, **options)
+
+    ((_, _, value),) = read_values(run)
+    assert isinstance(value, Image)
+    assert (value.height, value.width) == (4, 6)
+
+
+def test_a_batch_of_pictures_is_one_picture(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_images("i", np.zeros((10, 3, 4, 6), np.uint8), 1)
+
+    ((_, _, value),) = read_values(run)
+    assert isinstance(value, Image)
+    assert (value.height, value.width) == (8, 48)
+
+
+def test_a_figure_is_recorded_and_closed_unless_told_not_to(experiment: SummaryRecord, run: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    first, second = plt.figure(), plt.figure()
+    experiment.add_figure("f", first, 1)
+    experiment.add_figure("f", second, 2, close=False)
+    still_open = [number for number in plt.get_fignums() if plt.figure(number) in (first, second)]
+    plt.close(second)
+
+    assert [type(value) for _, _, value in read_values(run)] == [Image, Image]
+    assert len(still_open) == 1
+
+
+def test_a_tensor_keeps_every_element(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_tensor("t", np.arange(4.0).reshape(2, 2), 1)
+
+    ((_, _, value),) = read_values(run)
+    assert isinstance(value, Tensor)
+    assert value.data.tolist() == [[0, 1], [2, 3]]
+
+
+def test_hyper_parameters_become_lineage_and_metrics_an_evaluation(experiment: SummaryRecord, run: Path) -> None:
+    experiment.add_hparams({"lr": 0.1, "net": {"depth": 3}}, {"acc": 0.9, "bad": float("nan")}, run_name="x")
+
+    recorded = [event.what for event in read_lineage(run)]
+    assert UserDefinedInfo({"lr": 0.1, "net/depth": 3}) in recorded
+    assert [json.loads(part.metric or "") for part in recorded if isinstance(part, EvaluationLineage)] == [{"acc": 0.9}]
+
+
+def test_a_kind_without_a_page_is_said_once_and_left_out(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        experiment.add_text("t", "hello", global_step=1)
+        experiment.add_embedding(np.ones((2, 2)))
+
+    assert not run.exists()
+    assert [line.getMessage() for line in caplog.records] == [
+        "add_text is left out: MindInsight has no page for what it records",
+        "add_embedding is left out: MindInsight has no page for what it records",
+    ]
+
+
+def test_an_unknown_method_is_an_attribute_error(experiment: SummaryRecord) -> None:
+    with pytest.raises(AttributeError, match="'SummaryRecord' object has no attribute 'add_smell'"):
+        experiment.add_smell("x")
+
+
+@pytest.mark.parametrize("tag", [None, 3, b"a"])
+def test_a_tag_that_is_no_text_is_refused(experiment: SummaryRecord, run: Path, tag: Any) -> None:
+    with pytest.raises(TypeError, match="name must be a str"):
+        experiment.add_scalar(tag, 1.0)
+    assert not run.exists()

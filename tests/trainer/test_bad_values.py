@@ -1,0 +1,269 @@
+"""What cannot be recorded: metrics and hyper-parameters are converted or left out, wrong arguments raise at once."""
+
+from __future__ import annotations
+
+import functools
+import math
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+from torch import nn
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from tests.trainer.support import Net, files, loader, points, trainer
+
+
+class Hostile:
+    """Raises whatever is done to it."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    def __float__(self) -> float:
+        raise RuntimeError("no float")
+
+
+@dataclass
+class Options:
+    rate: float = 0.1
+    inner: dict[str, Any] = field(default_factory=lambda: {"depth": 2})
+
+
+_STRANGE = [
+    None,
+    "text",
+    "",
+    b"bytes",
+    [],
+    [1.0, 2.0],
+    object(),
+    Hostile(),
+    1e400,
+    -(10**400),
+    2**63,
+    True,
+    1 + 2j,
+    np.zeros(0),
+    np.zeros(3),
+    np.array("x"),
+    np.datetime64("2020-01-01"),
+    torch.zeros(0),
+    torch.zeros(2, 2),
+    torch.zeros(1, device="meta"),
+    torch.tensor(1.0, requires_grad=True),
+    torch.tensor(1.0, dtype=torch.bfloat16),
+    torch.tensor(1 + 1j),
+    torch.zeros(1).to_sparse(),
+    torch.tensor(True),
+    nn.Linear(2, 2),
+    nn.Linear,
+    len,
+    lambda: 1,
+    functools.partial(print, 1),
+    Path("a/b"),
+    Options(),
+    OmegaConf.create({"a": {"b": 1}, "missing": "???"}),
+    {"inner": {"deeper": 1.0, "bad": None}},
+    {"a", "b"},
+]
+
+
+def _values() -> st.SearchStrategy[Any]:
+    plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(max_size=8))
+    names = st.one_of(st.text(), st.integers(), st.none())
+    return st.recursive(
+        plain | st.sampled_from([value for value in _STRANGE if not isinstance(value, Hostile)]),  # it prints values
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+        max_leaves=6,
+    )
+
+
+_FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@_FUZZ
+@given(
+    metrics=st.dictionaries(st.one_of(st.text(), st.integers(), st.none()), _values(), max_size=4),
+    step=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.just(torch.tensor(3)), st.booleans()),
+)
+def test_log_metrics_takes_anything(metrics: dict[Any, Any], step: Any) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        logger = MindInsightLogger(directory, name="", version="run")
+        logger.log_metrics(metrics, step)
+        logger.log_metrics({"after": 1.0}, step=0)
+
+        assert points(logger.log_dir, "after")[-1] == (0, 1.0) or "after" in metrics
+
+
+@_FUZZ
+@given(params=st.one_of(_values(), st.dictionaries(st.text(), _values(), max_size=4)))
+def test_log_hyperparams_takes_anything(params: Any) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        logger = MindInsightLogger(directory, name="", version="run")
+        logger.log_hyperparams(params)
+        logger.log_hyperparams({"after": 1})
+
+        custom = SummaryReader(logger.log_dir).lineage().custom
+        assert custom is not None
+        assert custom.values["after"] == 1
+
+
+@pytest.mark.parametrize("value", _STRANGE, ids=lambda value: type(value).__name__)
+def test_a_metric_that_is_no_number_is_left_out_with_one_warning(
+    tmp_path: Path, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for step in range(3):
+        logger.log_metrics({"odd": value, "good": 1.0}, step=step)
+
+    assert len(points(logger.log_dir, "good")) == 3
+    recorded = any(tag.startswith("odd") for tag in SummaryReader(logger.log_dir).tags()["scalar"])
+    warnings = [record for record in caplog.records if "left out" in record.message]
+    assert len(warnings) == (0 if recorded and not isinstance(value, dict) else 1)
+
+
+def test_numbers_beyond_float32_and_nan_are_recorded_as_the_format_can(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"nan": math.nan, "inf": math.inf, "large": 1e300, "tensor": torch.tensor(-math.inf)}, step=0)
+
+    assert math.isnan(points(logger.log_dir, "nan")[0][1])
+    assert points(logger.log_dir, "inf") == points(logger.log_dir, "large") == [(0, math.inf)]
+    assert points(logger.log_dir, "tensor") == [(0, -math.inf)]
+
+
+def test_hyper_parameters_of_every_kind_have_a_readable_value(tmp_path: Path) -> None:
+    params = {
+        "rate": 0.1,
+        "nan": math.nan,
+        "none": None,
+        "large": 2**70,
+        "flag": True,
+        "options": Options(),
+        "omega": OmegaConf.create({"a": {"b": [1, 2]}}),
+        "net": nn.Linear(2, 3),
+        "activation": nn.ReLU,
+        "function": len,
+        "path": Path("a/b"),
+        "tensor": torch.tensor(3),
+        "_instantiator": "dropped",
+    }
+    logger = MindInsightLogger(tmp_path)
+    logger.log_hyperparams(params)
+
+    custom = SummaryReader(logger.log_dir).lineage().custom
+    assert custom is not None
+    assert dict(custom.values) == {
+        "rate": 0.1,
+        "nan": "nan",
+        "none": "None",
+        "large": str(2**70),
+        "flag": 1,
+        "options/rate": 0.1,
+        "options/inner/depth": 2,
+        "omega/a/b": "[1, 2]",
+        "net": "Linear (9 parameters)",
+        "activation": "ReLU",
+        "function": "len",
+        "path": "a/b",
+        "tensor": 3,
+    }
+
+
+_WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
+    (lambda p: MindInsightLogger(3), TypeError, "save_dir"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, 3), TypeError, "name"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, version=1.5), TypeError, "version"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, version=True), TypeError, "version"),
+    (lambda p: MindInsightLogger(p, version=-1), ValueError, "version"),
+    (lambda p: MindInsightLogger(p, prefix=None), TypeError, "prefix"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, sub_dir=3), TypeError, "sub_dir"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(f"{p}/a\0b"), ValueError, "save_dir"),
+    (lambda p: MindInsightLogger(p, max_file_size="1"), TypeError, "max_file_size"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, max_file_size=0), ValueError, "max_file_size"),
+    (lambda p: MindInsightLogger(p, export_options={"a": "b"}), ValueError, "export_options"),
+    (lambda p: MindInsightLogger(p, raise_exception=1), TypeError, "raise_exception"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, log_graph="yes"), TypeError, "log_graph"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p, file_mode=0o200), ValueError, "file_mode"),
+    (lambda p: MindInsightLogger(p).log_image("", [np.zeros((4, 4))]), ValueError, "name"),
+    (lambda p: MindInsightLogger(p).log_image(3, []), TypeError, "name"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p).log_image("a", np.zeros((4, 4))), TypeError, "list of pictures"),
+    (lambda p: MindInsightLogger(p).log_image("a", ["no/such/file.png"]), (OSError), "no/such"),  # type: ignore[list-item]
+    (lambda p: MindInsightLogger(p).log_histogram("a", 3.0), ValueError, "dimension"),
+    (lambda p: MindInsightLogger(p).log_tensor("a", "text"), TypeError, "text"),
+    (lambda p: MindInsightLogger(p).log_figure("a", 3), TypeError, "figure|Figure"),
+    (lambda p: MindInsightLogger(p).log_graph("model"), TypeError, "model"),
+    (lambda p: SummaryCollector(3), TypeError, "summary_dir"),  # type: ignore[arg-type]
+    (lambda p: SummaryCollector(p, 0), ValueError, "collect_freq"),
+    (lambda p: SummaryCollector(p, True), TypeError, "collect_freq"),
+    (lambda p: SummaryCollector(p, 1.0), TypeError, "collect_freq"),  # type: ignore[arg-type]
+    (lambda p: SummaryCollector(p, collect_tensor_freq=0), ValueError, "collect_tensor_freq"),
+    (lambda p: SummaryCollector(p, collect_input_freq=-1), ValueError, "collect_input_freq"),
+    (lambda p: SummaryCollector(p, max_file_size=-1), ValueError, "max_file_size"),
+    (lambda p: SummaryCollector(p, keep_default_action=1), TypeError, "keep_default_action"),  # type: ignore[arg-type]
+    (lambda p: SummaryCollector(p, collect_specified_data=[]), TypeError, "collect_specified"),  # type: ignore[arg-type]
+    (lambda p: SummaryCollector(p, collect_specified_data={"a": 1}), ValueError, "collect_metric"),  # type: ignore[typeddict-unknown-key]
+    (
+        lambda p: SummaryCollector(p, collect_specified_data={"collect_metric": 1}),  # type: ignore[typeddict-item]
+        TypeError,
+        "collect_metric",
+    ),
+    (
+        lambda p: SummaryCollector(p, collect_specified_data={"histogram_regular": "("}),
+        ValueError,
+        "histogram_regular",
+    ),
+    (
+        lambda p: SummaryCollector(p, collect_specified_data={"collect_landscape": {"size": 3}}),
+        ValueError,
+        "landscape_size",
+    ),
+    (lambda p: SummaryCollector(p, custom_lineage_data={"a": [1]}), TypeError, "custom_lineage_data"),  # type: ignore[dict-item]
+    (lambda p: SummaryCollector(p, custom_lineage_data={1: 1}), TypeError, "custom_lineage_data"),  # type: ignore[dict-item]
+    (lambda p: SummaryCollector(p, export_options={"tensor_format": "h5"}), ValueError, "tensor_format"),
+    (lambda p: SummaryCollector(p, collect_gradients=3), TypeError, "collect_gradients"),  # type: ignore[arg-type]
+    (lambda p: SummaryCollector(p, collect_gradients="("), ValueError, "collect_gradients"),
+    (lambda p: SummaryCollector(p, landscape_max_bytes=0), ValueError, "landscape_max_bytes"),
+    (lambda p: TrainLineage(3), TypeError, "summary_record"),  # type: ignore[arg-type]
+    (lambda p: TrainLineage(p, "no"), TypeError, "raise_exception"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), _WRONG, ids=[words for _, _, words in _WRONG])
+def test_a_wrong_argument_raises_at_the_call_and_makes_nothing(
+    tmp_path: Path, call: Callable[[Path], object], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        call(tmp_path)
+
+    assert files(tmp_path) == []
+
+
+def test_a_record_that_cannot_be_written_does_not_stop_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    logger = MindInsightLogger(tmp_path / "file" / "runs")
+    running = trainer(logger=logger, callbacks=[SummaryCollector()])
+    running.fit(Net(), loader())
+
+    assert running.global_step == 6
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 1
+    assert "Training goes on" in errors[0].message
+
+
+def test_a_record_that_cannot_be_written_stops_training_if_asked_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    logger = MindInsightLogger(tmp_path / "file" / "runs", raise_exception=True)
+
+    with pytest.raises(OSError, match="file"):
+        trainer(logger=logger).fit(Net(), loader())

@@ -1,0 +1,572 @@
+"""What a SummaryCollector records in an ordinary training, and how its options change that."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.profilers import SimpleProfiler
+from PIL import Image
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.step_values import StepValues
+from tests.trainer.support import Gan, Net, files, loader, points, steps, trainer
+
+_ONLY = {"collect_metric": True}
+
+
+class ImageNet(Net):
+    """A convolution over 8x8 pictures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, 2, 3)  # type: ignore[assignment]
+        self.second = nn.Linear(72, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x).relu().flatten(1))  # type: ignore[no-any-return]
+
+
+def _pictures(batches: int = 3, batch_size: int = 4) -> DataLoader[Any]:
+    x = torch.rand(batches * batch_size, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    return DataLoader(TensorDataset(x, (x.mean((1, 2, 3)) > 0.5).long()), batch_size)
+
+
+def _fit(run: Path, net: Any = None, data: Any = None, validation: Any = None, **options: Any) -> Any:
+    names = {"collect_freq", "collect_specified_data", "keep_default_action", "custom_lineage_data"}
+    names |= {"collect_tensor_freq", "collect_input_freq", "collect_gradients", "landscape_max_bytes"}
+    collector = SummaryCollector(run, **{name: options.pop(name) for name in names & options.keys()})
+    running = trainer(logger=False, callbacks=[collector, *options.pop("callbacks", [])], **options)
+    running.fit(Net() if net is None else net, loader() if data is None else data, validation)
+    return running
+
+
+class Endless(IterableDataset[Any]):
+    def __init__(self, length: int | None) -> None:
+        self.length = length
+
+    def __iter__(self) -> Any:
+        numbers = itertools.count() if self.length is None else range(self.length)
+        return ((torch.full((4,), float(n % 7)), n % 2) for n in numbers)
+
+
+# ---- what is recorded by default
+
+
+def test_the_defaults_record_loss_parameters_graph_data_and_lineage(tmp_path: Path) -> None:
+    _fit(tmp_path, ImageNet(), _pictures(), _pictures(1))
+
+    reader = SummaryReader(tmp_path)
+    names = ["first.bias", "first.weight", "second.bias", "second.weight"]
+    assert reader.tags() == {
+        "scalar": ["loss/auto"],
+        "image": ["input_data/auto"],
+        "tensor": [],
+        "histogram": [f"{name}/auto" for name in names],
+        "loss_landscape": [],
+    }
+    assert reader.graph() is not None
+    lineage = reader.lineage()
+    assert lineage.train is not None
+    assert lineage.evaluation is not None
+    assert lineage.dataset is not None
+    assert lineage.custom is not None
+    checkpoints = [f"ckpt_dir/ImageNet_{step}_step.ckpt" for step in (1, 2, 3)]
+    assert [name for name in files(tmp_path) if "summary." not in name] == [
+        *checkpoints,
+        "ckpt_dir/train_metadata.json",
+    ]
+
+
+def test_the_loss_of_a_step_is_the_one_training_computed(tmp_path: Path) -> None:
+    losses: list[float] = []
+
+    class Noting(Net):
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            loss = super().training_step(batch, batch_idx)
+            losses.append(float(loss))
+            return loss
+
+    _fit(tmp_path, Noting(), collect_freq=2)
+
+    expected = [(step, np.float32(losses[step - 1])) for step in (1, 2, 4, 6)]
+    assert points(tmp_path, "loss/auto") == expected
+
+
+def test_histograms_are_those_of_the_parameters_after_the_step(tmp_path: Path) -> None:
+    net = Net()
+    _fit(tmp_path, net, collect_freq=100)
+
+    (first, _, _), (last, _, histogram) = SummaryReader(tmp_path).histograms("first.weight/auto")
+    weight = net.first.weight.detach().numpy()
+    assert (first, last) == (1, 6)
+    assert (histogram.count, histogram.min, histogram.max) == (weight.size, weight.min(), weight.max())
+
+
+def test_the_input_image_is_the_batch(tmp_path: Path) -> None:
+    data = _pictures(1)
+    _fit(tmp_path, ImageNet(), data)
+
+    ((step, _, image),) = SummaryReader(tmp_path).images("input_data/auto")
+    batch = data.dataset.tensors[0].numpy()  # type: ignore[attr-defined]
+    expected = np.concatenate(list((batch[:, 0] * 255).astype(np.uint8)), axis=1)
+    assert step == 1
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(image.encoded)))[..., 0], expected)
+
+
+def test_a_batch_without_pictures_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    _fit(tmp_path, collect_freq=1)
+
+    assert sum("input_data/auto" in record.message for record in caplog.records) == 1
+
+
+def test_a_step_is_recorded_once_though_an_epoch_ends_there(tmp_path: Path) -> None:
+    _fit(tmp_path, collect_freq=3, max_epochs=2, limit_train_batches=3)
+
+    assert [event_step for event_step, _ in points(tmp_path, "loss/auto")] == [1, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "batches", "freq", "tensor_freq", "input_freq"),
+    [(1, 6, 10, None, None), (2, 5, 3, 4, None), (4, 10, 1, None, None), (3, 9, 2, None, 5), (1, 1, 1, 1, 1)],
+)
+def test_a_trained_run_holds_exactly_the_scheduled_steps(
+    tmp_path: Path, epochs: int, batches: int, freq: int, tensor_freq: int | None, input_freq: int | None
+) -> None:
+    _fit(
+        tmp_path,
+        ImageNet(),
+        _pictures(batches, 1),
+        max_epochs=epochs,
+        collect_freq=freq,
+        collect_tensor_freq=tensor_freq,
+        collect_input_freq=input_freq,
+        collect_specified_data={"collect_landscape": None, "collect_graph": False},
+    )
+
+    total = epochs * batches
+    schedule = Schedule(freq, tensor_freq, input_freq, total)
+    expected = [step for step in range(1, total + 1) if schedule.collects(step)]
+    assert steps(tmp_path, "loss/auto") == expected
+    assert steps(tmp_path, "first.weight/auto", "histogram") == expected
+    inputs = [step for step in range(1, total + 1) if schedule.collects_inputs(step)]
+    assert steps(tmp_path, "input_data/auto", "image") == inputs
+
+
+# ---- collect_specified_data and keep_default_action
+
+_FLAGS = ["collect_metric", "collect_graph", "collect_train_lineage", "collect_eval_lineage"]
+_FLAGS += ["collect_input_data", "collect_dataset_graph"]
+
+
+def _collected(run: Path) -> set[str]:
+    reader = SummaryReader(run)
+    tags, lineage = reader.tags(), reader.lineage()
+    found = {
+        "collect_metric": bool(tags["scalar"]),
+        "collect_graph": reader.graph() is not None,
+        "collect_train_lineage": lineage.train is not None and lineage.train.network is not None,
+        "collect_eval_lineage": lineage.evaluation is not None,
+        "collect_input_data": bool(tags["image"]),
+        "collect_dataset_graph": lineage.dataset is not None,
+        "histogram_regular": bool(tags["histogram"]),
+        "collect_landscape": (run / "ckpt_dir").exists(),
+    }
+    return {name for name, is_there in found.items() if is_there}
+
+
+_EVERYTHING = {*_FLAGS, "histogram_regular", "collect_landscape"}
+_OFF: dict[str, Any] = {**dict.fromkeys(_FLAGS, False), "collect_landscape": None}
+_ON: dict[str, Any] = {**dict.fromkeys(_FLAGS, True), "histogram_regular": None, "collect_landscape": {}}
+_COMBINATIONS: list[tuple[dict[str, Any] | None, bool, set[str]]] = [
+    (None, True, _EVERYTHING),
+    (None, False, set()),
+    ({}, True, _EVERYTHING),
+    ({}, False, set()),
+    (_OFF, True, {"histogram_regular"}),
+    (_OFF, False, set()),
+    *(({name: value}, False, {name}) for name, value in _ON.items()),
+    *(({name: value}, True, _EVERYTHING - {name}) for name, value in _OFF.items()),
+    ({"histogram_regular": "nothing"}, True, _EVERYTHING - {"histogram_regular"}),
+]
+
+
+@pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=lambda value: repr(value)[:60])
+def test_what_is_specified_and_the_defaults_decide_what_is_collected(
+    tmp_path: Path, specified: Any, keep: bool, expected: set[str]
+) -> None:
+    _fit(
+        tmp_path,
+        ImageNet(),
+        _pictures(1),
+        _pictures(1),
+        collect_specified_data=specified,
+        keep_default_action=keep,
+    )
+
+    assert _collected(tmp_path) == expected
+
+
+def test_the_expression_chooses_the_histograms(tmp_path: Path) -> None:
+    _fit(tmp_path, collect_specified_data={"histogram_regular": "second|first.b"})
+
+    names = SummaryReader(tmp_path).tags()["histogram"]
+    assert names == ["first.bias/auto", "second.bias/auto", "second.weight/auto"]
+
+
+def test_npy_files_are_exported_beside_the_tensors(tmp_path: Path) -> None:
+    from mindsummary_lightning import tensor_summary
+
+    net = Net(probe=lambda module, x: tensor_summary("in", x))
+    collector = SummaryCollector(
+        tmp_path, collect_specified_data=_ONLY, keep_default_action=False, export_options={"tensor_format": "npy"}
+    )
+    trainer(logger=False, callbacks=[collector], limit_train_batches=1).fit(net, loader())
+
+    (path,) = tmp_path.glob("export_*/tensor/in_1.npy")
+    np.testing.assert_array_equal(np.load(path), loader().dataset[0:4][0].numpy())
+
+
+# ---- custom lineage
+
+
+def test_custom_data_stand_above_the_environment_and_the_hyper_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tuned(Net):
+        def __init__(self, fold: int = 1, width: int = 2, depth: int = 3) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    monkeypatch.setenv("MINDINSIGHT_HYPER_CONFIG", json.dumps({"custom_lineage_data": {"fold": 7, "width": 8}}))
+    _fit(tmp_path, Tuned(), custom_lineage_data={"fold": 9})
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert {key: custom.values[key] for key in ("fold", "width", "depth")} == {"fold": 9, "width": 8, "depth": 3}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"custom_lineage_data": {"a": [1]}}', " " * 100_001, "[" * 50_000])
+def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MINDINSIGHT_HYPER_CONFIG", text)
+    _fit(tmp_path, custom_lineage_data={"fold": 9}, limit_train_batches=1)
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert custom.values["fold"] == 9
+    assert sum("MINDINSIGHT_HYPER_CONFIG" in record.message for record in caplog.records) == 1
+
+
+# ---- where training happens
+
+
+def test_accumulated_batches_make_one_step_and_the_loss_is_not_divided(tmp_path: Path) -> None:
+    losses: list[float] = []
+
+    class Noting(Net):
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            loss = super().training_step(batch, batch_idx)
+            losses.append(float(loss))
+            return loss
+
+    _fit(tmp_path, Noting(), loader(7), accumulate_grad_batches=3, collect_freq=1)
+
+    # The last step of an epoch takes the batch that is left.
+    assert [step for step, _ in points(tmp_path, "loss/auto")] == [1, 2, 3]
+    expected = [losses[index] for index in (2, 5, 6)]
+    assert [value for _, value in points(tmp_path, "loss/auto")] == pytest.approx(expected, rel=1e-6)
+
+
+def test_several_optimizers_in_a_batch_make_one_step(tmp_path: Path) -> None:
+    _fit(tmp_path, Gan(), collect_freq=1, max_steps=8, max_epochs=-1, collect_gradients=True)
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4]
+    tags = SummaryReader(tmp_path).tags()["histogram"]
+    assert {"generator.weight/auto", "judge.weight/auto", "judge.bias.gradient"} <= set(tags)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"limit_train_batches": 4, "max_epochs": 2}, [1, 4, 8]),
+        ({"limit_train_batches": 0.5, "max_epochs": 2}, [1, 4, 6]),
+        ({"overfit_batches": 2, "max_epochs": 3}, [1, 4, 6]),
+        ({"max_steps": 5, "max_epochs": -1}, [1, 4, 5]),
+        ({"val_check_interval": 2, "limit_val_batches": 1}, [1, 4, 6]),
+        ({"val_check_interval": 0.5, "num_sanity_val_steps": 2}, [1, 4, 6]),
+        ({"max_steps": 1}, [1]),
+    ],
+    ids=str,
+)
+def test_the_trainers_limits_are_kept_in_step(tmp_path: Path, options: dict[str, Any], expected: list[int]) -> None:
+    _fit(tmp_path, None, None, loader(2), collect_freq=4, **options)
+
+    assert steps(tmp_path, "loss/auto") == expected
+
+
+def test_the_last_step_of_a_run_that_stops_early_is_recorded(tmp_path: Path) -> None:
+    class Stop(L.Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            trainer.should_stop = trainer.global_step >= 3
+
+    _fit(tmp_path, collect_freq=100, max_epochs=50, min_epochs=0, callbacks=[Stop()])
+
+    recorded = steps(tmp_path, "loss/auto")
+    assert recorded == steps(tmp_path, "second.bias/auto", "histogram")
+    assert recorded[0] == 1
+    assert recorded[-1] < 50
+
+
+def test_no_step_is_recorded_if_none_was_done(tmp_path: Path) -> None:
+    _fit(tmp_path, max_steps=0)
+
+    assert not (tmp_path / "ckpt_dir").exists()
+    assert all(name.endswith("_lineage") for name in files(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("length", "options"),
+    [
+        (None, {"max_steps": 300, "max_epochs": -1}),
+        (300, {"max_epochs": 1}),
+        (None, {"max_epochs": -1, "max_time": {"seconds": 1}}),
+    ],
+    ids=["steps", "one epoch of unknown length", "time"],
+)
+def test_a_run_of_unknown_length_keeps_at_most_twenty_images(
+    tmp_path: Path, length: int | None, options: dict[str, Any]
+) -> None:
+    from mindsummary_lightning import tensor_summary
+
+    net = Net(probe=lambda module, x: tensor_summary("in", x) if module.training else None)
+    data = DataLoader(Endless(length), 2)
+    _fit(tmp_path, net, data, collect_freq=5, collect_specified_data={"collect_landscape": None}, **options)
+
+    tensors, others = steps(tmp_path, "in", "tensor"), steps(tmp_path, "loss/auto")
+    assert 2 <= len(tensors) <= 20
+    assert tensors[0] == others[0] == 1
+    if "max_time" not in options:
+        assert tensors[-1] > others[-1] / 3
+
+
+def test_fit_twice_goes_on_counting_in_the_same_run(tmp_path: Path) -> None:
+    collector = SummaryCollector(tmp_path, collect_freq=2)
+    running = trainer(logger=False, callbacks=[collector])
+    net = Net()
+    running.fit(net, loader(3))
+    running.fit_loop.max_epochs = 2
+    running.fit(net, loader(3))
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4, 6]
+    assert len([name for name in files(tmp_path) if name.endswith("_MS")]) == 1
+
+
+@pytest.mark.parametrize("method", ["validate", "test"])
+def test_an_evaluation_alone_records_its_lineage_and_nothing_else(tmp_path: Path, method: str) -> None:
+    logger = MindInsightLogger(tmp_path)
+    running = trainer(logger=logger, callbacks=[SummaryCollector()])
+    getattr(running, method)(Net(), loader(2), verbose=False)
+
+    lineage = SummaryReader(logger.log_dir).lineage()
+    assert lineage.evaluation is not None
+    assert list(json.loads(lineage.evaluation.metric or "{}")) == ["val/loss" if method == "validate" else "test/loss"]
+    assert lineage.evaluation.valid_dataset_size == 8
+    assert lineage.train is None
+
+
+def test_the_metrics_of_several_evaluations_stand_beside_each_other(tmp_path: Path) -> None:
+    running = _fit(tmp_path, None, None, loader(2))
+    running.test(Net(), loader(1), verbose=False)
+
+    evaluation = SummaryReader(tmp_path).lineage().evaluation
+    assert evaluation is not None
+    assert set(json.loads(evaluation.metric or "{}")) == {"val/loss", "test/loss"}
+
+
+def test_several_validation_loaders_are_counted_together(tmp_path: Path) -> None:
+    _fit(tmp_path, None, None, [loader(2), loader(3)])
+
+    evaluation = SummaryReader(tmp_path).lineage().evaluation
+    assert evaluation is not None
+    assert evaluation.valid_dataset_size == 20
+    assert set(json.loads(evaluation.metric or "{}")) == {"val/loss/dataloader_idx_0", "val/loss/dataloader_idx_1"}
+
+
+def test_frozen_and_tied_and_compiled_parts_have_plain_names(tmp_path: Path) -> None:
+    class Parts(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.frozen = nn.Linear(4, 4).requires_grad_(False)
+            self.tied = nn.Linear(4, 3)
+            self.tied.weight = self.first.weight
+            self.second = torch.compile(self.second, backend="eager")  # type: ignore[assignment]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.second(self.first(x).relu() + self.tied(self.frozen(x)))  # type: ignore[no-any-return]
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD([p for p in self.parameters() if p.requires_grad], lr=0.1)
+
+    _fit(tmp_path, Parts(), collect_specified_data={"histogram_regular": ".*"}, limit_train_batches=2)
+
+    tags = SummaryReader(tmp_path).tags()["histogram"]
+    expected = ["first.bias", "first.weight", "second.bias", "second.weight", "tied.bias"]
+    assert tags == [f"{name}/auto" for name in expected]
+
+
+def test_a_compiled_module_is_collected_like_a_plain_one(tmp_path: Path) -> None:
+    class Quiet(Net):  # dynamo of torch 2.13 cannot follow Lightning's self.log
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            return nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+    torch.manual_seed(0)
+    _fit(tmp_path / "plain", Quiet(), limit_train_batches=2)
+    torch.manual_seed(0)
+    _fit(tmp_path / "compiled", torch.compile(Quiet(), backend="eager"), limit_train_batches=2)
+
+    plain, compiled = SummaryReader(tmp_path / "plain"), SummaryReader(tmp_path / "compiled")
+    assert compiled.tags() == plain.tags()
+    assert points(tmp_path / "compiled", "loss/auto") == points(tmp_path / "plain", "loss/auto")
+
+
+def test_values_that_arrive_late_are_recorded_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
+    _fit(tmp_path, collect_freq=1)
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+# ---- hooks
+
+
+class _Counting(SummaryCollector):
+    """Counts what a Trainer calls."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.calls: list[str] = []
+
+    def on_after_backward(self, trainer: Any, pl_module: Any) -> None:
+        self.calls.append("on_after_backward")
+        super().on_after_backward(trainer, pl_module)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        self.calls.append("on_before_optimizer_step")
+        super().on_before_optimizer_step(trainer, pl_module, optimizer)
+
+
+@pytest.mark.parametrize("gradients", [None, True])
+def test_a_trainer_calls_no_hook_of_a_step_that_has_nothing_to_do(tmp_path: Path, gradients: bool | None) -> None:
+    profiler = SimpleProfiler()
+    _fit(tmp_path, profiler=profiler, collect_gradients=gradients)
+
+    called = {action.rpartition(".")[2] for action in profiler.recorded_durations if "SummaryCollector" in action}
+    of_a_step = called & {"on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"}
+    assert of_a_step == ({"on_before_optimizer_step"} if gradients else set())
+    assert {"on_train_batch_start", "on_train_batch_end"} <= called
+
+
+def test_a_hook_that_a_subclass_adds_to_is_called(tmp_path: Path) -> None:
+    collector = _Counting(tmp_path)
+    trainer(logger=False, callbacks=[collector], max_steps=2, max_epochs=-1).fit(Net(), loader())
+
+    assert collector.calls == ["on_after_backward", "on_before_optimizer_step"] * 2
+    assert points(tmp_path, "loss/auto")
+
+
+# ---- gradients
+
+
+def test_gradients_are_those_the_optimizer_gets(tmp_path: Path) -> None:
+    taken: list[dict[str, np.ndarray]] = []
+
+    class Noting(Net):
+        def on_before_optimizer_step(self, optimizer: Any) -> None:
+            taken.append({name: p.grad.numpy().copy() for name, p in self.named_parameters()})  # type: ignore[union-attr]
+
+    _fit(tmp_path, Noting(), collect_freq=2, collect_gradients=True, gradient_clip_val=0.01, max_steps=2, max_epochs=-1)
+
+    reader = SummaryReader(tmp_path)
+    for name in taken[0]:
+        for step, _, histogram in reader.histograms(f"{name}.gradient"):
+            gradient = taken[step - 1][name]
+            assert (histogram.count, histogram.min, histogram.max) == (gradient.size, gradient.min(), gradient.max())
+    norms = [np.sqrt(sum((gradient.astype(np.float64) ** 2).sum() for gradient in one.values())) for one in taken]
+    assert [value for _, value in points(tmp_path, "gradient_norm")] == pytest.approx(norms, rel=1e-5)
+
+
+def test_gradients_of_chosen_parameters_are_recorded_beside_the_norm_of_all(tmp_path: Path) -> None:
+    _fit(tmp_path, collect_gradients="second", limit_train_batches=1)
+
+    tags = SummaryReader(tmp_path).tags()
+    assert [tag for tag in tags["histogram"] if "gradient" in tag] == ["second.bias.gradient", "second.weight.gradient"]
+    assert "gradient_norm" in tags["scalar"]
+
+
+def test_accumulated_gradients_equal_those_of_the_whole_batch(tmp_path: Path) -> None:
+    for name, size, accumulated in (("whole", 8, 1), ("accumulated", 4, 2)):
+        torch.manual_seed(0)
+        data = DataLoader(loader(4).dataset, size)
+        _fit(tmp_path / name, Net(), data, accumulate_grad_batches=accumulated, collect_freq=1, collect_gradients=True)
+
+    whole, accumulated_ = points(tmp_path / "whole", "gradient_norm"), points(tmp_path / "accumulated", "gradient_norm")
+    assert [step for step, _ in whole] == [step for step, _ in accumulated_] == [1, 2]
+    assert [value for _, value in accumulated_] == pytest.approx([value for _, value in whole], rel=1e-5)
+
+
+def test_mixed_precision_records_gradients_and_values(tmp_path: Path) -> None:
+    _fit(tmp_path, collect_gradients=True, precision="bf16-mixed", collect_freq=1)
+
+    assert all(0 < value < 100 for _, value in points(tmp_path, "gradient_norm"))
+    assert len(points(tmp_path, "loss/auto")) == 6
+
+
+def test_no_gradients_are_recorded_unless_asked_for(tmp_path: Path) -> None:
+    _fit(tmp_path)
+
+    assert not [tag for tags in SummaryReader(tmp_path).tags().values() for tag in tags if "gradient" in tag]
+
+
+# ---- checkpoints for landscapes
+
+
+def test_landscape_checkpoints_can_be_read_without_pickle_and_name_the_steps(tmp_path: Path) -> None:
+    net = Net()
+    landscape = {"landscape_size": 5, "unit": "step", "intervals": [[2, 3, 4], [4, 5, 6]]}
+    _fit(tmp_path, net, collect_specified_data={"collect_landscape": landscape})
+
+    metadata = json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text())
+    assert sorted(metadata["model_params_file_map"], key=int) == ["2", "3", "4", "5", "6"]
+    assert (metadata["unit"], metadata["step_per_epoch"], metadata["landscape_size"]) == ("step", 6, 5)
+    last = torch.load(tmp_path / "ckpt_dir" / "Net_6_step.ckpt", weights_only=True)
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(last[name], tensor)
+
+
+def test_landscape_checkpoints_by_epoch(tmp_path: Path) -> None:
+    landscape = {"unit": "epoch", "intervals": [[1, 2, 3]]}
+    _fit(tmp_path, max_epochs=3, limit_train_batches=2, collect_specified_data={"collect_landscape": landscape})
+
+    names = [name for name in files(tmp_path / "ckpt_dir") if name.endswith("ckpt")]
+    assert names == ["Net_1_epoch.ckpt", "Net_2_epoch.ckpt", "Net_3_epoch.ckpt"]
+
+
+def test_landscape_checkpoints_stay_inside_their_budget(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    _fit(tmp_path, Net(), loader(20), landscape_max_bytes=500)
+
+    checkpoints = list((tmp_path / "ckpt_dir").glob("*.ckpt"))
+    values = sum(p.numel() * 4 for p in Net().parameters())
+    assert 3 <= len(checkpoints) <= 500 // values
+    assert sum("landscape_max_bytes" in record.message for record in caplog.records) == 1

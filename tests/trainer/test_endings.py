@@ -1,0 +1,172 @@
+"""However a training ends, what was recorded is whole, and the lineage says how it ended."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.reading.run_directory import summary_files
+from tests.trainer.support import Net, loader, points, script_environment, steps, trainer
+
+_SCRIPT = """
+import os, sys
+from pathlib import Path
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import Net, loader, trainer
+from lightning.pytorch import Callback
+
+class Say(Callback):
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        trainer.logger.log_metrics({"said": float(trainer.global_step)}, step=trainer.global_step)
+        os.write(1, b"%d\\n" % trainer.global_step)
+        if sys.argv[2] == "exit" and trainer.global_step == 5:
+            sys.exit(3)
+
+logger = MindInsightLogger(sys.argv[1], name="", version="run")
+collector = SummaryCollector(collect_freq=1, collect_specified_data={"histogram_regular": ".*"})
+trainer(logger=logger, callbacks=[collector, Say()], max_epochs=-1).fit(Net(), loader(50))
+"""
+
+
+class _Stop(L.Callback):
+    def __init__(self, error: BaseException, at: int = 3) -> None:
+        self.error, self.at = error, at
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if trainer.global_step == self.at:
+            raise self.error
+
+
+def _check_whole(run: Path, last_said: int) -> None:
+    """Every record up to the last one whose call returned is there, and the file ends on a record boundary."""
+    recorded = steps(run, "said")
+    assert recorded == list(range(1, len(recorded) + 1))
+    assert len(recorded) >= last_said
+    for path in summary_files(run):
+        scanner = RecordScanner(path)
+        assert len(list(scanner)) > 0
+        assert scanner.offset == Path(path).stat().st_size
+    assert SummaryReader(run).lineage().train is not None
+
+
+def _until(process: subprocess.Popen[str], said: int) -> int:
+    """Read the script's output until it has said that step."""
+    assert process.stdout is not None
+    last = 0
+    for line in process.stdout:
+        if line.strip().isdigit():
+            last = int(line)
+        if last >= said:
+            break
+    return last
+
+
+def _start(directory: Path, how: str) -> subprocess.Popen[str]:
+    script = directory / "script.py"
+    script.write_text(_SCRIPT)
+    return subprocess.Popen(
+        [sys.executable, str(script), str(directory), how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=script_environment(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(RuntimeError("mine"), RuntimeError), (KeyboardInterrupt(), SystemExit), (SystemExit(3), SystemExit)],
+    ids=["exception", "keyboard interrupt", "sys.exit"],
+)
+def test_a_training_that_breaks_off_leaves_all_it_recorded(
+    tmp_path: Path, error: BaseException, raised: type[BaseException]
+) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    logger = MindInsightLogger(tmp_path / "logger")
+    collector = SummaryCollector(tmp_path / "collector", collect_freq=1)
+    lineage = TrainLineage(tmp_path / "lineage")
+    try:
+        with pytest.raises(raised):
+            trainer(logger=logger, callbacks=[collector, lineage, _Stop(error)]).fit(Net(), loader())
+    finally:
+        signal.signal(signal.SIGINT, handler)  # Lightning ignores a second Ctrl-C for good
+
+    assert steps(tmp_path / "collector", "loss/auto") == [1, 2, 3]
+    assert steps(logger.log_dir, "train/loss") == [0, 1]  # a step's metrics come after its callbacks
+    for directory in (logger.log_dir, tmp_path / "collector"):
+        custom = SummaryReader(directory).lineage().custom
+        assert custom is not None
+        assert custom.values["status"] == "failed"
+    for directory in (tmp_path / "collector", tmp_path / "lineage"):
+        train = SummaryReader(directory).lineage().train
+        assert train is not None
+        assert train.loss is not None
+
+
+def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> None:
+    class Fail(L.Callback):
+        def on_validation_batch_start(self, *_: Any) -> None:
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(callbacks=[SummaryCollector(tmp_path), Fail()], logger=False).fit(Net(), loader(), loader(2))
+
+    train = SummaryReader(tmp_path).lineage().train
+    assert train is not None
+    assert train.loss == pytest.approx(points(tmp_path, "loss/auto")[-1][1])
+
+
+def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
+    class Broken(Net):
+        def configure_optimizers(self) -> Any:
+            raise RuntimeError("mine")
+
+    logger = MindInsightLogger(tmp_path / "logger")
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=logger, callbacks=[SummaryCollector(tmp_path / "c"), TrainLineage(logger)]).fit(
+            Broken(), loader()
+        )
+
+    assert not any(tmp_path.iterdir())
+
+
+def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
+    process = _start(tmp_path, "exit")
+    last = _until(process, 5)
+
+    assert process.wait(60) == 3
+    _check_whole(tmp_path / "run", last)
+    assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
+
+
+def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
+    process = _start(tmp_path, "wait")
+    last = _until(process, 7)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+    _check_whole(tmp_path / "run", last)
+    assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
+
+
+def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(tmp_path: Path) -> None:
+    places = random.Random(5)
+    directories = [tmp_path / str(trial) for trial in range(3)]
+    for directory in directories:
+        directory.mkdir()
+    processes = [_start(directory, "wait") for directory in directories]
+    for directory, process in zip(directories, processes, strict=True):
+        last = _until(process, places.randrange(1, 300))
+        process.kill()
+        process.communicate(timeout=60)
+
+        _check_whole(directory / "run", last)

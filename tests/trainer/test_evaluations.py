@@ -1,0 +1,128 @@
+"""How often evaluations are written: at once, not again within ten seconds, and never lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from tests.trainer.support import Net, loader, trainer
+
+
+def _metrics(run: str | Path) -> dict[str, float]:
+    evaluation = SummaryReader(run).lineage().evaluation
+    return {} if evaluation is None else json.loads(evaluation.metric or "{}")
+
+
+class Counting(Net):
+    """Its metric is the number of validations, the sanity check not counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.validations = 0
+
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self.log("validations", float(self.validations))
+
+    def on_validation_start(self) -> None:
+        self.validations += not self.trainer.sanity_checking
+
+
+class Looking(ModelCheckpoint):
+    """Saves after each validation, and keeps what is recorded when each batch but the first begins."""
+
+    def __init__(self, directory: Path, run: Path) -> None:
+        super().__init__(directory)
+        self.run, self.found = run, [{}]
+
+    def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
+        if trainer.global_step:
+            self.found.append(_metrics(self.run))
+
+
+def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    with SummaryRecord(tmp_path) as record:
+        lineage = LineageRecorder(record, timer=lambda: clock[0])
+        found = []
+        for number, clock[0] in enumerate((100.0, 101.0, 109.9, 110.0, 119.0)):
+            lineage.evaluation_ends(SimpleNamespace(callback_metrics={"a": float(number)}), None)
+            found.append(_metrics(tmp_path)["a"])
+        lineage.flush()
+        found.append(_metrics(tmp_path)["a"])
+        monkeypatch.setattr(record, "write_lineage", None)  # nothing waits any more
+        lineage.flush()
+
+    assert found == [0, 0, 0, 3, 3, 4]
+
+
+@pytest.mark.parametrize("target", ["own directory", "logger", "callback"])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, is_interrupted: bool) -> None:
+    class Stopping(Counting):
+        def on_train_epoch_start(self) -> None:
+            if is_interrupted and self.current_epoch == 3:
+                raise OSError("the disk of the data is gone")
+
+    run = tmp_path / "run"
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    no_train_lineage = {"collect_train_lineage": False}
+    callback: Any = {
+        "own directory": SummaryCollector(run, collect_specified_data=no_train_lineage),
+        "logger": SummaryCollector(collect_specified_data=no_train_lineage),
+        "callback": EvalLineage(run),
+    }[target]
+    running = trainer(logger=logger if target == "logger" else False, callbacks=[callback], max_epochs=4)
+    network = Stopping()
+    if is_interrupted:
+        with pytest.raises(OSError, match="the data is gone"):
+            running.fit(network, loader(), loader(2))
+    else:
+        running.fit(network, loader(), loader(2))
+
+    assert network.validations == (3 if is_interrupted else 4)
+    assert _metrics(run) == {"validations": network.validations}
+
+
+@pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
+def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_path: Path, kind: Any) -> None:
+    run, found = tmp_path / "run", []
+    callback = kind(run)
+
+    class Waiting(Counting):
+        def on_train_epoch_start(self) -> None:
+            if self.current_epoch == 2:
+                found.append(_metrics(run))
+                timer = callback._lineage._timer
+                callback._lineage._timer = lambda: timer() + 10
+
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            if self.current_epoch == 2:
+                found.append(_metrics(run))
+
+    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(Waiting(), loader(1), loader(1))
+
+    assert found == [{"validations": 1}, {"validations": 2}]
+
+
+def test_an_evaluation_that_waits_is_recorded_with_the_next_checkpoint(tmp_path: Path) -> None:
+    looking = Looking(tmp_path / "checkpoints", tmp_path / "run")
+    collector = SummaryCollector(tmp_path / "run")
+    running = trainer(logger=False, callbacks=[collector, looking], enable_checkpointing=True, max_epochs=3)
+    running.fit(Counting(), loader(1), loader(1))
+
+    assert [metrics.get("validations") for metrics in looking.found] == [None, 1, 2]
+
+
+def test_a_test_behind_a_validation_is_recorded(tmp_path: Path) -> None:
+    running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
+    running.validate(Net(), loader(1), verbose=False)
+    running.test(Net(), loader(1), verbose=False)
+
+    assert _metrics(tmp_path).keys() == {"val/loss", "test/loss"}

@@ -1,0 +1,122 @@
+"""LightningCLI: the pair by class name and by path, in both namespaces, twice into one directory."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import mindsummary_lightning
+from tests.trainer.support import NAMESPACES, Net, OtherNet, files, kinds, loader
+
+_QUIET = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu")
+_SHORT = ("--trainer.max_steps=2", "--trainer.limit_val_batches=0", "--trainer.log_every_n_steps=1")
+
+
+class CliNet(Net):
+    """A Net that brings its data."""
+
+    def train_dataloader(self) -> Any:
+        return loader(3)
+
+
+class OtherCliNet(OtherNet):
+    """The same for the other namespace."""
+
+    def train_dataloader(self) -> Any:
+        return loader(3)
+
+
+def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    command = importlib.import_module(f"{namespace}.cli").LightningCLI
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+    return command(CliNet if namespace == "lightning.pytorch" else OtherCliNet, seed_everything_default=1)
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+@pytest.mark.parametrize("path", ["", "mindsummary_lightning."], ids=["by name", "by path"])
+def test_fit_runs_twice_in_one_save_dir(
+    tmp_path: Path, namespace: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mindsummary_lightning.SummaryCollector  # a class name is found once its class was imported
+    arguments = (
+        "fit",
+        *_QUIET,
+        *_SHORT,
+        f"--trainer.logger={path}MindInsightLogger",
+        f"--trainer.logger.save_dir={tmp_path}",
+        "--trainer.logger.name=exp",
+        f"--trainer.callbacks+={path}SummaryCollector",
+        "--trainer.callbacks.collect_freq=1",
+        '--trainer.callbacks.collect_specified_data={"histogram_regular": "first.*"}',
+    )
+    for _ in range(2):
+        _run(namespace, monkeypatch, *arguments)
+
+    for version in ("version_0", "version_1"):
+        run = tmp_path / "exp" / version
+        assert kinds(run) == ["MS", "lineage"]
+        assert (run / "config.yaml").is_file()
+        assert os.listdir(run / "checkpoints")
+    assert {name.split("/")[0] for name in files(tmp_path)} == {"exp"}
+
+
+def test_a_printed_config_can_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (
+        *_QUIET,
+        *_SHORT,
+        "--trainer.logger=MindInsightLogger",
+        f"--trainer.logger.save_dir={tmp_path}",
+        "--trainer.callbacks+=SummaryCollector",
+        "--trainer.callbacks.custom_lineage_data={'fold': 3}",
+    )
+    with pytest.raises(SystemExit):
+        _run("lightning.pytorch", monkeypatch, "fit", *arguments, "--print_config")
+    config = tmp_path / "config.yaml"
+    config.write_text(capsys.readouterr().out)
+    written = yaml.safe_load(config.read_text())["trainer"]
+    assert written["logger"]["class_path"].endswith("MindInsightLogger")
+    assert written["callbacks"][0]["init_args"]["collect_freq"] == 10
+
+    _run("lightning.pytorch", monkeypatch, "fit", f"--config={config}")
+
+    assert kinds(tmp_path / "lightning_logs" / "version_0") == ["MS", "lineage"]
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["--trainer.logger.nope=1", "--trainer.logger.max_file_size=text", "--trainer.logger.log_graph=maybe"],
+)
+def test_a_wrong_argument_is_refused_on_the_command_line(
+    tmp_path: Path, argument: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        _run(
+            "lightning.pytorch",
+            monkeypatch,
+            "fit",
+            "--trainer.logger=MindInsightLogger",
+            f"--trainer.logger.save_dir={tmp_path}",
+            argument,
+        )
+
+    assert error.value.code == 2
+    assert argument.split("=")[0].rpartition(".")[2] in capsys.readouterr().err
+    assert files(tmp_path) == []
+
+
+def test_the_help_explains_every_argument(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _run("lightning.pytorch", monkeypatch, "fit", "--trainer.logger.help=MindInsightLogger")
+    text = capsys.readouterr().out
+
+    for argument in ("save_dir", "name", "version", "prefix", "sub_dir", "max_file_size", "raise_exception"):
+        assert f"--trainer.logger.{argument}" in text
+    assert "directory of all runs" in text

@@ -1,0 +1,127 @@
+"""``TrainLineage`` and ``EvalLineage`` alone, with a record, a logger or a directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from mindsummary_lightning import (
+    EvalLineage,
+    MindInsightLogger,
+    SummaryReader,
+    SummaryRecord,
+    TrainLineage,
+)
+from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from tests.trainer.support import Net, files, kinds, loader, trainer
+
+
+def _lineage(run: str | Path) -> RunLineage:
+    return SummaryReader(run).lineage()
+
+
+@pytest.mark.parametrize("target", ["directory", "path", "record", "logger"])
+def test_both_record_into_a_directory_a_record_or_a_logger(tmp_path: Path, target: str) -> None:
+    run = tmp_path / "run"
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    given: Any = {"directory": str(run), "path": run, "record": SummaryRecord(run), "logger": logger}[target]
+    running = trainer(
+        logger=logger if target == "logger" else False, callbacks=[TrainLineage(given), EvalLineage(given)]
+    )
+    running.fit(Net(), loader(), loader(2))
+
+    lineage = _lineage(run)
+    assert lineage.train is not None
+    assert lineage.evaluation is not None
+    assert lineage.dataset is not None
+    assert (lineage.train.network, lineage.train.epoch) == ("Net", 1)
+    assert lineage.train.loss is not None
+    assert lineage.train.loss > 0
+    assert lineage.evaluation.valid_dataset_size == 8
+    assert json.loads(lineage.evaluation.metric or "{}").keys() == {"val/loss"}
+    assert kinds(run).count("lineage") == 1
+
+
+def test_a_killed_run_keeps_what_was_known_at_the_start_and_at_checkpoints(tmp_path: Path) -> None:
+    found: list[RunLineage] = []
+
+    class Look(ModelCheckpoint):
+        def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
+            found.append(_lineage(tmp_path / "run"))
+
+    saving = Look(tmp_path / "checkpoints", every_n_train_steps=2)
+    running = trainer(logger=False, callbacks=[TrainLineage(tmp_path / "run"), saving], enable_checkpointing=True)
+    running.fit(Net(), loader())
+
+    assert found[0].train is not None
+    assert found[0].train.optimizer == "SGD"
+    assert found[0].train.model_path == '{"ckpt": null}'
+    paths = [json.loads(lineage.train.model_path)["ckpt"] for lineage in found]  # type: ignore[union-attr,arg-type]
+    assert [path is not None for path in paths] == [False, False, True, True, True, True]
+    assert found[2].train is not None
+    assert found[2].train.model_size == os.path.getsize(saving.best_model_path)
+
+
+def test_the_loss_of_accumulated_batches_is_the_loss_of_one(tmp_path: Path) -> None:
+    losses: list[float] = []
+
+    class Noting(Net):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            loss = super().training_step(batch, batch_idx)
+            losses.append(float(loss))
+            return loss
+
+    running = trainer(logger=False, callbacks=[TrainLineage(tmp_path)], accumulate_grad_batches=3)
+    running.fit(Noting(), loader())
+
+    assert _lineage(tmp_path).train.loss == pytest.approx(losses[-1])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", ["validate", "test"])
+def test_an_evaluation_alone_is_recorded(tmp_path: Path, method: str) -> None:
+    running = trainer(logger=False, callbacks=[EvalLineage(tmp_path), TrainLineage(tmp_path)])
+    getattr(running, method)(Net(), loader(3), verbose=False)
+
+    lineage = _lineage(tmp_path)
+    assert lineage.evaluation is not None
+    assert lineage.evaluation.valid_dataset_size == 12
+    assert lineage.train is None
+
+
+def test_the_metrics_are_those_of_the_evaluation_and_finite(tmp_path: Path) -> None:
+    class Odd(Net):
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            self.log("val/nan", float("nan"))
+            self.log("val/good", 1.0)
+
+    running = trainer(logger=False, callbacks=[EvalLineage(tmp_path)])
+    running.fit(Odd(), loader(), loader(1))
+
+    assert _lineage(tmp_path).evaluation.metric == '{"val/good": 1.0}'  # type: ignore[union-attr]
+
+
+def test_what_cannot_be_recorded_is_logged_or_raised_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("odd model")
+
+    monkeypatch.setattr(LineageRecorder, "training", fail)
+    trainer(logger=False, callbacks=[TrainLineage(tmp_path)]).fit(Net(), loader())
+    assert any("odd model" in record.message for record in caplog.records)
+
+    with pytest.raises(ValueError, match="odd model"):
+        trainer(logger=False, callbacks=[TrainLineage(tmp_path, raise_exception=True)]).fit(Net(), loader())
+
+
+def test_constructing_them_makes_nothing(tmp_path: Path) -> None:
+    TrainLineage(tmp_path / "a")
+    EvalLineage(tmp_path / "b")
+
+    assert files(tmp_path) == []

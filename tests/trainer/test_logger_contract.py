@@ -1,0 +1,232 @@
+"""What Lightning demands of a logger, as its own tests do it (``tests_pytorch/loggers/test_all.py`` and others)."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from tests.trainer.support import NAMESPACES, Gan, Net, files, kinds, loader, module_of, points, steps, trainer
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_fit_and_test_record_every_metric_at_lightnings_step(tmp_path: Path, namespace: str) -> None:
+    logger = MindInsightLogger(tmp_path)
+    fitting = trainer(namespace, logger=logger, max_epochs=1, limit_train_batches=3, limit_val_batches=2)
+    net = module_of(namespace)
+    fitting.fit(net, loader(), loader(2))
+    fitting.test(net, loader(2), verbose=False)
+
+    assert steps(logger.log_dir, "train/loss") == [0, 1, 2]
+    assert steps(logger.log_dir, "val/loss") == [2]
+    assert steps(logger.log_dir, "test/loss") == [3]
+    assert fitting.log_dir == logger.log_dir == str(tmp_path / "lightning_logs" / "version_0")
+    assert kinds(logger.log_dir) == ["MS", "lineage"]
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_the_logger_and_the_collector_are_what_each_namespace_asks_for(namespace: str) -> None:
+    space = importlib.import_module(namespace)
+
+    assert issubclass(MindInsightLogger, space.loggers.Logger)
+    assert issubclass(SummaryCollector, space.callbacks.Callback)
+    assert isinstance(MindInsightLogger(), space.loggers.CSVLogger)  # so that Trainer.log_dir is its log_dir
+
+
+def test_data_are_complete_after_each_entry_point(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    running = trainer(logger=logger, limit_train_batches=2)
+    net = Net()
+    running.validate(net, loader(2), verbose=False)
+    assert len(points(logger.log_dir, "val/loss")) == 1
+    running.fit(net, loader())
+    assert len(points(logger.log_dir, "train/loss")) == 2
+    running.test(net, loader(2), verbose=False)
+    assert len(points(logger.log_dir, "test/loss")) == 1
+    running.predict(net, [torch.zeros(2, 4)])
+    logger.log_metrics({"after": 1.0}, step=9)
+    assert points(logger.log_dir, "after") == [(9, 1.0)]
+
+
+def test_a_logger_that_was_used_can_be_pickled_and_logs_on(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=1)
+    logger.save()
+
+    for copied in (pickle.loads(pickle.dumps(logger)), copy.deepcopy(logger)):
+        assert copied.log_dir == logger.log_dir
+    pickle.loads(pickle.dumps(logger)).log_metrics({"a": 2.0}, step=2)
+
+    assert points(logger.log_dir, "a") == [(1, 1.0), (2, 2.0)]
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_a_trainer_with_the_pair_can_be_pickled(tmp_path: Path, namespace: str) -> None:
+    logger = MindInsightLogger(tmp_path)
+    running = trainer(namespace, logger=logger, callbacks=[SummaryCollector()], max_steps=1, max_epochs=-1)
+    running.fit(module_of(namespace), loader())
+
+    loaded = pickle.loads(pickle.dumps(running))
+    loaded.logger.log_metrics({"after": 1.0}, step=5)
+
+    assert points(logger.log_dir, "after") == [(5, 1.0)]
+
+
+def test_a_pickled_logger_that_never_logged_opens_no_file(tmp_path: Path) -> None:
+    pickle.loads(pickle.dumps(MindInsightLogger(tmp_path)))
+
+    assert files(tmp_path) == []
+
+
+def test_what_a_spawned_copy_records_lies_where_the_parent_says(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    copied = pickle.loads(pickle.dumps(logger))
+    copied.log_metrics({"a": 1.0}, step=0)
+
+    assert points(logger.log_dir, "a") == [(0, 1.0)]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc on Linux")
+@pytest.mark.parametrize(("status", "is_open"), [("success", False), ("failed", False), ("finished", True)])
+def test_the_end_of_a_run_lets_go_of_its_file_and_a_requeue_does_not(
+    tmp_path: Path, status: str, is_open: bool
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.finalize(status)
+
+    held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert any(path.startswith(os.path.realpath(tmp_path)) for path in held) == is_open
+
+
+def test_the_prefix_stands_before_every_metric(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, prefix="tmp")
+    logger.log_metrics({"test": 1.0, "outer": {"inner": 2.0}}, step=0)
+    logger.log_metrics({"test": 3.0}, step=1)
+
+    assert SummaryReader(logger.log_dir).tags()["scalar"] == ["tmp/outer/inner", "tmp/test"]
+    assert points(logger.log_dir, "tmp/test") == [(0, 1.0), (1, 3.0)]
+
+
+def test_nothing_is_on_disk_when_callbacks_are_set_up(tmp_path: Path) -> None:
+    found: list[list[str]] = []
+
+    class Look(importlib.import_module("lightning.pytorch").Callback):  # type: ignore[misc]
+        def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            found.append(files(tmp_path))
+            assert trainer.logger.experiment is not None
+
+    running = trainer(logger=MindInsightLogger(tmp_path), callbacks=[Look()], max_steps=1, max_epochs=-1)
+    running.fit(Net(), loader())
+
+    assert found == [[]]
+
+
+def test_finalize_without_an_experiment_does_nothing(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.finalize("success")
+    logger.finalize("failed")
+
+    assert files(tmp_path) == []
+
+
+def test_finalize_twice_is_fine_and_logging_goes_on_after_it(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.finalize("success")
+    logger.finalize("success")
+    logger.log_metrics({"a": 2.0}, step=1)
+
+    assert points(logger.log_dir, "a") == [(0, 1.0), (1, 2.0)]
+
+
+@pytest.mark.parametrize("status", ["success", "failed", "finished", "whatever"])
+def test_the_end_status_is_recorded(tmp_path: Path, status: str) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.finalize(status)
+
+    custom = SummaryReader(logger.log_dir).lineage().custom
+    assert custom is not None
+    assert custom.values["status"] == status
+
+
+def test_a_slurm_requeue_does_not_end_the_run(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.finalize("finished")
+    logger.log_metrics({"a": 2.0}, step=1)
+    logger.finalize("success")
+
+    custom = SummaryReader(logger.log_dir).lineage().custom
+    assert custom is not None
+    assert custom.values["status"] == "success"
+    assert kinds(logger.log_dir) == ["MS", "lineage"]
+
+
+def test_hyper_parameters_are_logged_once_however_often_they_come(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for _ in range(3):
+        logger.log_hyperparams({"lr": 0.1, "layers": {"width": 3}})
+    (lineage,) = [path for path in files(logger.log_dir) if path.endswith("_lineage")]
+    size = os.path.getsize(os.path.join(logger.log_dir, lineage))
+    logger.log_hyperparams({"lr": 0.1})
+
+    assert os.path.getsize(os.path.join(logger.log_dir, lineage)) == size
+    custom = SummaryReader(logger.log_dir).lineage().custom
+    assert custom is not None
+    assert custom.values == {"lr": 0.1, "layers/width": 3}
+
+
+def test_hyper_parameters_with_metrics_beside_them_become_custom_and_evaluation_lineage(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_hyperparams({"lr": 0.1}, {"hp/acc": torch.tensor(0.5), "nan": float("nan")})
+
+    evaluation = SummaryReader(logger.log_dir).lineage().evaluation
+    assert evaluation is not None
+    assert evaluation.metric == '{"hp/acc": 0.5}'
+
+
+def test_one_logger_beside_others_records_the_same_metrics(tmp_path: Path) -> None:
+    space = importlib.import_module("lightning.pytorch.loggers")
+    ours = MindInsightLogger(tmp_path, name="ours")
+    csv = space.CSVLogger(tmp_path, name="csv")
+    running = trainer(logger=[csv, ours], limit_train_batches=3, callbacks=[SummaryCollector()])
+    running.fit(Net(), loader())
+
+    rows = Path(csv.log_dir, "metrics.csv").read_text().splitlines()
+    assert len(points(ours.log_dir, "train/loss")) == len(rows) - 1 == 3
+    assert running.log_dir == csv.log_dir  # only the first logger defines directories
+    assert "loss/auto" in SummaryReader(ours.log_dir).tags()["scalar"]
+
+
+def test_two_optimizers_and_accumulation_keep_logger_and_collector_in_step(tmp_path: Path) -> None:
+    gan = MindInsightLogger(tmp_path, name="gan")
+    collector = SummaryCollector(collect_freq=1)
+    trainer(logger=gan, callbacks=[collector], limit_train_batches=4).fit(Gan(), loader())
+    accumulating = MindInsightLogger(tmp_path, name="accumulating")
+    collector = SummaryCollector(collect_freq=1)
+    running = trainer(logger=accumulating, callbacks=[collector], limit_train_batches=6, accumulate_grad_batches=3)
+    running.fit(Net(), loader())
+
+    # The collector counts steps from 1, as MindSpore does; Lightning hands out steps from 0.
+    assert steps(gan.log_dir, "train/loss") == [0, 1, 2, 3]
+    assert steps(gan.log_dir, "loss/auto") == [1, 2, 3, 4]
+    assert steps(accumulating.log_dir, "train/loss") == [0, 1]
+    assert steps(accumulating.log_dir, "loss/auto") == [1, 2]
+
+
+def test_the_steps_of_values_without_one_follow_the_last(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=7)
+    logger.log_metrics({"a": 2.0})
+    logger.log_metrics({"a": 3.0})
+
+    assert steps(logger.log_dir, "a") == [7, 8, 9]

@@ -1,0 +1,181 @@
+"""Several processes: only rank zero writes, into one run directory, whatever launched the others."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch.distributed.fsdp
+from lightning_utilities.core.rank_zero import rank_zero_only
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from tests.trainer.support import Net, files, kinds, loader, run_script, steps, trainer
+
+_SCRIPT = """
+import json, os, sys
+from pathlib import Path
+import torch
+from lightning.pytorch import Callback
+from lightning.pytorch.callbacks import ModelCheckpoint
+from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage, scalar_summary
+from tests.trainer.support import Net, loader, trainer
+
+class Look(Callback):
+    def on_train_end(self, trainer, pl_module):
+        facts = {"rank": trainer.global_rank, "log_dir": trainer.logger.log_dir, "version": trainer.logger.version,
+                 "experiment": type(trainer.logger.experiment).__name__}
+        Path(sys.argv[1], f"rank{trainer.global_rank}.json").write_text(json.dumps(facts))
+
+def main(directory, strategy):
+    for name, with_collector in (("pair", True), ("pair", False))[: 1 if strategy == "ddp_spawn" else 2]:
+        logger = MindInsightLogger(directory + "/runs", name=name)
+        callbacks = [Look(), ModelCheckpoint()]
+        if with_collector:
+            specified = {"histogram_regular": ".*"}
+            callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified, collect_gradients=True)]
+            callbacks += [TrainLineage(directory + "/lineage"), EvalLineage(directory + "/lineage")]
+        torch.manual_seed(0)
+        net = Net(probe=lambda module, x: scalar_summary("mean", x.mean()) if module.training else None)
+        if strategy == "ddp_spawn":
+            net.probe = None
+        trainer(logger=logger, callbacks=callbacks, devices=2, strategy=strategy, use_distributed_sampler=False,
+                enable_checkpointing=True, limit_val_batches=2).fit(net, loader(), loader(2))
+        print("LOG_DIR", os.environ.get("LOCAL_RANK", "0"), logger.log_dir, flush=True)
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
+"""
+
+
+def _histograms(run: Path | str, tag: str) -> list[tuple[int, list[int], float | None, float | None]]:
+    return [(step, h.counts.tolist(), h.min, h.max) for step, _, h in SummaryReader(run).histograms(tag)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same training in one process."""
+    import torch
+
+    directory = tmp_path_factory.mktemp("alone")
+    collector = SummaryCollector(
+        directory, 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+    )
+    torch.manual_seed(0)
+    trainer(logger=False, callbacks=[collector], limit_val_batches=2).fit(Net(), loader(), loader(2))
+    return directory
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
+def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, strategy: str, alone: Path) -> None:
+    done = run_script(_SCRIPT, tmp_path, strategy)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    # Exactly one directory a fit, written by rank zero alone.
+    runs = [tmp_path / "runs" / "pair" / name for name in sorted(os.listdir(tmp_path / "runs" / "pair"))]
+    assert [run.name for run in runs] == (["version_0", "version_1"] if strategy == "ddp" else ["version_0"])
+    assert [kinds(run) for run in runs] == [["MS", "lineage"]] * len(runs)
+    pair = runs[0]
+    assert kinds(tmp_path / "lineage") == ["lineage"]
+    assert len([name for name in files(pair) if name.endswith("ckpt") and "epoch" in name]) == 1
+
+    # Every rank knows the directory, and so does the process that launched them, after the run.
+    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    assert [facts["log_dir"] for facts in ranks] == [str(runs[-1])] * 2
+    assert ranks[0]["experiment"] == "SummaryRecord"
+    assert ranks[1]["experiment"] != "SummaryRecord"
+    said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("LOG_DIR")]
+    assert sorted(set(map(tuple, said))) == sorted(
+        (rank, str(run)) for rank in (("0", "1") if strategy == "ddp" else ("0",)) for run in runs
+    )
+
+    # The values are those of one process on the same batches.
+    tags = SummaryReader(alone).tags()
+    ours = SummaryReader(pair).tags()
+    assert ours["histogram"] == tags["histogram"]
+    assert len(tags["histogram"]) == 8
+    for tag in tags["histogram"]:
+        assert _histograms(pair, tag) == _histograms(alone, tag)
+    for tag in ("loss/auto", "gradient_norm"):
+        assert SummaryReader(pair).scalars(tag).values.tolist() == pytest.approx(
+            SummaryReader(alone).scalars(tag).values.tolist(), rel=1e-6
+        )
+    assert steps(pair, "train/loss") == [0, 1, 2, 3, 4, 5]
+    if strategy == "ddp":
+        assert steps(pair, "mean") == [1, 2, 4, 6]
+    lineage = SummaryReader(pair).lineage()
+    assert lineage.train is not None
+    assert (lineage.train.device_num, lineage.train.parallel_mode) == (2, "ddp")
+
+
+_FSDP = """
+import sys
+import torch
+from lightning.pytorch.strategies import ModelParallelStrategy
+from torch.distributed.fsdp import fully_shard
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import Net, loader, trainer
+
+class Sharded(Net):
+    def configure_model(self):
+        fully_shard(self.first, mesh=self.device_mesh["data_parallel"])
+        fully_shard(self.second, mesh=self.device_mesh["data_parallel"])
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    collector = SummaryCollector(
+        sys.argv[1] + "/run", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+    )
+    strategy = ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo")
+    net = Sharded()
+    trainer(logger=False, callbacks=[collector], devices=2, strategy=strategy, use_distributed_sampler=False,
+            limit_val_batches=2).fit(net, loader(), loader(2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
+def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, alone: Path) -> None:
+    done = run_script(_FSDP, tmp_path)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+    run = tmp_path / "run"
+    assert kinds(run) == ["MS", "lineage"]
+    expected: Any = SummaryReader(alone)
+    assert SummaryReader(run).tags()["histogram"] == expected.tags()["histogram"]
+    for tag in expected.tags()["histogram"]:
+        ours, theirs = _histograms(run, tag), _histograms(alone, tag)
+        assert [step for step, *_ in ours] == [step for step, *_ in theirs]
+        for (_, counts, low, high), (_, their_counts, their_low, their_high) in zip(ours, theirs, strict=True):
+            assert sum(counts) == sum(their_counts)
+            assert (low, high) == pytest.approx((their_low, their_high), rel=1e-5, abs=1e-7)
+    for tag in ("loss/auto", "gradient_norm"):
+        assert SummaryReader(run).scalars(tag).values.tolist() == pytest.approx(
+            expected.scalars(tag).values.tolist(), rel=1e-5
+        )
+
+
+def test_a_logger_on_a_further_rank_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    logger.log_hyperparams({"a": 1})
+    logger.experiment.add_scalar("a", 1.0, 0)
+    logger.log_image("a", [object()])
+    logger.finalize("success")
+
+    assert logger.log_dir == str(tmp_path / "lightning_logs" / "version_0")
+    assert files(tmp_path) == []
+
+
+def test_a_logger_that_recorded_before_it_learnt_its_further_rank_goes_on_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    logger.log_metrics({"a": 2.0, "no number": object()}, step=1)
+
+    assert SummaryReader(logger.log_dir).scalars("a").steps.tolist() == [0]
+    assert caplog.records == []

@@ -1,0 +1,267 @@
+"""Facts of a Trainer, a module and its data, and how a missing one is left out."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, IterableDataset
+
+from mindsummary_lightning.trainer.trainer_info import (
+    checkpoint_path,
+    environment,
+    evaluation_dataset,
+    hyperparameters,
+    loss_function_name,
+    parallel_mode,
+    size_of,
+    steps_done,
+    train_lineage,
+)
+from mindsummary_lightning.values import TrainLineage
+from tests.trainer.support import Gan, Net, loader, trainer
+
+
+class _Seen(L.Callback):
+    """Takes the lineage while the Trainer trains."""
+
+    def __init__(self) -> None:
+        self.lineages: list[TrainLineage] = []
+        self.environments: list[dict[str, Any]] = []
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.lineages.append(train_lineage(trainer, pl_module))
+        self.environments.append(dict(environment(trainer)))
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.lineages.append(train_lineage(trainer, pl_module, 0.25, trainer.current_epoch))
+
+
+class _Hollow:
+    """Something that has nothing and refuses everything."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def _see(net: Any, data: Any = None, **options: Any) -> _Seen:
+    seen = _Seen()
+    trainer(logger=False, callbacks=[seen], **options).fit(net, loader() if data is None else data)
+    return seen
+
+
+def test_what_is_known_at_the_start_and_at_the_end() -> None:
+    start, end = _see(Net(learning_rate=0.125), max_epochs=3).lineages
+
+    expected = {
+        "optimizer": "SGD",
+        "learning_rate": 0.125,
+        "loss_function": "cross_entropy",
+        "parallel_mode": "stand_alone",
+        "device_num": 1,
+        "batch_size": 4,
+        "train_dataset_size": 24,
+        "network": "Net",
+        "model_path": '{"ckpt": null}',
+        "model_size": 0,
+    }
+    assert {name: getattr(start, name) for name in expected} == expected
+    assert (start.epoch, start.loss) == (3, None)
+    assert (end.epoch, end.loss) == (3, 0.25)
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), None])
+def test_a_loss_that_is_not_finite_is_left_out(loss: float | None) -> None:
+    assert train_lineage(_Hollow(), Net(), loss).loss is None
+
+
+def test_several_optimizers_are_named_together() -> None:
+    assert _see(Gan()).lineages[0].optimizer == "SGD, SGD"
+
+
+def test_a_run_that_ends_by_steps_plans_no_epochs() -> None:
+    assert _see(Net(), max_epochs=-1, max_steps=2).lineages[0].epoch is None
+
+
+def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only() -> None:
+    lineage = train_lineage(_Hollow(), nn.Linear(2, 2))
+
+    assert lineage.network == "Linear"
+    assert (lineage.optimizer, lineage.batch_size, lineage.train_dataset_size) == (None, None, None)
+    assert environment(_Hollow()).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
+    assert evaluation_dataset(_Hollow()) == (None, None)
+
+
+def test_data_of_unknown_length_have_no_size() -> None:
+    class Stream(IterableDataset[Any]):
+        def __iter__(self) -> Any:
+            return iter([(torch.zeros(4), 0)] * 8)
+
+    lineage = _see(Net(), DataLoader(Stream(), 2)).lineages[0]
+    assert (lineage.batch_size, lineage.train_dataset_size) == (2, None)
+
+
+# ---- the loss function
+
+
+class _InModule(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.criterion = nn.SmoothL1Loss()
+
+
+class FocalLoss(nn.Module):
+    """A loss of the user's own."""
+
+
+class _OwnModule(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.criterion = nn.Sequential(FocalLoss())
+
+
+class _InHyperparameters(L.LightningModule):
+    def __init__(self, loss_fn: str = "huber") -> None:
+        super().__init__()
+        self.save_hyperparameters()
+
+
+class _Called(L.LightningModule):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return self.shared(batch)
+
+    def shared(self, batch: Any) -> Any:
+        return self.compute(batch)
+
+    def compute(self, batch: Any) -> Any:
+        return F.mse_loss(batch, batch)
+
+
+class _Without(L.LightningModule):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return batch.sum()
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        (_InModule(), "SmoothL1Loss"),
+        (_OwnModule(), "FocalLoss"),
+        (_InHyperparameters(), "huber"),
+        (Net(), "cross_entropy"),
+        (_Called(), "mse_loss"),
+        (_Without(), None),
+        (nn.Linear(2, 2), None),
+        (_Hollow(), None),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, (str, type(None))) else str(value),
+)
+def test_the_loss_function_is_found_in_modules_hyper_parameters_or_code(module: Any, expected: str | None) -> None:
+    assert loss_function_name(module) == expected
+
+
+# ---- checkpoints, data, hyper-parameters, environment
+
+
+def test_the_best_checkpoint_goes_before_the_last(tmp_path: Path) -> None:
+    class Saved:
+        best_model_path = ""
+        last_model_path = "last.ckpt"
+
+    class HasIt:
+        checkpoint_callback = Saved()
+
+    assert checkpoint_path(HasIt()) == "last.ckpt"
+    Saved.best_model_path = "best.ckpt"
+    assert checkpoint_path(HasIt()) == "best.ckpt"
+    assert checkpoint_path(_Hollow()) is None
+
+
+def test_the_size_of_a_checkpoint_is_that_of_its_file_or_of_all_its_shards(tmp_path: Path) -> None:
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards" / "a").write_bytes(b"12")
+    (tmp_path / "shards" / "b").write_bytes(b"345")
+
+    assert size_of(str(tmp_path / "shards")) == 5
+    assert size_of(str(tmp_path / "shards" / "b")) == 3
+    assert size_of(str(tmp_path / "none")) is None
+
+
+def test_the_lineage_names_the_checkpoint_and_its_size(tmp_path: Path) -> None:
+    class AtEnd(_Seen):
+        def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            self.lineages.append(train_lineage(trainer, pl_module))
+
+    seen = AtEnd()
+    running = trainer(logger=False, callbacks=[seen], enable_checkpointing=True, default_root_dir=tmp_path)
+    running.fit(Net(), loader())
+
+    path = json.loads(seen.lineages[-1].model_path or "{}")["ckpt"]
+    assert path == running.checkpoint_callback.best_model_path
+    assert seen.lineages[-1].model_size == Path(path).stat().st_size
+
+
+@pytest.mark.parametrize("wrap", [lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}], ids=["list", "dict"])
+def test_evaluation_data_of_several_loaders_are_added_up(wrap: Any) -> None:
+    assert evaluation_dataset(wrap(loader(2), loader(3))) == (None, 20)
+    assert evaluation_dataset(loader(2)) == (None, 8)
+
+
+def test_the_modules_hyper_parameters_stand_above_those_of_the_data() -> None:
+    class Data(L.LightningDataModule):
+        def __init__(self, batch_size: int = 8, rate: float = 0.5) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    class Module(L.LightningModule):
+        def __init__(self, rate: float = 0.25, inner: dict[str, int] | None = None) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    class HasData:
+        datamodule = Data()
+
+    expected = {"batch_size": 8, "rate": 0.25, "inner/depth": 3}
+    assert hyperparameters(HasData(), Module(inner={"depth": 3})) == expected
+
+
+def test_the_environment_names_versions_precision_epochs_and_learning_rates() -> None:
+    class Groups(Net):
+        def configure_optimizers(self) -> Any:
+            groups = [{"params": self.first.parameters(), "lr": 0.5}, {"params": self.second.parameters(), "lr": 0.25}]
+            return torch.optim.SGD(groups, lr=0.1)
+
+    (facts,) = _see(Groups(), max_epochs=2).environments
+
+    # The metadata of 2.5's wheels leave out the build, "+cu124", that torch itself names.
+    assert facts["torch_version"] == (version("torch") if torch.__version__.startswith("2.5.") else torch.__version__)
+    assert facts["lightning_version"] == L.__version__
+    assert (facts["precision"], facts["planned_epochs"]) == ("32-true", 2)
+    assert (facts["learning_rate/0"], facts["learning_rate/1"]) == (0.5, 0.25)
+
+
+def test_a_single_device_is_stand_alone_and_several_have_a_strategy() -> None:
+    class DDPStrategy:
+        pass
+
+    class Fitting:
+        world_size = 1
+        strategy = DDPStrategy()
+
+    assert parallel_mode(Fitting()) == "stand_alone"
+    Fitting.world_size = 2
+    assert parallel_mode(Fitting()) == "ddp"
+
+
+def test_steps_without_lightnings_private_counter_are_global_steps() -> None:
+    class Fitting:
+        global_step = 7
+
+    assert steps_done(Fitting()) == 7
