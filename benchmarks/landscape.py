@@ -26,10 +26,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.checkpoints import TrailWriter
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
-from mindsummary_lightning.landscape.grid import LandscapeJob
+from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
@@ -94,13 +94,13 @@ class Tiny(nn.Sequential):
         super().__init__(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
 
 
-def job_of(net: nn.Module) -> LandscapeJob:
+def job_of(net: nn.Module) -> LandscapeGrid:
     state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
     first, second = (scaled(one, state) for one in random_directions(state, moving_names(net), 0))
-    return LandscapeJob((1,), Plane(state, first, second), *final_axes(SIZE))
+    return LandscapeGrid((1,), Plane(state, first, second), *final_axes(SIZE))
 
 
-def naive(net: nn.Module, job: LandscapeJob, batches: list[Batch]) -> Way:
+def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
     """The loop anyone would write: set the parameters in place, run the network on its samples."""
     net = copy.deepcopy(net).eval()
     parameters = dict(net.named_parameters())
@@ -119,14 +119,14 @@ def naive(net: nn.Module, job: LandscapeJob, batches: list[Batch]) -> Way:
     return losses
 
 
-def ours(net: nn.Module, job: LandscapeJob, batches: list[Batch], **options: object) -> Way:
+def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: object) -> Way:
     plane_loss = loss_on_plane(
         MeanLoss(net, LOSS), job.plane, tuple(batches), torch.device("cpu"), EvaluationOptions(**options)
     )
     return plane_loss.losses
 
 
-def timed(ways: dict[str, Way], job: LandscapeJob, rows: int, points: int = SIZE) -> None:
+def timed(ways: dict[str, Way], job: LandscapeGrid, rows: int, points: int = SIZE) -> None:
     """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
 
     CPU seconds of the one thread, so that other work on the machine counts less.
@@ -176,7 +176,7 @@ def processes(rows: int) -> tuple[float, float, float]:
         with tempfile.TemporaryDirectory() as run:
             torch.manual_seed(0)
             settings = LandscapeSettings(landscape_size=size, num_samples=SAMPLES, train=False)
-            writer = TrailWriter(run, "Cnn", settings)
+            writer = LandscapeCheckpointWriter(run, "Cnn", settings)
             writer.save(1, Cnn().state_dict())
             batches = [batch.data for batch in samples(Cnn(), 256)]
             data = TensorDataset(*(torch.cat(column) for column in zip(*batches, strict=True)))

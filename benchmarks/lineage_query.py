@@ -23,7 +23,7 @@ import paired
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
-from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
 
 RUNS = 999  # as many as MindInsight lists
 REPEATS = 15
@@ -62,7 +62,7 @@ def write_runs(base: Path, count: int) -> None:
         source = DatasetGraph({"op_type": "GeneratorDataset", "num_samples": 60_000})
         graph = DatasetGraph({"op_type": "BatchDataset", "batch_size": 2 ** (number % 6)}, children=(source,))
         values = (
-            TrainLineage(
+            TrainInfo(
                 optimizer=chance.choice(("Adam", "SGD", "Momentum")),
                 learning_rate=chance.choice((0.1, 0.01, 0.001)),
                 loss_function="CrossEntropyLoss",
@@ -79,7 +79,7 @@ def write_runs(base: Path, count: int) -> None:
             UserDefinedInfo(
                 {"seed": number, "dropout": chance.random(), "note": f"run {number}", "optim": {"beta": 0.9}}
             ),
-            EvaluationLineage(json.dumps({"accuracy": chance.random(), "val_loss": chance.random()})),
+            EvaluationInfo(json.dumps({"accuracy": chance.random(), "val_loss": chance.random()})),
         )
         run = base / f"version_{number}"
         run.mkdir()

@@ -75,9 +75,9 @@ def ways() -> dict[str, dict[str, Callable[[np.ndarray], Any]]]:
     from torch.utils.tensorboard import summary as tb
     from torch.utils.tensorboard import writer as tb_writer
 
-    from mindsummary_lightning.conversion.histograms import histogram_of
-    from mindsummary_lightning.conversion.image_batches import image_of
-    from mindsummary_lightning.conversion.numeric import tensor_of
+    from mindsummary_lightning.conversion.histograms import to_histogram
+    from mindsummary_lightning.conversion.image_batches import batch_to_image
+    from mindsummary_lightning.conversion.numeric import to_tensor
     from mindsummary_lightning.fileformat.summary_codec import encode_event
     from mindsummary_lightning.values import Event
 
@@ -90,17 +90,17 @@ def ways() -> dict[str, dict[str, Callable[[np.ndarray], Any]]]:
 
     return {
         "histogram": {
-            OURS: ours(histogram_of),
+            OURS: ours(to_histogram),
             "np.histogram, same edges": np_histogram,
             "torch SummaryWriter": lambda array: tb.histogram("tag", array, bins).SerializeToString(),
             "tensorboardX": lambda array: tbx.histogram("tag", array, bins).SerializeToString(),
         },
         "tensor": {
-            OURS: ours(tensor_of),
+            OURS: ours(to_tensor),
             "torch SummaryWriter": lambda array: tb.tensor_proto("tag", torch.from_numpy(array)).SerializeToString(),
         },
         "image": {
-            OURS: ours(image_of),
+            OURS: ours(batch_to_image),
             "torch SummaryWriter": lambda array: tb.image("tag", array, dataformats="NCHW").SerializeToString(),
             "tensorboardX": lambda array: tbx.image("tag", array, dataformats="NCHW").SerializeToString(),
         },

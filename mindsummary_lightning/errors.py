@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "DamagedFileError",
+    "ForkedWriterError",
     "GraphCaptureError",
     "LineageFileNotFoundError",
     "LineageParamSummaryPathError",
@@ -16,7 +17,6 @@ __all__ = [
     "LineageSearchConditionParamError",
     "MindSummaryError",
     "RecordTooLargeError",
-    "WriterLostError",
 ]
 
 
@@ -51,8 +51,11 @@ class RecordTooLargeError(MindSummaryError, ValueError):
     """A value is larger than MindInsight reads, so it is refused before anything is written."""
 
 
-class WriterLostError(MindSummaryError, OSError):
+class ForkedWriterError(MindSummaryError, OSError):
     """The run's writer belongs to another process (this one was forked from it), so nothing may be written here."""
+
+
+WriterLostError = ForkedWriterError  # the name until 0.1; kept importable
 
 
 class LineageParamTypeError(MindSummaryError, TypeError):

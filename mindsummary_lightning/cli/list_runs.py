@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one line a run; 1 if a run cannot be read."""
     from mindsummary_lightning.cli.runs import files_size, runs_below
     from mindsummary_lightning.errors import DamagedFileError
-    from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
     from mindsummary_lightning.reading.samples import gather_tags
 
     runs = runs_below(arguments.directory)
@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
                 tags = ", ".join(f"{len(names)} {kind}" for kind, names in found.items() if names)
             except DamagedFileError:
                 tags, code = "damaged: see `mindsummary verify`", 1
-            files = summary_files(path) + lineage_files(path)
+            files = summary_files(path) + lineage_file_paths(path)
             written = readable_time(max(map(os.path.getmtime, files)))
-            lineage = "yes" if lineage_files(path) else "-"
+            lineage = "yes" if lineage_file_paths(path) else "-"
             name = os.path.relpath(path, arguments.directory)
             rows.append([name, tags or "-", lineage, readable_size(files_size(path)), written])
             advance(1)

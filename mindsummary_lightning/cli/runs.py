@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mindsummary_lightning.reading.run_directory import lineage_files, run_directories, summary_files
+from mindsummary_lightning.reading.run_directory import find_run_directories, lineage_file_paths, summary_files
 
 __all__ = ["files_size", "one_run", "runs_below"]
 
@@ -16,7 +16,7 @@ def runs_below(directory: str) -> list[str]:
         FileNotFoundError: there is none.
         OSError: the directory cannot be listed.
     """
-    runs = list(run_directories(directory))
+    runs = list(find_run_directories(directory))
     if not runs:
         raise FileNotFoundError(
             f"no run in {directory}: neither it nor a directory below holds a summary or lineage file"
@@ -42,4 +42,4 @@ def one_run(directory: str) -> str:
 
 def files_size(run: str) -> int:
     """Bytes of all event files of a run."""
-    return sum(os.path.getsize(path) for path in summary_files(run) + lineage_files(run))
+    return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))

@@ -25,8 +25,8 @@ __all__ = ["HELP", "NAME", "add_arguments", "run"]
 NAME = "show"
 HELP = "Show a run on one page: tags, steps, last values, curves and lineage."
 
-_LONGEST_TAG = 44
-_LONGEST_CURVE = 40
+_MAX_TAG = 44
+_MAX_CURVE = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,9 +66,9 @@ def _page(reader: SummaryReader) -> Iterator[str]:
 
 def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
     from mindsummary_lightning.cli.runs import files_size
-    from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
-    summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_files(reader.run_dir))
+    summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_file_paths(reader.run_dir))
     files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(reader.run_dir))}"
     yield heading(reader.run_dir)
     yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
@@ -89,8 +89,8 @@ def _section(name: str, rows: list[list[str]], right: list[int] | None = None) -
 
 def _scalars(series: Mapping[str, ScalarSeries]) -> list[list[str]]:
     rows = [["tag", "samples", "last step", "last", "min", "max", "curve"]]
-    used = 2 + min(_LONGEST_TAG, max(map(len, series), default=0)) + 5 * 12
-    length = max(8, min(_LONGEST_CURVE, width() - used))
+    used = 2 + min(_MAX_TAG, max(map(len, series), default=0)) + 5 * 12
+    length = max(8, min(_MAX_CURVE, width() - used))
     for tag, found in series.items():
         finite = found.values[abs(found.values) < float("inf")]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
@@ -143,4 +143,4 @@ def _landscapes(reader: SummaryReader) -> list[list[str]]:
 
 def _short(tag: str) -> str:
     clean = "".join(character if character.isprintable() else "?" for character in tag)
-    return clean if len(clean) <= _LONGEST_TAG else f"{clean[: _LONGEST_TAG - 1]}…"
+    return clean if len(clean) <= _MAX_TAG else f"{clean[: _MAX_TAG - 1]}…"

@@ -1,7 +1,7 @@
 """The histogram of a tensor reduced where the tensor lies, and over the ranks that share it.
 
 Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors until the few numbers
-that remain are on the CPU. The result is the one ``arrays.histogram_of`` gives.
+that remain are on the CPU. The result is the one ``arrays.to_histogram`` gives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch.distributed as dist
 from mindsummary_lightning.conversion.histogram_buckets import number_of_buckets
 from mindsummary_lightning.conversion.histograms import Statistics, build_histogram
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.values.limits import MOST_BUCKETS
+from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 __all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts", "sharded_histogram"]
 
@@ -61,7 +61,7 @@ def histogram_parts(
         dist.all_reduce(total, dist.ReduceOp.SUM, group)
     low, high = extremes[0], -extremes[1]
     edges, inner = _edges(low, high, tallies[0] - tallies[1:].sum(), edge_dtype)
-    counts = torch.zeros(MOST_BUCKETS, dtype=torch.int64, device=flat.device)
+    counts = torch.zeros(MAX_BUCKETS, dtype=torch.int64, device=flat.device)
     for chunk in _chunks(flat):
         counts += _counts(chunk, inner)
     for group in groups:
@@ -118,9 +118,9 @@ def _edges(
     """``bucket_edges`` in tensors: 91 edges, the last one repeated, and the 89 inner ones to search in."""
     constant = ~(low < high)
     first, last = torch.where(constant, low - 0.5, low), torch.where(constant, high + 0.5, high)
-    many = torch.where(finite <= 880, finite // 10 + 1, MOST_BUCKETS)
+    many = torch.where(finite <= 880, finite // 10 + 1, MAX_BUCKETS)
     buckets = torch.where(finite <= 5, 2, torch.where(finite <= 10, 3, many))
-    index = torch.arange(MOST_BUCKETS + 1, device=low.device)
+    index = torch.arange(MAX_BUCKETS + 1, device=low.device)
     # Product and sum apart, as numpy.linspace computes them: the edges then have the same bits.
     edges = index.to(low.dtype) * ((last - first) / buckets)
     edges = torch.where(index < buckets, edges + first, last).to(dtype)
@@ -133,7 +133,7 @@ def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
         return _counts_by_sorting(chunk, inner)
     # torch.bincount would wait for the device, to learn the greatest index.
     bucket = torch.bucketize(chunk, inner, out_int32=True, right=True)
-    return torch.histc(bucket.float(), MOST_BUCKETS, -0.5, MOST_BUCKETS - 0.5).long()
+    return torch.histc(bucket.float(), MAX_BUCKETS, -0.5, MAX_BUCKETS - 0.5).long()
 
 
 def _counts_by_sorting(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Where the values of summary operators wait until somebody records the step.
 
-The operators run deep inside a model and know no run; whoever records opens a :class:`Waiting` for the steps it is
-going to record. While none is open, ``is_open`` is False and an operator does nothing else than look at it.
+The operators run deep inside a model and know no run; whoever records opens an :class:`OperatorBuffer` for the steps it
+records. While none is open, ``is_open`` is False and an operator does nothing else than look at it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-__all__ = ["Waiting", "close", "is_open", "open_for", "put"]
+__all__ = ["OperatorBuffer", "close", "is_open", "open_for", "put"]
 
 _LOG = logging.getLogger(__name__)
 
 is_open = False
-_current: Waiting | None = None
+_current: OperatorBuffer | None = None
 
 
-class Waiting:
+class OperatorBuffer:
     """Values of the operators of one step: the newest of each kind and name, copied when it came."""
 
     def __init__(self) -> None:
@@ -45,13 +45,13 @@ class Waiting:
         return [(plugin, name, value) for (plugin, name), value in values.items()]
 
 
-def open_for(waiting: Waiting) -> None:
+def open_for(waiting: OperatorBuffer) -> None:
     """Let operators put their values there from now on."""
     global is_open, _current
     is_open, _current = True, waiting
 
 
-def close(waiting: Waiting) -> None:
+def close(waiting: OperatorBuffer) -> None:
     """Stop taking values, unless somebody else has opened since."""
     global is_open, _current
     if _current is waiting:

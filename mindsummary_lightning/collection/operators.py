@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection import operator_buffer as operator_values
+from mindsummary_lightning.collection import operator_buffer
 
 __all__ = [
     "HistogramSummary",
@@ -36,7 +36,7 @@ def scalar_summary(name: str, value: Any) -> None:
         name: the tag, unique among the operators of a kind; of two values under one name the newest is recorded.
         value: a tensor of one element or a Python number.
     """
-    if operator_values.is_open:
+    if operator_buffer.is_open:
         _put("scalar", name, value)
 
 
@@ -47,7 +47,7 @@ def tensor_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: at most 10,000,000 elements.
     """
-    if operator_values.is_open:
+    if operator_buffer.is_open:
         _put("tensor", name, value)
 
 
@@ -59,7 +59,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
         value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else, which is stretched to
             its range.
     """
-    if operator_values.is_open:
+    if operator_buffer.is_open:
         _put("image", name, value)
 
 
@@ -70,7 +70,7 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: the tensor; NaN and infinities are counted apart.
     """
-    if operator_values.is_open:
+    if operator_buffer.is_open:
         _put("histogram", name, value)
 
 
@@ -115,7 +115,7 @@ def _put(plugin: str, name: str, value: Any) -> None:
         tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
         torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
     elif not _in_backward():
-        operator_values.put(plugin, name, value)
+        operator_buffer.put(plugin, name, value)
 
 
 def _in_backward() -> bool:
@@ -135,7 +135,7 @@ _SIDE_EFFECT = torch.zeros(1)
 @torch.library.custom_op("mindsummary_lightning::put", mutates_args=("changed",))
 def _compiled_put(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
     if not _in_backward():
-        operator_values.put(plugin, name, value)
+        operator_buffer.put(plugin, name, value)
 
 
 @_compiled_put.register_fake

@@ -18,7 +18,7 @@ from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = [
-    "Specified",
+    "CollectOptions",
     "SpecifiedData",
     "checked_custom_lineage",
     "checked_gradients",
@@ -32,7 +32,7 @@ _HYPER_CONFIG_LONGEST = 100_000  # characters; MindSpore ignores a longer one
 
 
 class SpecifiedData(TypedDict, total=False):
-    """The keys of ``collect_specified_data``; see :class:`Specified` for what each means."""
+    """The keys of ``collect_specified_data``; see :class:`CollectOptions` for what each means."""
 
     collect_metric: bool
     collect_graph: bool
@@ -56,7 +56,7 @@ _KNOWN = (*_FLAGS, "histogram_regular", "collect_landscape")
 
 
 @dataclass(frozen=True, slots=True)
-class Specified:
+class CollectOptions:
     """What is collected.
 
     Attributes:
@@ -82,7 +82,7 @@ class Specified:
     landscape: LandscapeSettings | None = field(default_factory=LandscapeSettings)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> Specified:
+    def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> CollectOptions:
         """Merge ``collect_specified_data`` as MindSpore does.
 
         Args:
@@ -116,7 +116,7 @@ class Specified:
         return replace(base, **changes)
 
     @classmethod
-    def _nothing(cls) -> Specified:
+    def _nothing(cls) -> CollectOptions:
         off: dict[str, Any] = dict.fromkeys(_FLAGS, False)
         return cls(**off, histograms=False, landscape=None)
 

@@ -10,7 +10,7 @@ from collections.abc import Container
 
 __all__ = ["Schedule", "tensor_steps"]
 
-MOST_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
+MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
 
 
@@ -29,12 +29,12 @@ def tensor_steps(total: int | None, collect_freq: int, collect_tensor_freq: int 
     if collect_tensor_freq is not None:
         return range(0, total + 1, collect_tensor_freq)
     others = range(0, total + 1, collect_freq)
-    if len(others) <= MOST_TENSOR_STEPS:
+    if len(others) <= MAX_TENSOR_STEPS:
         return others
-    gap = total // (MOST_TENSOR_STEPS - 1)
+    gap = total // (MAX_TENSOR_STEPS - 1)
     if gap > 1:
-        return range(0, total + 1, gap)[:MOST_TENSOR_STEPS]
-    return range(total + 1)[: MOST_TENSOR_STEPS + 1]
+        return range(0, total + 1, gap)[:MAX_TENSOR_STEPS]
+    return range(total + 1)[: MAX_TENSOR_STEPS + 1]
 
 
 class _EveryNth:
@@ -47,7 +47,7 @@ class _EveryNth:
 
 def _growing(gap: int) -> frozenset[int]:
     # The first step is collected anyway, so one less than the viewer keeps.
-    return frozenset(round(gap * _GROWTH**power) for power in range(MOST_TENSOR_STEPS - 1))
+    return frozenset(round(gap * _GROWTH**power) for power in range(MAX_TENSOR_STEPS - 1))
 
 
 class Schedule:

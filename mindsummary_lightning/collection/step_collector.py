@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection import operator_buffer as operator_values
+from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.gradients import gradients_of, total_norm
 from mindsummary_lightning.collection.input_images import image_batch
 from mindsummary_lightning.collection.loss import mean_loss
-from mindsummary_lightning.collection.options import Specified
+from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues, is_sharded
@@ -28,7 +28,7 @@ __all__ = ["StepCollector"]
 
 _LOG = logging.getLogger(__name__)
 
-_MOST_ON_THEIR_WAY = 2  # steps; a device further behind is waited for, so that memory stays bounded
+_MAX_IN_FLIGHT = 2  # steps; a device further behind is waited for, so that memory stays bounded
 
 NamedParameters = Sequence[tuple[str, nn.Parameter]]
 
@@ -50,7 +50,7 @@ class StepCollector:
 
     def __init__(
         self,
-        specified: Specified,
+        specified: CollectOptions,
         schedule: Schedule,
         named: NamedParameters,
         gradients: str | bool | None,
@@ -70,7 +70,7 @@ class StepCollector:
         self._histograms, self._gradients = histograms, selected
         self._collects_gradients = bool(gradients)
         self._only_collective = only_collective
-        self._waiting = operator_values.Waiting()
+        self._waiting = operator_buffer.OperatorBuffer()
         self._values: StepValues | None = None
         self._norm: list[torch.Tensor] = []
         self._sent: deque[tuple[int, StepValues]] = deque()
@@ -80,8 +80,8 @@ class StepCollector:
         self._reported: set[str] = set()
 
     @property
-    def has_sent(self) -> bool:
-        """Whether there is a step to harvest, arrived or not."""
+    def has_in_flight(self) -> bool:
+        """Whether there is a step to collect_finished, arrived or not."""
         return bool(self._sent)
 
     def begin_batch(self) -> None:
@@ -93,7 +93,7 @@ class StepCollector:
             self._norm = []
         if not self._only_collective:
             self._waiting.begin_pass()
-            operator_values.open_for(self._waiting)
+            operator_buffer.open_for(self._waiting)
 
     def take_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """An optimizer is about to step; its gradients are unscaled and not clipped yet."""
@@ -117,7 +117,7 @@ class StepCollector:
             batch: the batch, for its images.
         """
         if self._values is not None:
-            operator_values.close(self._waiting)
+            operator_buffer.close(self._waiting)
         if not has_stepped:
             return
         self.step += 1
@@ -135,7 +135,7 @@ class StepCollector:
 
     def end_run(self) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
-        operator_values.close(self._waiting)
+        operator_buffer.close(self._waiting)
         if self.step > self._steps_before and self._last_state != self.step:
             values = StepValues()
             self._add_state(values)
@@ -143,17 +143,17 @@ class StepCollector:
 
     def abandon(self) -> None:
         """The run broke off; nothing more is taken."""
-        operator_values.close(self._waiting)
+        operator_buffer.close(self._waiting)
 
-    def harvest(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
+    def collect_finished(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values.
 
         Args:
             wait: for those that are still on their way, too.
         """
-        while self._sent and (wait or self._sent[0][1].is_ready() or len(self._sent) > _MOST_ON_THEIR_WAY):
+        while self._sent and (wait or self._sent[0][1].is_ready() or len(self._sent) > _MAX_IN_FLIGHT):
             step, values = self._sent.popleft()
-            pairs = list(values.harvest())
+            pairs = list(values.collect_finished())
             for tag, problem in values.problems:
                 self._report(tag, f"{tag} is not recorded: {problem}")
             yield step, pairs

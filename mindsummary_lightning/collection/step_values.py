@@ -1,8 +1,8 @@
 """Tensors on any device -> the values of one collected step.
 
-What lies on the CPU is converted at once. What lies on an accelerator is reduced there, packed into one buffer, copied
-without waiting, and turned into values when ``harvest`` is called, which should be at a later hook. Whether a step is
-collected is not decided here.
+CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one buffer, copied
+without waiting, and turned into values when ``collect_finished`` is called, which should be at a later hook. Whether a
+step is collected is not decided here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 
 from mindsummary_lightning.collection.device_histograms import REDUCIBLE, histogram_from_parts, histogram_parts
 from mindsummary_lightning.conversion.arrays import refuse_what_holds_no_numbers
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.image_batches import image_of
-from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import SummaryValue
 
 __all__ = ["StepValues", "is_sharded"]
@@ -40,16 +40,16 @@ class _Pending:
 class StepValues:
     """The values of one step, from tensors on any device, in the order they were added.
 
-    Add, then ``send``, then ``harvest`` at a later hook. Adding never waits for a device and keeps no reference to
-    memory of the caller: what changes afterwards does not change the value. A value that cannot be converted is left
-    out and noted in ``problems``; nothing is raised.
+    Add, then ``send``, then ``collect_finished`` at a later hook. Adding never waits for a device and keeps no
+    reference to memory of the caller: what changes afterwards does not change the value. A value that cannot be
+    converted is skipped and noted in ``problems``; nothing is raised.
 
     Attributes:
         problems: tag and reason of each value that was left out.
 
     >>> values = StepValues()
     >>> values.add_scalar("loss", torch.tensor(0.5))
-    >>> values.harvest()
+    >>> values.collect_finished()
     (('loss', 0.5),)
     """
 
@@ -62,22 +62,22 @@ class StepValues:
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
         """Add the one number that ``value`` holds."""
-        self._add(tag, value, scalar_of, _pending_scalar)
+        self._add(tag, value, to_scalar, _pending_scalar)
 
     def add_histogram(self, tag: str, tensor: torch.Tensor) -> None:
         """Add the histogram of a tensor of at least one dimension.
 
         A sharded ``DTensor`` is reduced over the ranks that share it, so all of them must add it.
         """
-        self._add(tag, tensor, histogram_of, _pending_histogram)
+        self._add(tag, tensor, to_histogram, _pending_histogram)
 
     def add_image(self, tag: str, batch: torch.Tensor) -> None:
         """Add a batch of pictures, NCHW with 1 or 3 channels, as one image."""
-        self._add(tag, batch, image_of, lambda tensor: _pending_whole(tensor, image_of))
+        self._add(tag, batch, batch_to_image, lambda tensor: _pending_whole(tensor, batch_to_image))
 
     def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
         """Add all elements of a tensor of at least one dimension."""
-        self._add(tag, tensor, tensor_of, lambda tensor: _pending_whole(tensor, tensor_of))
+        self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
     def send(self) -> None:
         """Start the copies to the CPU, behind the work already queued on each device; later calls do nothing."""
@@ -93,12 +93,12 @@ class StepValues:
                 self._drop_pending(error)
 
     def is_ready(self) -> bool:
-        """Whether ``harvest`` would return without waiting; False before ``send`` if anything has to be copied."""
+        """Whether ``collect_finished`` returns without waiting; False before ``send`` if anything must be copied."""
         if self._copies is None:
             return not any(isinstance(value, _Pending) for _, value in self._values)
         return all(copy.is_done() for copy in self._copies.values())
 
-    def harvest(self) -> tuple[tuple[str, SummaryValue], ...]:
+    def collect_finished(self) -> tuple[tuple[str, SummaryValue], ...]:
         """The values, in the order they were added; waits only for their own copies. Call it once."""
         self.send()
         arrived: dict[torch.device, Iterator[torch.Tensor]] = {}
@@ -170,7 +170,7 @@ def _pending_scalar(tensor: torch.Tensor) -> _Pending:
     tensor = _plain(tensor)
     if tensor.numel() != 1:
         raise ValueError(f"a scalar needs exactly one element, found {tensor.numel()} in shape {tuple(tensor.shape)}")
-    return _Pending([tensor.reshape(1).clone()], lambda parts: scalar_of(parts[0]))
+    return _Pending([tensor.reshape(1).clone()], lambda parts: to_scalar(parts[0]))
 
 
 def _pending_whole(tensor: torch.Tensor, convert: Callable[[Any], SummaryValue]) -> _Pending:
@@ -189,7 +189,7 @@ def _pending_histogram(tensor: torch.Tensor) -> _Pending:
     else:
         tensor = _plain(tensor)
     if tensor.dtype not in REDUCIBLE or (not groups and tensor.numel() <= _CARRIED_WHOLE):
-        return _pending_whole(tensor, histogram_of)
+        return _pending_whole(tensor, to_histogram)
     return _Pending(histogram_parts(tensor, groups), histogram_from_parts)
 
 

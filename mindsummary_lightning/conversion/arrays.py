@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.values.limits import MOST_ELEMENTS
+from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
 __all__ = ["refuse_what_holds_no_numbers", "to_array"]
 
@@ -107,7 +107,7 @@ def refuse_what_holds_no_numbers(tensor: Any) -> None:
     """Refuse a ``torch.Tensor`` whose elements ``to_array`` cannot give, without looking at them.
 
     Raises:
-        TypeError: it is a meta, nested or complex tensor, or sparse and larger than ``MOST_ELEMENTS`` when dense.
+        TypeError: it is a meta, nested or complex tensor, or sparse and larger than ``MAX_ELEMENTS`` when dense.
     """
     torch = sys.modules["torch"]
     if tensor.is_meta:
@@ -116,7 +116,7 @@ def refuse_what_holds_no_numbers(tensor: Any) -> None:
         raise TypeError(f"expected {_EXPECTED}; found a nested tensor: hand over .values() or a padded tensor")
     if tensor.dtype.is_complex:
         raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}: hand over .real, .imag or .abs()")
-    if tensor.layout is not torch.strided and tensor.numel() > MOST_ELEMENTS:
+    if tensor.layout is not torch.strided and tensor.numel() > MAX_ELEMENTS:
         raise TypeError(
             f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: hand over .values()"
         )

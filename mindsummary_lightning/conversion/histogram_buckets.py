@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mindsummary_lightning.values.limits import MOST_BUCKETS
+from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 __all__ = ["FEW", "blocks", "bucket_counts", "bucket_edges", "counts_of_ordered", "number_of_buckets"]
 
@@ -23,11 +23,11 @@ FEW = 2048
 
 _BLOCK = 1 << 16
 _COUNTED_TOGETHER = 1 << 20  # elements; their buckets take a byte each
-_COUNTING = np.arange(MOST_BUCKETS + 1, dtype=np.float64)
+_COUNTING = np.arange(MAX_BUCKETS + 1, dtype=np.float64)
 # Where the first bucket lies on the map. A float32 from 128 to 256 has 7 bits before its point and 16 behind it.
 _FIRST = 128
 _CELLS = 1 << 16
-_FIRST_CELLS = (_FIRST + np.arange(MOST_BUCKETS + 1)) * _CELLS
+_FIRST_CELLS = (_FIRST + np.arange(MAX_BUCKETS + 1)) * _CELLS
 # Cells that the edges are moved up by, so that none falls short of its bucket's first cell by rounding. The last one
 # leaves a thirtieth of all elements to the exact look-up; sorting is faster beyond.
 _LEADS = (4, 64, 1024)
@@ -48,7 +48,7 @@ def number_of_buckets(finite: int) -> int:
         return 3
     if finite <= 880:
         return finite // 10 + 1
-    return MOST_BUCKETS
+    return MAX_BUCKETS
 
 
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:

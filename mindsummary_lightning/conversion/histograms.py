@@ -22,7 +22,7 @@ from mindsummary_lightning.conversion.histogram_buckets import (
 )
 from mindsummary_lightning.values import Histogram
 
-__all__ = ["HISTOGRAM_LIMIT", "Statistics", "build_histogram", "histogram_of"]
+__all__ = ["HISTOGRAM_LIMIT", "Statistics", "build_histogram", "to_histogram"]
 
 HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
 """Largest size of an element in a histogram: MindInsight subtracts the extremes of a tag, which must not overflow."""
@@ -62,7 +62,7 @@ class Statistics:
         return self.count - self.nan_count - self.pos_inf_count - self.neg_inf_count
 
 
-def histogram_of(value: Any) -> Histogram:
+def to_histogram(value: Any) -> Histogram:
     """Buckets and statistics of the elements; NaN and the infinities are counted apart and never in the way.
 
     Args:

@@ -19,14 +19,14 @@ import numpy as np
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["MOST_PARAMETERS", "flatten"]
+__all__ = ["MAX_PARAMETERS", "flatten"]
 
-MOST_PARAMETERS = 10_000
+MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
 
 _DEEPEST = 16  # levels; a parameter that refers to itself ends here
-_LONGEST_TEXT = 1000  # characters of a list or of an object's repr; texts are kept whole
-_LONGEST_INT = 1000  # bits; Python refuses to write out ints of more than some thousand digits
+_MAX_TEXT = 1000  # characters of a list or of an object's repr; texts are kept whole
+_MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thousand digits
 
 
 def flatten(params: Any) -> dict[str, CustomValue]:
@@ -37,11 +37,11 @@ def flatten(params: Any) -> dict[str, CustomValue]:
             ``_`` are left out at every level (``LightningCLI`` adds ``_instantiator``).
 
     Returns:
-        One entry a leaf, in order, at most :data:`MOST_PARAMETERS`: int, finite float or str. ``None``, NaN and
+        One entry a leaf, in order, at most :data:`MAX_PARAMETERS`: int, finite float or str. ``None``, NaN and
         infinities become text; a tensor of one element its number; a module its class and number of parameters; a
         function or class its name; an empty container ``{}``.
     """
-    return {key: _plain(value) for key, value in islice(_leaves("", params, 0), MOST_PARAMETERS)}
+    return {key: _plain(value) for key, value in islice(_leaves("", params, 0), MAX_PARAMETERS)}
 
 
 def _leaves(prefix: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -66,8 +66,8 @@ def _children(value: Any) -> list[tuple[str, Any]] | None:
             return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
         if type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
             return [(utf8_text(str(key)), child) for key, child in vars(value).items()]
-        if _is_list(value) and any(_has_keys(child) for child in islice(value, MOST_PARAMETERS)):
-            return [(str(index), child) for index, child in enumerate(islice(value, MOST_PARAMETERS))]
+        if _is_list(value) and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS)):
+            return [(str(index), child) for index, child in enumerate(islice(value, MAX_PARAMETERS))]
     except Exception:  # a container that fails while it is read is named by its type like any other object
         return None
     return None
@@ -102,7 +102,7 @@ def _plain_number(value: bool | int | float) -> CustomValue:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     number = int(value)
-    return number if number.bit_length() <= _LONGEST_INT else f"an int of {number.bit_length()} bits"
+    return number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
 
 
 def _plain_object(value: Any) -> CustomValue:
@@ -128,7 +128,7 @@ def _plain_object(value: Any) -> CustomValue:
     if hasattr(value, "__qualname__"):
         return _type_name(value)
     if _is_list(value) or isinstance(value, (set, frozenset)):
-        return utf8_text(_cut("".join(_list_text(value, _LONGEST_TEXT + 1, 0))))
+        return utf8_text(_cut("".join(_list_text(value, _MAX_TEXT + 1, 0))))
     if _has_keys(value) or getattr(type(value), "__repr__", None) is object.__repr__:
         return _type_name(value)  # too deep to unfold; and the default repr holds an address, which no two runs share
     return utf8_text(_cut(repr(value)))
@@ -155,7 +155,7 @@ def _element_text(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"
+    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
 
 
 def _type_name(value: Any) -> str:

@@ -16,12 +16,12 @@ from mindsummary_lightning.conversion.image_grid import has_gaps, tile
 from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
-__all__ = ["image_of"]
+__all__ = ["batch_to_image"]
 
 _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot overflow
 
 
-def image_of(value: Any) -> Image:
+def batch_to_image(value: Any) -> Image:
     """A batch of pictures as one image, eight a row.
 
     Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else ``(v - min) * 255 / (max - min + 1)`` over

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.numeric import scalar_of
+from mindsummary_lightning.conversion.numeric import to_scalar
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["finite_metrics", "metric_json"]
@@ -34,7 +34,7 @@ def _gather(prefix: str, metrics: Mapping[Any, Any], depth: int, kept: dict[str,
         try:
             name = prefix + utf8_text(str(key))
             if not isinstance(value, Mapping):
-                number = scalar_of(value)
+                number = to_scalar(value)
                 if math.isfinite(number):
                     kept[name] = number
             elif depth < _DEEPEST:

@@ -9,12 +9,12 @@ import numpy as np
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Tensor, data_type_of
-from mindsummary_lightning.values.limits import MOST_ELEMENTS
+from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
-__all__ = ["scalar_of", "tensor_of"]
+__all__ = ["to_scalar", "to_tensor"]
 
 
-def scalar_of(value: Any) -> float:
+def to_scalar(value: Any) -> float:
     """The one number that ``value`` holds, as a Python float.
 
     Args:
@@ -35,7 +35,7 @@ def scalar_of(value: Any) -> float:
     return float(array.item())
 
 
-def tensor_of(value: Any) -> Tensor:
+def to_tensor(value: Any) -> Tensor:
     """A tensor value: every element as float32, with the name of the dtype it had.
 
     Args:
@@ -53,9 +53,9 @@ def tensor_of(value: Any) -> Tensor:
     array = to_array(value)
     if array.ndim == 0:
         raise ValueError("a tensor needs at least one dimension, found a single number: record it as a scalar")
-    if array.size > MOST_ELEMENTS:
+    if array.size > MAX_ELEMENTS:
         raise RecordTooLargeError(
-            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MOST_ELEMENTS}: "
+            f"a tensor of shape {array.shape} has {array.size} elements; MindInsight shows at most {MAX_ELEMENTS}: "
             f"record a part of it or its histogram"
         )
     with np.errstate(over="ignore"):

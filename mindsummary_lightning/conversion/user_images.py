@@ -19,7 +19,7 @@ from mindsummary_lightning.conversion.image_grid import tile
 from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
-__all__ = ["figure_of", "picture_of"]
+__all__ = ["figure_to_image", "to_image"]
 
 _CHANNELS = (1, 3, 4)
 _LARGEST = 1e300  # infinities become this large, so that differences stay finite
@@ -32,7 +32,7 @@ _TO_NCHW = {
 }
 
 
-def picture_of(image: Any, dataformats: str | None = None) -> Image:
+def to_image(image: Any, dataformats: str | None = None) -> Image:
     """One picture, or a grid of several with eight a row, as an image value.
 
     Numbers become levels so: uint8 is kept, and so are other integers if all lie in 0..255; a bool is black or white;
@@ -54,7 +54,7 @@ def picture_of(image: Any, dataformats: str | None = None) -> Image:
         ValueError: the layout is in doubt or does not fit, the picture is empty, or the file is no picture.
         FileNotFoundError: there is no such file.
 
-    >>> picture_of(np.zeros((3, 20, 30), np.uint8)).width
+    >>> to_image(np.zeros((3, 20, 30), np.uint8)).width
     30
     """
     if isinstance(image, (str, os.PathLike)):
@@ -62,7 +62,7 @@ def picture_of(image: Any, dataformats: str | None = None) -> Image:
     if isinstance(image, PillowImage.Image):
         return _from_pillow(image)
     if hasattr(image, "savefig"):
-        return figure_of(image)
+        return figure_to_image(image)
     array = to_array(image)
     batch = _TO_NCHW[_layout(array, dataformats)](array)
     if batch.shape[1] not in _CHANNELS or not batch.size:
@@ -70,7 +70,7 @@ def picture_of(image: Any, dataformats: str | None = None) -> Image:
     return _encoded(_levels(batch))
 
 
-def figure_of(figure: Any) -> Image:
+def figure_to_image(figure: Any) -> Image:
     """A matplotlib figure, drawn in its own size; it stays open and keeps its canvas.
 
     Args:
@@ -106,9 +106,9 @@ def _from_file(path: Path) -> Image:
 
 def _from_pillow(image: PillowImage.Image) -> Image:
     if image.mode in ("F", "I") or image.mode.startswith("I;"):  # more than 8 bits: the rule for numbers applies
-        return picture_of(np.asarray(image), "HW")
+        return to_image(np.asarray(image), "HW")
     transparent = "A" in image.getbands() or "transparency" in image.info
-    return picture_of(np.asarray(image.convert("RGBA" if transparent else "RGB")), "HWC")
+    return to_image(np.asarray(image.convert("RGBA" if transparent else "RGB")), "HWC")
 
 
 def _layout(array: NDArray[Any], dataformats: str | None) -> str:

@@ -20,12 +20,12 @@ from mindsummary_lightning.dataset.sources import (
     stage,
     wrapped_datasets,
 )
-from mindsummary_lightning.dataset.stage_parameters import class_name, read, shown_name
+from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, read, shown_name
 from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph
 
 __all__ = ["batch_size", "dataset_graph", "dataset_path", "dataset_size"]
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _ENDLESS = -1  # as in MindSpore's Repeat
 _MAX_DEPTH = 16
@@ -44,7 +44,7 @@ def dataset_graph(dataloader: Any) -> DatasetGraph | None:  # Any, here and belo
     try:
         return _loader_graph(dataloader, StageBudget())
     except Exception:  # one strange object among the user's must not cost more than this graph
-        _log.debug("no data graph of %s", type(dataloader), exc_info=True)
+        _LOG.debug("no data graph of %s", type(dataloader), exc_info=True)
         return None
 
 
@@ -165,7 +165,7 @@ def _batch_fields(loader: Any, size: int) -> dict[str, Any]:
         "num_parallel_workers": read(loader, "num_workers", 0),
     }
     if type(batch_sampler).__name__ not in ("BatchSampler", "NoneType"):
-        fields["batch_sampler"] = class_name(batch_sampler)
+        fields["batch_sampler"] = dataset_class_name(batch_sampler)
     collate = read(loader, "collate_fn")
     name = str(read(collate, "__qualname__") or type(collate).__qualname__)
     if collate is not None and name not in ("default_collate", "default_convert"):

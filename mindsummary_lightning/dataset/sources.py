@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mindsummary_lightning.dataset.stage_parameters import class_name, parameters_of, read, shown_name
+from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, parameters_of, read, shown_name
 from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
 
@@ -104,7 +104,7 @@ def _own_stage(
     times = read(dataset, "times", read(dataset, "repeats"))
     if children and isinstance(times, int) and not isinstance(times, bool):
         return stage("RepeatDataset", {"count": times}, *children)
-    fields: dict[str, Any] = {"dataset_class": class_name(dataset)}
+    fields: dict[str, Any] = {"dataset_class": dataset_class_name(dataset)}
     if (path := path_of(dataset)) is not None:
         fields["dataset_dir"] = path
     if (length := length_of(dataset)) is not None:

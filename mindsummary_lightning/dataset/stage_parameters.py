@@ -17,7 +17,7 @@ import torch
 
 from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN, ParameterValue
 
-__all__ = ["class_name", "json_text", "parameters_of", "public_fields", "read", "shown_name"]
+__all__ = ["dataset_class_name", "json_text", "parameters_of", "public_fields", "read", "shown_name"]
 
 MAX_TEXT_CHARACTERS = 1000
 _MAX_ELEMENTS = 32
@@ -41,7 +41,7 @@ def shown_name(text: str) -> str:
     return _whole(kept)[:100] or "unnamed"
 
 
-def class_name(value: Any) -> str:
+def dataset_class_name(value: Any) -> str:
     """Module and class of an object, as text."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
 

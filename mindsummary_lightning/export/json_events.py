@@ -10,17 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.values import Event, Histogram, Image, LineageEvent, Tensor, kind_of
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    Event,
+    Histogram,
+    Image,
+    LineageEvent,
+    Tensor,
+    TrainInfo,
+    UserDefinedInfo,
+    kind_of,
+)
 
 __all__ = ["plain", "plain_event"]
 
-_MOST_ELEMENTS = 1000  # of a tensor; a line should stay a line
+# The format's names of the lineage messages.
+_LINEAGE_NAMES = {
+    TrainInfo: "TrainLineage",
+    EvaluationInfo: "EvaluationLineage",
+    DatasetGraph: "DatasetGraph",
+    UserDefinedInfo: "UserDefinedInfo",
+}
+_MAX_ELEMENTS = 1000  # of a tensor; a line should stay a line
 
 
 def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
     """An event as a JSON object; numbers that are not finite become their names."""
     if isinstance(event, LineageEvent):
-        name = type(event.what).__name__ if event.what is not None else "unknown"
+        name = _LINEAGE_NAMES[type(event.what)] if event.what is not None else "unknown"
         return {"wall_time": plain(event.wall_time), name: plain(event.what)}
     line = {"wall_time": plain(event.wall_time), "step": event.step}
     if isinstance(event.what, str):
@@ -47,7 +65,7 @@ def plain(value: Any) -> Any:
         return {**size, "encoded_bytes": len(value.encoded)}
     if isinstance(value, Tensor):
         head = {"dims": list(value.data.shape), "data_type": value.data_type.name}
-        return {**head, "data": plain(value.data.reshape(-1))} if value.data.size <= _MOST_ELEMENTS else head
+        return {**head, "data": plain(value.data.reshape(-1))} if value.data.size <= _MAX_ELEMENTS else head
     if isinstance(value, Histogram):
         rest = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)[3:]}
         buckets = zip(value.lefts.tolist(), value.widths.tolist(), value.counts.tolist(), strict=True)

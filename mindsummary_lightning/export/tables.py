@@ -14,7 +14,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 __all__ = ["export_csv", "export_npy", "export_parquet"]
 
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count")
-_LONGEST_NAME = 180  # characters of a quoted tag in a file name; file systems take 255 bytes
+_MAX_NAME_LENGTH = 180  # characters of a quoted tag in a file name; file systems take 255 bytes
 
 
 def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> list[str]:
@@ -126,4 +126,4 @@ def _save(out_dir: str, folder: str, name: str, array: np.ndarray) -> str:
 
 
 def _quoted(tag: str) -> str:
-    return quote(tag, safe="")[:_LONGEST_NAME] or "_"
+    return quote(tag, safe="")[:_MAX_NAME_LENGTH] or "_"

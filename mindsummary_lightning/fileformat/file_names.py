@@ -26,8 +26,8 @@ DEFAULT_PREFIX = "events"
 DEFAULT_SUFFIX = "_MS"
 LINEAGE_SUFFIX = "_lineage"
 EXPLAIN_SUFFIX = "_explain"
-LARGEST_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the whole listing
-_LONGEST_NAME = 255  # bytes, on every common file system
+MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the whole listing
+_MAX_NAME_LENGTH = 255  # bytes, on every common file system
 
 _TIMESTAMP = re.compile(r"summary\.(\d+)")
 _UNSAFE_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
@@ -48,8 +48,8 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
             raise ValueError(
                 f"{name} must hold no path separator, control character, lone surrogate or 'summary.<digits>': {text!r}"
             )
-        if len(text.encode()) > _LONGEST_NAME // 4:
-            raise ValueError(f"{name} must be at most {_LONGEST_NAME // 4} bytes long, not {text!r}")
+        if len(text.encode()) > _MAX_NAME_LENGTH // 4:
+            raise ValueError(f"{name} must be at most {_MAX_NAME_LENGTH // 4} bytes long, not {text!r}")
     if suffix.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX, ".pb")):
         raise ValueError(
             f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which MindInsight takes for "
@@ -70,8 +70,8 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
     Raises:
         ValueError: ``seconds`` is not a time the reader's clock can show.
     """
-    if not 0 <= seconds <= LARGEST_TIMESTAMP:
-        raise ValueError(f"seconds must lie in 0..{LARGEST_TIMESTAMP}, not {seconds}: MindInsight would list no run")
+    if not 0 <= seconds <= MAX_TIMESTAMP:
+        raise ValueError(f"seconds must lie in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
     return f"{prefix}.out.events.summary.{seconds}.{rank}.{safe_host}{suffix}"
 

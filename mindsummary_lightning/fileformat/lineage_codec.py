@@ -11,10 +11,10 @@ from mindsummary_lightning.fileformat._proto import lineage_pb2
 from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     LineageEvent,
     Operation,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
@@ -56,7 +56,7 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
     return LineageEvent(message.wall_time, None)
 
 
-# Which sub-message of TrainLineage keeps which attribute of the value, and under which name.
+# Which sub-message of TrainInfo keeps which attribute of the value, and under which name.
 _TRAIN_FIELDS = {
     "optimizer": ("hyper_parameters", "optimizer"),
     "learning_rate": ("hyper_parameters", "learning_rate"),
@@ -74,23 +74,23 @@ _TRAIN_FIELDS = {
 }
 
 
-def _fill_train(message: lineage_pb2.TrainLineage, value: TrainLineage) -> None:
+def _fill_train(message: lineage_pb2.TrainLineage, value: TrainInfo) -> None:
     for attribute, (part, field) in _TRAIN_FIELDS.items():
         fact = getattr(value, attribute)
         if fact is not None:
             setattr(getattr(message, part), field, fact)
 
 
-def _train(message: lineage_pb2.TrainLineage) -> TrainLineage:
+def _train(message: lineage_pb2.TrainLineage) -> TrainInfo:
     facts: dict[str, Any] = {}
     for attribute, (part, field) in _TRAIN_FIELDS.items():
         section = getattr(message, part)
         if section.HasField(field):
             facts[attribute] = text(getattr(section, field))
-    return TrainLineage(**facts)
+    return TrainInfo(**facts)
 
 
-def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationLineage) -> None:
+def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationInfo) -> None:
     if value.metric is not None:
         message.metric = value.metric
     if value.valid_dataset_path is not None:
@@ -99,9 +99,9 @@ def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationLi
         message.valid_dataset.valid_dataset_size = value.valid_dataset_size
 
 
-def _evaluation(message: lineage_pb2.EvaluationLineage) -> EvaluationLineage:
+def _evaluation(message: lineage_pb2.EvaluationLineage) -> EvaluationInfo:
     dataset = message.valid_dataset
-    return EvaluationLineage(
+    return EvaluationInfo(
         metric=text(message.metric) if message.HasField("metric") else None,
         valid_dataset_path=text(dataset.valid_dataset_path) if dataset.HasField("valid_dataset_path") else None,
         valid_dataset_size=dataset.valid_dataset_size if dataset.HasField("valid_dataset_size") else None,
@@ -196,8 +196,8 @@ def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterVa
 
 
 _KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]] = {
-    TrainLineage: ("train_lineage", _fill_train, _train),
-    EvaluationLineage: ("evaluation_lineage", _fill_evaluation, _evaluation),
+    TrainInfo: ("train_lineage", _fill_train, _train),
+    EvaluationInfo: ("evaluation_lineage", _fill_evaluation, _evaluation),
     DatasetGraph: ("dataset_graph", _fill_dataset, _dataset),
     UserDefinedInfo: ("user_defined_info", _fill_custom, _custom),
 }

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.wire import length_delimited
 
-__all__ = ["LONGEST_SCALAR_EVENT", "ScalarColumns", "decode_scalar_events"]
+__all__ = ["MAX_SCALAR_EVENT", "ScalarColumns", "decode_scalar_events"]
 
-LONGEST_SCALAR_EVENT = 1 << 14  # bytes; laying longer events side by side costs memory and saves nothing
+MAX_SCALAR_EVENT = 1 << 14  # bytes; laying longer events side by side costs memory and saves nothing
 
 _WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = 0x09, 0x10, 0x1D
 _SUMMARY, _VALUE, _TAG = 5, 1, 1

@@ -21,7 +21,7 @@ except ImportError:  # Windows: no advisory locks; the exclusive creation still 
 
 __all__ = ["RecordFile", "try_lock"]
 
-_MOST_PIECES = 512  # of one gathered write; every system takes at least 1,024
+_MAX_PIECES = 512  # of one gathered write; every system takes at least 1,024
 _APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -115,7 +115,7 @@ class RecordFile:
     def _write_all(self, views: list[memoryview]) -> None:
         while views:
             if hasattr(os, "writev"):
-                written = os.writev(self._descriptor, views[:_MOST_PIECES])
+                written = os.writev(self._descriptor, views[:_MAX_PIECES])
             else:
                 written = os.write(self._descriptor, views[0])
             if not written:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Batch", "digest", "joined", "take_batches", "tensors_in"]
+__all__ = ["Batch", "digest", "joined", "take_batches", "tensors_in_batch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +71,27 @@ def digest(batches: tuple[Batch, ...]) -> str:
     """A fingerprint of every element, to tell whether an interrupted landscape was on the same samples."""
     sha = hashlib.sha256()
     for batch in batches:
-        for tensor in tensors_in(batch.data):
+        for tensor in tensors_in_batch(batch.data):
             own = tensor.detach().cpu().contiguous()
             sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
             sha.update(own.flatten().view(torch.uint8).numpy().data if own.numel() else b"")
     return sha.hexdigest()
 
 
-def tensors_in(data: Any) -> Iterator[Tensor]:
+def tensors_in_batch(data: Any) -> Iterator[Tensor]:
     """Every tensor in nested tuples, lists and dicts."""
     if isinstance(data, Tensor):
         yield data
     elif isinstance(data, Mapping):
         for key in data:
-            yield from tensors_in(data[key])
+            yield from tensors_in_batch(data[key])
     elif isinstance(data, (list, tuple)):
         for part in data:
-            yield from tensors_in(part)
+            yield from tensors_in_batch(part)
 
 
 def _samples(data: Any) -> int:
-    for tensor in tensors_in(data):
+    for tensor in tensors_in_batch(data):
         if tensor.ndim and len(tensor):
             return len(tensor)
     raise ValueError(f"a batch of type {type(data).__name__} holds no tensor with a batch dimension")

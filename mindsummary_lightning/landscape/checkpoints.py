@@ -23,9 +23,15 @@ from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
-__all__ = ["Trail", "TrailError", "TrailWriter", "checkpoint_dir", "clean_trail"]
+__all__ = [
+    "LandscapeCheckpointError",
+    "LandscapeCheckpointWriter",
+    "LandscapeCheckpoints",
+    "checkpoint_dir",
+    "remove_checkpoints",
+]
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _METADATA = "train_metadata.json"
 _KEYS = (
@@ -41,7 +47,7 @@ _FILE_MODE = 0o600
 _SHORTEST_INTERVAL = 3
 
 
-class TrailError(MindSummaryError, ValueError):
+class LandscapeCheckpointError(MindSummaryError, ValueError):
     """The checkpoints that a landscape needs are missing, damaged or of another network."""
 
 
@@ -50,12 +56,12 @@ def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
     return os.path.join(os.fspath(summary_dir), "ckpt_dir")
 
 
-def clean_trail(summary_dir: str | os.PathLike[str]) -> None:
+def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
     """Remove the checkpoints and whatever else of landscapes in the making; a folder that is not there is fine."""
     shutil.rmtree(checkpoint_dir(summary_dir), ignore_errors=True)
 
 
-class TrailWriter:
+class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
     After each save the metadata names what is there, so the trail of a killed run is usable. The first save decides
@@ -134,7 +140,7 @@ class TrailWriter:
         self._fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
         left_out = [number for number in wanted if number not in self._fitting]
         if left_out:
-            _log.warning(
+            _LOG.warning(
                 "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "
                 "%s are left out (raise landscape_max_bytes, or name fewer numbers in intervals)",
                 len(wanted), size / 1e6, self._max_bytes, self._settings.unit, sorted(self._fitting), left_out,
@@ -142,8 +148,8 @@ class TrailWriter:
 
     def _names_of_an_earlier_part(self) -> dict[int, str]:
         try:
-            earlier = Trail.open(os.path.dirname(self._directory))
-        except (OSError, TrailError):
+            earlier = LandscapeCheckpoints.open(os.path.dirname(self._directory))
+        except (OSError, LandscapeCheckpointError):
             return {}
         if (earlier.settings.unit, earlier.settings.intervals) != (self._settings.unit, self._settings.intervals):
             return {}
@@ -160,7 +166,7 @@ class TrailWriter:
             if _is_sharded(tensor):
                 if not self._said_sharded:
                     self._said_sharded = True
-                    _log.warning("loss landscape: %s is sharded over devices; such parameters are not saved", name)
+                    _LOG.warning("loss landscape: %s is sharded over devices; such parameters are not saved", name)
                 continue
             # Tied weights: one storage under several names. An empty tensor has no address to compare.
             key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
@@ -204,7 +210,7 @@ def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class LandscapeCheckpoints:
     """What a run left for its landscapes.
 
     Attributes:
@@ -220,12 +226,12 @@ class Trail:
     files: Mapping[int, str]
 
     @classmethod
-    def open(cls, summary_dir: str | os.PathLike[str]) -> Trail:
+    def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
         """Read the metadata of a run; checkpoints are not opened yet.
 
         Raises:
             FileNotFoundError: the run left no ``ckpt_dir/train_metadata.json``.
-            TrailError: the metadata is not what a collector writes.
+            LandscapeCheckpointError: the metadata is not what a collector writes.
         """
         directory = checkpoint_dir(summary_dir)
         path = os.path.join(directory, _METADATA)
@@ -237,7 +243,7 @@ class Trail:
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on"
             ) from None
         except ValueError as error:
-            raise TrailError(f"{path} is not JSON: {error}") from error
+            raise LandscapeCheckpointError(f"{path} is not JSON: {error}") from error
         try:
             settings = LandscapeSettings.from_dict(
                 {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
@@ -247,34 +253,36 @@ class Trail:
             }
             return cls(directory, settings, int(metadata["step_per_epoch"]), files)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise TrailError(f"{path} does not hold what a collector writes ({', '.join(_KEYS)}): {error}") from error
+            raise LandscapeCheckpointError(
+                f"{path} does not hold what a collector writes ({', '.join(_KEYS)}): {error}"
+            ) from error
 
-    def with_intervals_that_are_there(self) -> Trail:
+    def with_intervals_that_are_there(self) -> LandscapeCheckpoints:
         """The same trail with each interval cut to its saved numbers; intervals with fewer than 3 are left out.
 
         A run that was short or killed, or whose checkpoints went over the budget, has not saved all it wanted.
 
         Raises:
-            TrailError: no interval has 3 checkpoints; the message names what was wanted and what is there.
+            LandscapeCheckpointError: no interval has 3 checkpoints; the message names those wanted and found.
         """
         found = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
         usable = tuple(interval for interval in found if len(interval) >= _SHORTEST_INTERVAL)
         if usable == self.settings.intervals:
             return self
         if not usable:
-            raise TrailError(
+            raise LandscapeCheckpointError(
                 f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
                 f"{[list(interval) for interval in self.settings.intervals]}, found {sorted(self.files)} "
                 f"in {self.directory}; train longer or give intervals"
             )
-        _log.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
+        _LOG.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
         return replace(self, settings=replace(self.settings, intervals=usable))
 
     def check(self, numbers: list[int]) -> None:
-        """Raise :class:`TrailError` naming the numbers that have no checkpoint file."""
+        """Raise :class:`LandscapeCheckpointError` naming the numbers that have no checkpoint file."""
         missing = [number for number in numbers if not os.path.isfile(self.files.get(number, ""))]
         if missing:
-            raise TrailError(
+            raise LandscapeCheckpointError(
                 f"no checkpoint of {self.settings.unit} {', '.join(map(str, missing))} in {self.directory}; "
                 f"saved are {sorted(number for number, path in self.files.items() if os.path.isfile(path))}"
             )
@@ -283,14 +291,14 @@ class Trail:
         """The tensors of one checkpoint on the CPU, mapped from the file rather than read.
 
         Raises:
-            TrailError: the file is missing or no checkpoint.
+            LandscapeCheckpointError: the file is missing or no checkpoint.
         """
         self.check([number])
         path = self.files[number]
         try:
             tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
-            raise TrailError(f"{path} is not a checkpoint this package wrote: {error}") from error
+            raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
         return tensors
 
 

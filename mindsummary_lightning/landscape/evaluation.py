@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in
+from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in_batch
 from mindsummary_lightning.landscape.few_classes import FewClasses
 from mindsummary_lightning.landscape.first_layer import AffineFirstLayer, FixedInput, find_fixed_input
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, aliases
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 
-__all__ = ["Autocast", "EvaluationOptions", "LossOnPlane", "loss_on_plane"]
+__all__ = ["Autocast", "EvaluationOptions", "PlaneLoss", "loss_on_plane"]
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 # The largest tensor a joined batch may make. Beyond 32 MB glibc maps and unmaps memory for every tensor, which costs a
 # CPU convolution as much as its arithmetic; a GPU wants more at once.
-_LARGEST_BYTES_ON_CPU = 2**24
-_LARGEST_BYTES_ON_DEVICE = 2**28
+_MAX_BYTES_ON_CPU = 2**24
+_MAX_BYTES_ON_DEVICE = 2**28
 _SAME_LOSS = 1e-5
 _PROBE = (0.37, -0.61)
 
@@ -58,7 +58,7 @@ class EvaluationOptions:
     use_structure: bool = True
 
 
-class LossOnPlane:
+class PlaneLoss:
     """Mean loss over batches at points of a plane, everything on one device.
 
     Args:
@@ -134,7 +134,7 @@ class LossOnPlane:
 
         def note(_: nn.Module, args: Any, output: Any) -> None:
             nonlocal largest
-            largest = max(largest, *(tensor.nbytes for tensor in tensors_in([args, output])))
+            largest = max(largest, *(tensor.nbytes for tensor in tensors_in_batch([args, output])))
 
         handles = [module.register_forward_hook(note) for module in self._loss.modules()]
         try:
@@ -238,7 +238,7 @@ def loss_on_plane(
     device: torch.device,
     options: EvaluationOptions,
     autocast: Autocast = nullcontext,
-) -> LossOnPlane:
+) -> PlaneLoss:
     """The quickest evaluation that gives the plain one's losses.
 
     Joined batches, a loss of few classes in another order and a first layer served by three passes are taken only if
@@ -256,8 +256,8 @@ def loss_on_plane(
 
     def over(
         batches: Sequence[Batch], few_classes: FewClasses | None = None, fixed: FixedInput | None = None
-    ) -> LossOnPlane:
-        return LossOnPlane(loss, plane, batches, device, options, autocast, fixed, few_classes)
+    ) -> PlaneLoss:
+        return PlaneLoss(loss, plane, batches, device, options, autocast, fixed, few_classes)
 
     best = over(batches)
     exact = not (options.train_mode or options.compile or options.points_at_once > 1) and options.precision == "32-true"
@@ -266,10 +266,10 @@ def loss_on_plane(
     probe = np.array([_PROBE])
     expected = best.losses(probe)
 
-    def is_right(candidate: LossOnPlane) -> bool:
+    def is_right(candidate: PlaneLoss) -> bool:
         return bool(np.allclose(candidate.losses(probe), expected, rtol=_SAME_LOSS, atol=0.0, equal_nan=True))
 
-    most_bytes = _LARGEST_BYTES_ON_CPU if device.type == "cpu" else _LARGEST_BYTES_ON_DEVICE
+    most_bytes = _MAX_BYTES_ON_CPU if device.type == "cpu" else _MAX_BYTES_ON_DEVICE
     together = joined(batches, int(most_bytes / max(best.bytes_per_sample(), 1.0)))
     if len(together) < len(batches) and is_right(candidate := over(together)):
         best, batches = candidate, together

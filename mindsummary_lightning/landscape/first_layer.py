@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
-from mindsummary_lightning.landscape.batches import tensors_in
+from mindsummary_lightning.landscape.batches import tensors_in_batch
 
 __all__ = ["AffineFirstLayer", "FixedInput", "find_fixed_input"]
 
@@ -118,8 +118,8 @@ class _Uses(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if next(tensors_in(result), None) is not None:
-            self.counts.update({id(tensor) for tensor in tensors_in([args, kwargs or {}])})
+        if next(tensors_in_batch(result), None) is not None:
+            self.counts.update({id(tensor) for tensor in tensors_in_batch([args, kwargs or {}])})
         return result
 
 

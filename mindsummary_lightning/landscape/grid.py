@@ -23,15 +23,15 @@ from mindsummary_lightning.landscape.directions import (
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
-__all__ = ["LandscapeJob", "final_job", "interval_job"]
+__all__ = ["LandscapeGrid", "final_job", "interval_job"]
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _NO_PATH = np.zeros((0, 2))
 
 
 @dataclass(frozen=True, eq=False)
-class LandscapeJob:
+class LandscapeGrid:
     """One landscape to compute.
 
     Attributes:
@@ -100,7 +100,7 @@ def interval_job(
     names: list[str],
     size: int,
     seed: int,
-) -> LandscapeJob:
+) -> LandscapeGrid:
     """The landscape along an interval, through the two principal directions of its checkpoints.
 
     Args:
@@ -117,14 +117,14 @@ def interval_job(
     first, second = (scaled(direction, anchor) for direction in pca_directions(states, names, seed))
     path = path_coordinates(states, first, second)
     x, y = path_axes(path, size)
-    return LandscapeJob(numbers, Plane(anchor, first, second), x, y, path)
+    return LandscapeGrid(numbers, Plane(anchor, first, second), x, y, path)
 
 
-def final_job(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeJob:
+def final_job(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions; arguments as in :func:`interval_job`."""
     first, second = (scaled(direction, anchor) for direction in random_directions(anchor, names, seed))
     x, y = final_axes(size)
-    return LandscapeJob((number,), Plane(anchor, first, second), x, y)
+    return LandscapeGrid((number,), Plane(anchor, first, second), x, y)
 
 
 def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.float32]]:
@@ -137,5 +137,5 @@ def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.
     if not good.any():
         raise ValueError(f"{tag}: no loss is finite; the last checkpoint itself gives {every[-1]}")
     largest = every[good].max()
-    _log.warning("%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest)
+    _LOG.warning("%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest)
     return [np.where(np.isfinite(row), row, largest) for row in narrow]

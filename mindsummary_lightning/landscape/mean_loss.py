@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from mindsummary_lightning.landscape.checkpoints import TrailError
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
 from mindsummary_lightning.landscape.directions import State, moves
 
 __all__ = ["LossFunction", "MeanLoss", "aliases", "in_names_of", "moving_names", "on_its_own"]
@@ -100,7 +100,7 @@ def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tenso
         origin: where the checkpoint comes from, for the message.
 
     Raises:
-        TrailError: a tensor is missing or has another shape; the message names it.
+        LandscapeCheckpointError: a tensor is missing or has another shape; the message names it.
     """
     names = aliases(module)
     expected = {name: entry for name, entry in module.state_dict().items() if isinstance(entry, Tensor)}
@@ -115,13 +115,13 @@ def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tenso
     best = max((find(prefix) for prefix in _prefixes(state, list(groups))), key=len)
     missing = [first for first in groups if first not in best]
     if missing:
-        raise TrailError(
+        raise LandscapeCheckpointError(
             f"{origin} is not of {type(module).__name__}: it has no {missing[0]!r} ({len(missing)} of {len(groups)} "
             f"tensors are missing); it holds {', '.join(list(state)[:4])}, ... Pass the network that was trained"
         )
     for first, key in best.items():
         if state[key].shape != expected[groups[first][0]].shape:
-            raise TrailError(
+            raise LandscapeCheckpointError(
                 f"{origin} is not of {type(module).__name__}: {key!r} has shape {tuple(state[key].shape)}, "
                 f"the network's has {tuple(expected[groups[first][0]].shape)}"
             )

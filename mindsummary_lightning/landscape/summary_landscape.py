@@ -17,9 +17,13 @@ import numpy as np
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
-from mindsummary_lightning.landscape.checkpoints import Trail, TrailError, clean_trail
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, LossOnPlane
-from mindsummary_lightning.landscape.grid import LandscapeJob, final_job, interval_job
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpointError,
+    LandscapeCheckpoints,
+    remove_checkpoints,
+)
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
+from mindsummary_lightning.landscape.grid import LandscapeGrid, final_job, interval_job
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import compute_rows, launch, make_fabric, on_device
@@ -29,7 +33,7 @@ from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 __all__ = ["CallbackFn", "SummaryLandscape"]
 
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
 
@@ -50,7 +54,7 @@ class SummaryLandscape:
 
     def clean_ckpt(self) -> None:
         """Remove the run's landscape checkpoints, and rows of an interrupted landscape."""
-        clean_trail(self._summary_dir)
+        remove_checkpoints(self._summary_dir)
 
     def gen_landscapes_with_multi_process(
         self,
@@ -136,14 +140,14 @@ class SummaryLandscape:
         Raises:
             TypeError: an argument has the wrong type, or the loss cannot be had.
             ValueError: a setting is out of range, the loader is empty, or the checkpoints do not fit the network or
-                are missing (``TrailError``); all of that before any work.
+                are missing (``LandscapeCheckpointError``); all of that before any work.
             FileNotFoundError: the run left no checkpoints.
         """
         if not isinstance(module, nn.Module):
             raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
         if not isinstance(points_at_once, int) or points_at_once < 1:
             raise ValueError(f"points_at_once must be an int of at least 1, not {points_at_once!r}")
-        trail = _settled(Trail.open(self._summary_dir), collect_landscape)
+        trail = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         with on_its_own(module):
             loss = MeanLoss(module, loss_fn)
             options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
@@ -157,7 +161,7 @@ class SummaryLandscape:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
                 found = launch(fabric, work)
             except KeyboardInterrupt:
-                _log.warning(
+                _LOG.warning(
                     "loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory
                 )
                 raise
@@ -182,7 +186,7 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
     return device_ids
 
 
-def _settled(trail: Trail, collect_landscape: Mapping[str, Any] | None) -> Trail:
+def _settled(trail: LandscapeCheckpoints, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
     """The trail with its settings changed as the caller wants; given intervals must be there, saved ones are cut."""
     changes = {} if collect_landscape is None else collect_landscape
     settings = LandscapeSettings.from_dict(changes, base=trail.settings)
@@ -194,7 +198,7 @@ def _settled(trail: Trail, collect_landscape: Mapping[str, Any] | None) -> Trail
     return settled if "intervals" in changes or not settings.train else settled.with_intervals_that_are_there()
 
 
-def _jobs(trail: Trail, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeJob]:
+def _jobs(trail: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeGrid]:
     settings = trail.settings
     intervals = settings.intervals if settings.train else ()
     last = max(trail.files, default=0) if is_last_free else settings.intervals[-1][-1]
@@ -202,7 +206,9 @@ def _jobs(trail: Trail, module: nn.Module, seed: int, is_last_free: bool) -> lis
     trail.check(sorted(needed))
     names = moving_names(module)
     if not names:
-        raise TrailError(f"{type(module).__name__} has no parameter with weight or bias in its name, nothing moves")
+        raise LandscapeCheckpointError(
+            f"{type(module).__name__} has no parameter with weight or bias in its name, nothing moves"
+        )
     jobs = []
     for interval in intervals:
         states = [_state(trail, number, module) for number in interval]
@@ -212,16 +218,16 @@ def _jobs(trail: Trail, module: nn.Module, seed: int, is_last_free: bool) -> lis
     return jobs
 
 
-def _state(trail: Trail, number: int, module: nn.Module) -> Any:
+def _state(trail: LandscapeCheckpoints, number: int, module: nn.Module) -> Any:
     return in_names_of(module, trail.load(number), trail.files[number])
 
 
 def _loss_of_first_batch(
-    loss: MeanLoss, job: LandscapeJob, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
+    loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
     """The loss of a few samples at the origin: shows at once whether the loss can be had at all."""
     once = replace(options, compile=False, points_at_once=1, use_structure=False)
-    return float(LossOnPlane(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
+    return float(PlaneLoss(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
 
 
 def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:

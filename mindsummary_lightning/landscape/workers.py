@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
-from mindsummary_lightning.landscape.grid import LandscapeJob
+from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.row_store import RowStore
 
@@ -77,7 +77,7 @@ def on_device(batches: Sequence[Batch], device: torch.device) -> tuple[Batch, ..
 
 def compute_rows(
     fabric: Fabric,
-    jobs: Sequence[LandscapeJob],
+    jobs: Sequence[LandscapeGrid],
     stores: Sequence[RowStore],
     loss: MeanLoss,
     batches: Sequence[Batch],

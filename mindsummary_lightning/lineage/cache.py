@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.lineage.merge import FileLineage, RunLineage, lineage_of_file, merged
+from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merged
 from mindsummary_lightning.reading.summary_base_dir import LineageFile
 from mindsummary_lightning.values import LineageEvent
 
 __all__ = ["RunCache"]
 
 _LOG = logging.getLogger(__name__)
-_MOST_RUNS = 8192  # a run takes a few kilobytes: more runs than a server lists, less memory than an import of torch
+_MAX_RUNS = 8192  # a run takes a few kilobytes: more runs than a server lists, less memory than an import of torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Read:
     """A run as it was read; ``None`` stands for a file that could not be opened and is tried again next time."""
 
     files: Mapping[LineageFile, FileLineage | None]
-    lineage: RunLineage | None
+    lineage: MergedLineage | None
 
 
 class RunCache:
@@ -42,12 +42,12 @@ class RunCache:
         most_runs: how many runs are kept.
     """
 
-    def __init__(self, most_runs: int = _MOST_RUNS) -> None:
+    def __init__(self, most_runs: int = _MAX_RUNS) -> None:
         self._most_runs = most_runs
         self._runs: OrderedDict[str, _Read] = OrderedDict()
         self._lock = threading.Lock()
 
-    def lineage(self, directory: str, files: Iterable[LineageFile]) -> RunLineage | None:
+    def lineage(self, directory: str, files: Iterable[LineageFile]) -> MergedLineage | None:
         """What the lineage files of a run say together, or ``None`` if they say nothing.
 
         Args:

@@ -34,8 +34,8 @@ _PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))
 _METRIC, _USER_DEFINED, _OLD_METRIC = "metric/", "user_defined/", "metric_"
 _LINEAGE_TYPES = ("dataset", "model")
 _SETTINGS = ("limit", "offset", "sorted_name", "sorted_type", "lineage_type")
-_LARGEST_LIMIT, _DEFAULT_LIMIT, _LARGEST_OFFSET = 100, 10, 100_000
-_LARGEST_INTEGER = 2**63 - 1
+_MAX_LIMIT, _DEFAULT_LIMIT, _MAX_OFFSET = 100, 10, 100_000
+_MAX_INTEGER = 2**63 - 1
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
@@ -168,8 +168,8 @@ def _check_expected(field: str, key: str, value: object) -> None:
     elif field in TEXT_FIELDS:
         if not isinstance(value, str):
             raise _refusal(where, "a str", value)
-    elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_INTEGER:
-        raise _refusal(where, f"an int in 0..{_LARGEST_INTEGER}", value)
+    elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INTEGER:
+        raise _refusal(where, f"an int in 0..{_MAX_INTEGER}", value)
 
 
 def _check_list(where: str, value: object) -> None:
@@ -214,10 +214,10 @@ def _page(condition: Mapping[str, Any]) -> Page | None:
         return None
     limit = condition.get("limit", _DEFAULT_LIMIT)
     offset = condition.get("offset", 0)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LARGEST_LIMIT:
-        raise _refusal("limit", f"an int in 1..{_LARGEST_LIMIT}, the runs on a page", limit)
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _LARGEST_OFFSET:
-        raise _refusal("offset", f"an int in 0..{_LARGEST_OFFSET}, the number of the page", offset)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
+        raise _refusal("limit", f"an int in 1..{_MAX_LIMIT}, the runs on a page", limit)
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _MAX_OFFSET:
+        raise _refusal("offset", f"an int in 0..{_MAX_OFFSET}, the number of the page", offset)
     return Page(limit, offset)
 
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mindsummary_lightning.lineage.json_values import JsonValue, shown_custom, shown_dataset_graph, shown_float32
-from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["FIELDS", "FileLineage", "RunLineage", "lineage_of_file", "merged"]
+__all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merged"]
 
 _LOG = logging.getLogger(__name__)
 
-# Sections and names of get_summary_lineage: section -> name there -> attribute of TrainLineage.
+# Sections and names of get_summary_lineage: section -> name there -> attribute of TrainInfo.
 _TRAIN_SECTIONS = {
     "hyper_parameters": {
         "optimizer": "optimizer",
@@ -79,7 +79,7 @@ class FileLineage:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLineage:
+class MergedLineage:
     """What all lineage files of a run say together.
 
     Attributes:
@@ -108,8 +108,8 @@ def lineage_of_file(path: str, events: Iterable[LineageEvent]) -> FileLineage:
             user_defined.update(shown_custom(event.what.values))
         else:
             newest[type(event.what)] = event.what
-    train: TrainLineage | None = newest.get(TrainLineage)
-    evaluation: EvaluationLineage | None = newest.get(EvaluationLineage)
+    train: TrainInfo | None = newest.get(TrainInfo)
+    evaluation: EvaluationInfo | None = newest.get(EvaluationInfo)
     graph: DatasetGraph | None = newest.get(DatasetGraph)
     return FileLineage(
         train=None if train is None else _train_sections(train),
@@ -121,7 +121,7 @@ def lineage_of_file(path: str, events: Iterable[LineageEvent]) -> FileLineage:
     )
 
 
-def merged(files: Iterable[FileLineage]) -> RunLineage | None:
+def merged(files: Iterable[FileLineage]) -> MergedLineage | None:
     """What the files of a run say together, or ``None`` if none of them holds lineage.
 
     Args:
@@ -145,14 +145,14 @@ def merged(files: Iterable[FileLineage]) -> RunLineage | None:
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
-    return RunLineage(sections, fields, _hashable(sections["dataset_graph"]))
+    return MergedLineage(sections, fields, _hashable(sections["dataset_graph"]))
 
 
 def _no_sections() -> dict[str, Mapping[str, JsonValue]]:
     return {name: {} for name in ("metric", *_TRAIN_SECTIONS, "valid_dataset", "dataset_graph", "user_defined")}
 
 
-def _train_sections(train: TrainLineage) -> dict[str, dict[str, JsonValue]]:
+def _train_sections(train: TrainInfo) -> dict[str, dict[str, JsonValue]]:
     sections: dict[str, dict[str, JsonValue]] = {}
     for section, names in _TRAIN_SECTIONS.items():
         facts = {name: getattr(train, attribute) for name, attribute in names.items()}
@@ -164,7 +164,7 @@ def _train_sections(train: TrainLineage) -> dict[str, dict[str, JsonValue]]:
     return sections
 
 
-def _valid_dataset(evaluation: EvaluationLineage) -> dict[str, JsonValue] | None:
+def _valid_dataset(evaluation: EvaluationInfo) -> dict[str, JsonValue] | None:
     facts = {name: getattr(evaluation, name) for name in _VALID_DATASET}
     return {name: fact for name, fact in facts.items() if fact is not None} or None
 

@@ -21,8 +21,8 @@ from mindsummary_lightning.errors import (
 from mindsummary_lightning.lineage.cache import RunCache
 from mindsummary_lightning.lineage.conditions import SearchCondition, searched_for
 from mindsummary_lightning.lineage.json_values import JsonValue, unshared
-from mindsummary_lightning.lineage.merge import RunLineage
-from mindsummary_lightning.reading.summary_base_dir import lineage_files, run_directories
+from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.reading.summary_base_dir import lineage_file_states, list_train_jobs
 
 __all__ = ["filter_summary_lineage", "get_summary_lineage"]
 
@@ -63,7 +63,7 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
         problem = "is no directory" if os.path.isabs(summary_dir) else "must be an absolute path (os.path.abspath)"
         raise LineageParamSummaryPathError(f"summary_dir {problem}: {os.fspath(summary_dir)!r}")
     try:
-        files = lineage_files(directory)
+        files = lineage_file_states(directory)
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the run directory {directory} cannot be listed: {error}") from error
     if not files:
@@ -138,7 +138,7 @@ class _Run:
 
     summary_dir: str
     update_time_us: int
-    lineage: RunLineage
+    lineage: MergedLineage
     dataset_mark: str
 
     def value(self, field: str) -> JsonValue:
@@ -156,7 +156,7 @@ class _Run:
 def _lineage_under(base: str) -> list[_Run]:
     """The runs under a directory, last updated first."""
     try:
-        directories = run_directories(base)
+        directories = list_train_jobs(base)
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
     marks: dict[Any, str] = {}

@@ -14,7 +14,7 @@ from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
 __all__ = ["BACKUP_DIRECTORY", "RepairedFile", "repair_run"]
 
@@ -56,7 +56,7 @@ def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
         OSError: a file could not be read or written; it is as it was.
     """
     files: list[tuple[str, Callable[[bytes], object]]] = [(path, checked_event) for path in summary_files(run_dir)]
-    files += [(path, decode_lineage_event) for path in lineage_files(run_dir)]
+    files += [(path, decode_lineage_event) for path in lineage_file_paths(run_dir)]
     descriptors: list[int] = []
     try:
         for path, _ in files:

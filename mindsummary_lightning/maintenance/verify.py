@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mindsummary_lightning.fileformat.file_names import (
-    LARGEST_TIMESTAMP,
     LINEAGE_SUFFIX,
+    MAX_TIMESTAMP,
     is_summary_name,
     timestamp_of,
 )
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
-from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, decode_scalar_events
+from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, decode_scalar_events
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
-from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
     Histogram,
     SummaryValue,
@@ -28,7 +28,7 @@ from mindsummary_lightning.values import (
     check_recordable,
     kind_of,
 )
-from mindsummary_lightning.values.limits import LARGEST_EVENT, MOST_BUCKETS, MOST_ELEMENTS, MOST_TAGS, MOST_TENSOR_TAGS
+from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 
 __all__ = ["Finding", "verify_run"]
 
@@ -70,7 +70,7 @@ def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
     for path in summary_files(run_dir):
         yield from _summary_file(path, steps, progress)
     yield from _reader_limits(run_dir, steps)
-    for path in lineage_files(run_dir):
+    for path in lineage_file_paths(run_dir):
         yield from _lineage_file(path, progress)
 
 
@@ -83,7 +83,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
             yield Finding(False, path, None, "MindInsight takes every .pb file in a run for a graph of MindSpore's")
         if second is None or not os.path.isfile(path):
             continue
-        if second > LARGEST_TIMESTAMP:
+        if second > MAX_TIMESTAMP:
             yield Finding(
                 True,
                 path,
@@ -110,7 +110,7 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
         progress(piece.end - piece.start)
         if piece.payload is None:
             yield Finding(True, path, piece.start, _said(piece))
-        elif len(piece.payload) > LONGEST_SCALAR_EVENT:
+        elif len(piece.payload) > MAX_SCALAR_EVENT:
             yield from _event(path, piece, seen)
         else:
             batch.append(piece)
@@ -148,12 +148,12 @@ def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int
 
 def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
     payload = piece.payload or b""
-    if len(payload) > LARGEST_EVENT:
+    if len(payload) > MAX_EVENT:
         yield Finding(
             False,
             path,
             piece.start,
-            f"an event of {len(payload)} bytes; MindInsight drops what passes {LARGEST_EVENT}",
+            f"an event of {len(payload)} bytes; MindInsight drops what passes {MAX_EVENT}",
         )
     try:
         event = checked_event(payload)
@@ -169,10 +169,10 @@ def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> 
 
 
 def _problem_of(value: SummaryValue) -> str | None:
-    if isinstance(value, Tensor) and value.data.size > MOST_ELEMENTS:
-        return f"has more than {MOST_ELEMENTS} elements; MindInsight drops them"
-    if isinstance(value, Histogram) and value.counts.size > MOST_BUCKETS:
-        return f"has {value.counts.size} buckets; MindInsight drops more than {MOST_BUCKETS}"
+    if isinstance(value, Tensor) and value.data.size > MAX_ELEMENTS:
+        return f"has more than {MAX_ELEMENTS} elements; MindInsight drops them"
+    if isinstance(value, Histogram) and value.counts.size > MAX_BUCKETS:
+        return f"has {value.counts.size} buckets; MindInsight drops more than {MAX_BUCKETS}"
     try:
         check_recordable(value)
     except ValueError as error:
@@ -181,16 +181,16 @@ def _problem_of(value: SummaryValue) -> str | None:
 
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
-    if len(steps) > MOST_TAGS:
+    if len(steps) > MAX_TAGS:
         yield Finding(
             False,
             run_dir,
             None,
-            f"{len(steps)} tags; MindInsight keeps the {MOST_TAGS} that appeared last, and counts a graph among them",
+            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last, and counts a graph among them",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
-    if tensors > MOST_TENSOR_TAGS:
-        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {MOST_TENSOR_TAGS}")
+    if tensors > MAX_TENSOR_TAGS:
+        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}")
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from mindsummary_lightning.reading.run_directory import run_directories
+from mindsummary_lightning.reading.run_directory import find_run_directories
 
 __all__ = ["BaseDirectory", "find_base"]
 
@@ -34,7 +34,7 @@ def find_base(directory: str) -> BaseDirectory:
         ValueError: the runs below it lie in several directories; MindInsight shows only one at a time.
     """
     path = os.path.abspath(directory)
-    runs = list(run_directories(path))
+    runs = list(find_run_directories(path))
     if not runs:
         raise FileNotFoundError(
             f"no run in {directory}: neither it nor a directory below holds a summary or lineage file"

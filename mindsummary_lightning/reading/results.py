@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     LandscapeMetadata,
     Points,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 
@@ -52,8 +52,8 @@ class RunLineage:
         custom: everything the user added, later entries winning.
     """
 
-    train: TrainLineage | None = None
-    evaluation: EvaluationLineage | None = None
+    train: TrainInfo | None = None
+    evaluation: EvaluationInfo | None = None
     dataset: DatasetGraph | None = None
     custom: UserDefinedInfo | None = None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
 
-__all__ = ["lineage_files", "run_directories", "summary_files"]
+__all__ = ["find_run_directories", "lineage_file_paths", "summary_files"]
 
 
 def summary_files(run_dir: str) -> list[str]:
@@ -19,7 +19,7 @@ def summary_files(run_dir: str) -> list[str]:
     return _files(run_dir, is_summary_name)
 
 
-def lineage_files(run_dir: str) -> list[str]:
+def lineage_file_paths(run_dir: str) -> list[str]:
     """Paths of a run's lineage files in the reader's order.
 
     Raises:
@@ -28,7 +28,7 @@ def lineage_files(run_dir: str) -> list[str]:
     return _files(run_dir, is_lineage_name)
 
 
-def run_directories(root: str) -> Iterator[str]:
+def find_run_directories(root: str) -> Iterator[str]:
     """``root`` and every directory below it that holds a summary or lineage file, in order of their paths.
 
     Symbolic links to directories are not followed and hidden directories not entered.

@@ -18,7 +18,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.file_names import timestamp_of
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
-from mindsummary_lightning.fileformat.scalar_codec import LONGEST_SCALAR_EVENT, ScalarColumns, decode_scalar_events
+from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.results import ScalarSeries
 
@@ -94,7 +94,7 @@ def outlined_batches(path: str) -> Iterator[OutlinedBatch]:
 def _batch(path: str, first_row: int, begin: int, payloads: list[bytes]) -> OutlinedBatch:
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = begin - _FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
-    is_short = lengths <= LONGEST_SCALAR_EVENT
+    is_short = lengths <= MAX_SCALAR_EVENT
     short = np.flatnonzero(is_short)
     scalars, left = decode_scalar_events(
         payloads if short.size == len(payloads) else [payloads[index] for index in short.tolist()]

@@ -16,13 +16,13 @@ from typing import TypeAlias
 
 from mindsummary_lightning.fileformat.file_names import (
     EXPLAIN_SUFFIX,
-    LARGEST_TIMESTAMP,
     LINEAGE_SUFFIX,
+    MAX_TIMESTAMP,
     read_order,
     timestamp_of,
 )
 
-__all__ = ["FileState", "LineageFile", "RunDirectory", "lineage_files", "run_directories"]
+__all__ = ["FileState", "LineageFile", "RunDirectory", "lineage_file_states", "list_train_jobs"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class RunDirectory:
     files: tuple[LineageFile, ...]
 
 
-def run_directories(base: str) -> list[RunDirectory]:
+def list_train_jobs(base: str) -> list[RunDirectory]:
     """The runs under a directory, last updated first (to the second), then by name.
 
     Args:
@@ -82,7 +82,7 @@ def run_directories(base: str) -> list[RunDirectory]:
     )
 
 
-def lineage_files(directory: str) -> list[LineageFile]:
+def lineage_file_states(directory: str) -> list[LineageFile]:
     """The lineage files of one run, in the reader's order.
 
     Raises:
@@ -113,7 +113,7 @@ def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> Ru
         is_seen = _is_graph_name(name) if timestamp is None else not name.endswith(EXPLAIN_SUFFIX)
         if not is_seen or not entry.is_file(follow_symlinks=False):
             continue
-        if timestamp is not None and timestamp > LARGEST_TIMESTAMP:
+        if timestamp is not None and timestamp > MAX_TIMESTAMP:
             _LOG.warning("%s is left out: %d in its name is no time in seconds", entry.path, timestamp)
             continue
         stat = _stat(entry)

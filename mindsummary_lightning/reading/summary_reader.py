@@ -20,7 +20,7 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
-from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.samples import (
     KINDS,
     LocatedSamples,
@@ -33,13 +33,13 @@ from mindsummary_lightning.reading.samples import (
 )
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Event,
     Graph,
     Histogram,
     Image,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 
@@ -52,7 +52,7 @@ __all__ = ["KINDS", "RecordedLandscape", "RunLineage", "ScalarSeries", "SummaryR
 _T = TypeVar("_T")
 
 _PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
-_LINEAGE_NAMES = {TrainLineage: "train", EvaluationLineage: "evaluation", DatasetGraph: "dataset"}
+_LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph: "dataset"}
 
 
 class SummaryReader:
@@ -171,7 +171,7 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest: dict[str, Any] = {}
-        for path in lineage_files(self.run_dir):
+        for path in lineage_file_paths(self.run_dir):
             for event in _decoded(RecordScanner(path), decode_lineage_event):
                 what = event.what
                 if isinstance(what, UserDefinedInfo):

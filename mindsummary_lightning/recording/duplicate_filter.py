@@ -13,7 +13,7 @@ from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.tag_limits import TagLimits
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, SummaryValue, kind_of
 
-__all__ = ["WrittenValues"]
+__all__ = ["DuplicateFilter"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class _Written:
         self.mark: object = None
 
 
-class WrittenValues:
+class DuplicateFilter:
     """Knows the last step and value of each tag.
 
     Args:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mindsummary_lightning.fileformat.file_names import (
-    LARGEST_TIMESTAMP,
     LINEAGE_SUFFIX,
+    MAX_TIMESTAMP,
     file_name,
     is_lineage_name,
     is_summary_name,
@@ -25,7 +25,7 @@ from mindsummary_lightning.fileformat.file_names import (
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.fileio.salvage import cut_torn_tail
 
-__all__ = ["FileOptions", "RunFiles"]
+__all__ = ["EventFiles", "FileOptions"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class FileOptions:
     rank: int = 0
 
 
-class RunFiles:
+class EventFiles:
     """Names and makes the files of one directory. Not locked; its user is."""
 
     def __init__(self, directory: str, options: FileOptions, clock: Callable[[], float]) -> None:
@@ -127,4 +127,4 @@ class RunFiles:
         except OSError:
             return None
         seconds = (timestamp_of(name) for name in names if is_wanted(name))
-        return max((second for second in seconds if second is not None and second < LARGEST_TIMESTAMP), default=None)
+        return max((second for second in seconds if second is not None and second < MAX_TIMESTAMP), default=None)

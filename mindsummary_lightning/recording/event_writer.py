@@ -1,8 +1,8 @@
 """The one live summary file and the one lineage file of a run directory, shared by everybody in the process.
 
 The reader follows only the newest summary file of a directory, so whoever records into a directory gets the same
-:class:`RunWriter` from :func:`writer_of`. It knows when to begin a file and what is written already; it raises what
-goes wrong and leaves the policy to ``record.py``.
+:class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file starts and what is already written; it
+raises errors and leaves the failure policy to ``summary_record``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
-from mindsummary_lightning.errors import RecordTooLargeError, WriterLostError
+from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.recording.duplicate_filter import WrittenValues
-from mindsummary_lightning.recording.event_files import FileOptions, RunFiles
-from mindsummary_lightning.recording.lineage_file import RunLineage
+from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
+from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
+from mindsummary_lightning.recording.lineage_file import LineageFileWriter
 from mindsummary_lightning.values import Event, Graph, LossLandscape, SummaryValue, Tensor
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.limits import LARGEST_EVENT
+from mindsummary_lightning.values.limits import MAX_EVENT
 
-__all__ = ["FileOptions", "RunWriter", "writer_of"]
+__all__ = ["EventWriter", "FileOptions", "shared_event_writer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ _SMALL = 1 << 16  # bytes of a record; below it a full disk is met by the write 
 _CLOSED_WRITERS_KEPT = 64
 
 
-class RunWriter:
-    """Writes the events of one directory. Safe to call from several threads; see :func:`writer_of` for sharing.
+class EventWriter:
+    """Writes the events of one directory; thread-safe. See :func:`shared_event_writer` for sharing.
 
     Args:
         directory: the run directory; made with the first event.
@@ -58,15 +58,15 @@ class RunWriter:
         self.directory = directory
         self.options = options
         self.users = 0
-        self.is_lost = False
+        self.is_abandoned = False
         self._clock = clock
         self._timer = timer
         self._lock = threading.RLock()
-        self._files = RunFiles(directory, options, clock)
-        self._lineage = RunLineage(self._files, clock)
+        self._files = EventFiles(directory, options, clock)
+        self._lineage = LineageFileWriter(self._files, clock)
         self._file: RecordFile | None = None
         self._is_open = False
-        self._written = WrittenValues(directory)
+        self._written = DuplicateFilter(directory)
         self._has_warned = False
         self._most_bytes = options.max_file_size or math.inf
         self._next_check = 0.0
@@ -215,9 +215,9 @@ class RunWriter:
         return file
 
     def _check_size(self, size: int) -> None:
-        if size - OVERHEAD > LARGEST_EVENT:
+        if size - OVERHEAD > MAX_EVENT:
             raise RecordTooLargeError(
-                f"an event of {size - OVERHEAD} bytes is larger than the {LARGEST_EVENT} that MindInsight takes"
+                f"an event of {size - OVERHEAD} bytes is larger than the {MAX_EVENT} that MindInsight takes"
             )
         if not self.options.free_space_factor:
             return
@@ -233,8 +233,8 @@ class RunWriter:
                 )
 
     def _check_ours(self) -> None:
-        if self.is_lost:
-            raise WriterLostError(
+        if self.is_abandoned:
+            raise ForkedWriterError(
                 errno.EPERM,
                 "this process was forked from the one that records the run; it must not write the same files",
                 self.directory,
@@ -269,22 +269,22 @@ class RunWriter:
             self._is_open = False
             self._file.close()
 
-    def lose(self) -> None:
+    def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
         if self._file is not None or self._lineage.has_file:
-            self.is_lost = True
+            self.is_abandoned = True
             self._is_open = False
             if self._file is not None:
                 self._file.close()
 
 
-_WRITERS: OrderedDict[str, RunWriter] = OrderedDict()
+_WRITERS: OrderedDict[str, EventWriter] = OrderedDict()
 _WRITERS_LOCK = threading.Lock()
 
 
-def writer_of(directory: str, options: FileOptions) -> RunWriter:
-    """The writer of a directory, made if there is none; :meth:`RunWriter.release` it when done.
+def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
+    """The writer of a directory, made if there is none; :meth:`EventWriter.release` it when done.
 
     Args:
         directory: the run directory; need not exist.
@@ -293,8 +293,8 @@ def writer_of(directory: str, options: FileOptions) -> RunWriter:
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
         writer = _WRITERS.get(path)
-        if writer is None or writer.is_lost:
-            writer = _WRITERS[path] = RunWriter(path, options)
+        if writer is None or writer.is_abandoned:
+            writer = _WRITERS[path] = EventWriter(path, options)
         elif writer.options != options:
             _LOG.info("%s is being recorded already; its files keep the settings %s", path, writer.options)
         writer.users += 1
@@ -309,7 +309,7 @@ def _after_fork_in_child() -> None:
     global _WRITERS_LOCK
     _WRITERS_LOCK = threading.Lock()
     for writer in _WRITERS.values():
-        writer.lose()
+        writer.abandon_after_fork()
 
 
 if hasattr(os, "register_at_fork"):

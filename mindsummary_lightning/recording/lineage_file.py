@@ -14,26 +14,26 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.recording.event_files import RunFiles
+from mindsummary_lightning.recording.event_files import EventFiles
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     LineageEvent,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue
 
-__all__ = ["RunLineage"]
+__all__ = ["LineageFileWriter"]
 
 _LOG = logging.getLogger(__name__)
 
 
-class RunLineage:
+class LineageFileWriter:
     """Collects a run's lineage in its file. Not locked; its user is."""
 
-    def __init__(self, files: RunFiles, clock: Callable[[], float]) -> None:
+    def __init__(self, files: EventFiles, clock: Callable[[], float]) -> None:
         self._files = files
         self._clock = clock
         self._events: list[LineageEvent] = []
@@ -59,7 +59,7 @@ class RunLineage:
         kept = len(self._events)
         if isinstance(value, UserDefinedInfo) and not self._has_anchor():
             # The reader ignores a lineage file that holds custom data alone.
-            self._events.append(LineageEvent(self._clock(), TrainLineage()))
+            self._events.append(LineageEvent(self._clock(), TrainInfo()))
         self._events.append(LineageEvent(self._clock(), value))
         try:
             self._replace()
@@ -85,7 +85,7 @@ class RunLineage:
         return value == newest
 
     def _has_anchor(self) -> bool:
-        anchors = (TrainLineage, EvaluationLineage, DatasetGraph)
+        anchors = (TrainInfo, EvaluationInfo, DatasetGraph)
         return any(isinstance(event.what, anchors) for event in self._events)
 
     def _earlier(self) -> Iterator[LineageEvent]:

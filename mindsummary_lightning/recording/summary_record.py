@@ -29,10 +29,10 @@ from mindsummary_lightning.conversion.arguments import (
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
-from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter, writer_of
+from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions, shared_event_writer
 from mindsummary_lightning.recording.npy_export import TensorExport
-from mindsummary_lightning.recording.tensorboard_api import SummaryWriterIdiom
-from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS, plugin_value
+from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
+from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS, convert_value
 from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 _FAILURES = (OSError, RuntimeError, RecordTooLargeError)  # what a value's way to the disk may end in
 
 
-class SummaryRecord(SummaryWriterIdiom):
+class SummaryRecord(TensorBoardMethods):
     """Records values into the summary and lineage files of one directory.
 
     Every record is written, whole, by the call that makes it; nothing has to be closed for safety and no thread or
@@ -121,7 +121,7 @@ class SummaryRecord(SummaryWriterIdiom):
         self._mode = "train"
         self._pending: dict[tuple[str, str], Any] = {}
         self._to_export: dict[str, np.ndarray] = {}
-        self._writer: RunWriter | None = None
+        self._writer: EventWriter | None = None
         self._letting_go: weakref.finalize[..., SummaryRecord] | None = None
         self._is_closed = False
         self._has_recorded = False
@@ -165,8 +165,8 @@ class SummaryRecord(SummaryWriterIdiom):
             name: the tag, not empty; of two values under one name the newest is recorded.
             value: for the first four a ``torch.Tensor``, ``numpy.ndarray`` or Python number: of size 1 (scalar), of
                 shape ``(N, C, H, W)`` with C 1 or 3 (image), of at least one dimension (tensor, histogram). For the
-                others the class of ``mindsummary_lightning.values`` (``Graph``, ``TrainLineage``,
-                ``EvaluationLineage``, ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is
+                others the class of ``mindsummary_lightning.values`` (``Graph``, ``TrainInfo``,
+                ``EvaluationInfo``, ``DatasetGraph``, ``UserDefinedInfo`` or a dict, ``LossLandscape``). It is
                 copied; later changes to it are not seen.
 
         Raises:
@@ -177,7 +177,7 @@ class SummaryRecord(SummaryWriterIdiom):
         """
         tag = checked_name(name)
         key = (plugin, tag)
-        recorded = plugin_value(plugin, value)
+        recorded = convert_value(plugin, value)
         if key in self._pending:
             self._report_once(f"twice {key}", "%s %r was added twice before record(); the newest is recorded", *key)
         if plugin == "tensor" and self._export is not None:
@@ -358,9 +358,9 @@ class SummaryRecord(SummaryWriterIdiom):
         """Number of writes that failed so far."""
         return self._lost
 
-    def _live_writer(self) -> RunWriter:
+    def _live_writer(self) -> EventWriter:
         if self._writer is None:
-            self._writer = writer_of(self._directory, self._options)
+            self._writer = shared_event_writer(self._directory, self._options)
             # A record that is dropped without close() keeps no file open.
             self._letting_go = weakref.finalize(self, self._writer.release_when_free)
             self._letting_go.atexit = False

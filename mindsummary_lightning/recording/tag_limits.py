@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from mindsummary_lightning.values.limits import MOST_TAGS, MOST_TENSOR_TAGS
+from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 
 __all__ = ["TagLimits"]
 
@@ -36,13 +36,13 @@ class TagLimits:
 
     def check(self) -> None:
         """Say what is too much; called once for all values of a step, so that the number is that of the step."""
-        if len(self._tags) > MOST_TAGS:
+        if len(self._tags) > MAX_TAGS:
             self._say(
-                "tags", len(self._tags), MOST_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics"
+                "tags", len(self._tags), MAX_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics"
             )
-        if len(self._tensor_tags) > MOST_TENSOR_TAGS:
+        if len(self._tensor_tags) > MAX_TENSOR_TAGS:
             advice = "record fewer tensors, or a histogram where it will do"
-            self._say("tensor tags", len(self._tensor_tags), MOST_TENSOR_TAGS, advice)
+            self._say("tensor tags", len(self._tensor_tags), MAX_TENSOR_TAGS, advice)
 
     def _say(self, what: str, count: int, limit: int, advice: str) -> None:
         if what not in self._is_said:

@@ -12,15 +12,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from mindsummary_lightning.conversion.arguments import check_network, checked_name
-from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
-from mindsummary_lightning.conversion.user_images import figure_of, picture_of
-from mindsummary_lightning.values import EvaluationLineage, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
+from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
+from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 
-__all__ = ["SummaryWriterIdiom"]
+__all__ = ["TensorBoardMethods"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _NO_PAGE = (
 )
 
 
-class SummaryWriterIdiom(ABC):
+class TensorBoardMethods(ABC):
     """Writes single values at once, in TensorBoard's words.
 
     Every method takes ``global_step``; without one, values of a tag are counted from 0.
@@ -62,19 +62,19 @@ class SummaryWriterIdiom(ABC):
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record one number; a tensor or array must have one element."""
-        self._write(tag, scalar_of(scalar_value), global_step)
+        self._write(tag, to_scalar(scalar_value), global_step)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None, *_: Any, **__: Any
     ) -> None:
         """Record several numbers under ``main_tag/key``, in this run (TensorBoard makes a run of each)."""
         main = checked_name(main_tag)
-        pairs = [(checked_name(f"{main}/{key}"), scalar_of(value)) for key, value in tag_scalar_dict.items()]
+        pairs = [(checked_name(f"{main}/{key}"), to_scalar(value)) for key, value in tag_scalar_dict.items()]
         self.write_values(self._step(main, global_step), list(pairs))
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record the distribution of a tensor or array; the buckets are MindSpore's, whatever ``bins`` says."""
-        self._write(tag, histogram_of(values), global_step)
+        self._write(tag, to_histogram(values), global_step)
 
     def add_image(
         self,
@@ -85,7 +85,7 @@ class SummaryWriterIdiom(ABC):
         dataformats: str = "CHW",
     ) -> None:
         """Record one picture: uint8 in 0..255 or floating in [0, 1], laid out as ``dataformats`` says."""
-        self._write(tag, picture_of(img_tensor, dataformats), global_step)
+        self._write(tag, to_image(img_tensor, dataformats), global_step)
 
     def add_images(
         self,
@@ -96,13 +96,13 @@ class SummaryWriterIdiom(ABC):
         dataformats: str = "NCHW",
     ) -> None:
         """Record a batch of pictures as one, up to eight in a row."""
-        self._write(tag, picture_of(img_tensor, dataformats), global_step)
+        self._write(tag, to_image(img_tensor, dataformats), global_step)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, *_: Any, **__: Any
     ) -> None:
         """Record a Matplotlib figure, and close it unless told not to."""
-        self._write(tag, figure_of(figure), global_step)
+        self._write(tag, figure_to_image(figure), global_step)
         if close:
             import matplotlib.pyplot
 
@@ -110,7 +110,7 @@ class SummaryWriterIdiom(ABC):
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record a tensor element by element."""
-        self._write(tag, tensor_of(tensor), global_step)
+        self._write(tag, to_tensor(tensor), global_step)
 
     def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
@@ -126,7 +126,7 @@ class SummaryWriterIdiom(ABC):
             self.write_lineage(UserDefinedInfo(params))
         metrics = finite_metrics(metric_dict)
         if metrics:
-            self.write_lineage(EvaluationLineage(metric=metric_json(metrics)))
+            self.write_lineage(EvaluationInfo(metric=metric_json(metrics)))
 
     def __getattr__(self, name: str) -> Any:
         if name not in _NO_PAGE:

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.image_batches import image_of
-from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Graph,
     LossLandscape,
     SummaryValue,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
     check_recordable,
 )
 
-__all__ = ["LINEAGE_PLUGINS", "PLUGINS", "plugin_value"]
+__all__ = ["LINEAGE_PLUGINS", "PLUGINS", "convert_value"]
 
 _CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
-    "scalar": scalar_of,
-    "image": image_of,
-    "tensor": tensor_of,
-    "histogram": histogram_of,
+    "scalar": to_scalar,
+    "image": batch_to_image,
+    "tensor": to_tensor,
+    "histogram": to_histogram,
 }
 _LINEAGE: dict[str, type] = {
-    "train_lineage": TrainLineage,
-    "eval_lineage": EvaluationLineage,
+    "train_lineage": TrainInfo,
+    "eval_lineage": EvaluationInfo,
     "dataset_graph": DatasetGraph,
     "custom_lineage_data": UserDefinedInfo,
 }
@@ -40,7 +40,7 @@ LINEAGE_PLUGINS = frozenset(_LINEAGE)
 PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
-def plugin_value(plugin: str, value: Any) -> Any:
+def convert_value(plugin: str, value: Any) -> Any:
     """What a plugin records of a value.
 
     Args:

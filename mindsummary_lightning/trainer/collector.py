@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 from mindsummary_lightning.collection.options import (
-    Specified,
+    CollectOptions,
     SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
@@ -30,7 +30,7 @@ from mindsummary_lightning.conversion.arguments import (
     checked_directory,
 )
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.landscape.checkpoints import TrailWriter
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_state, saved_state
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
@@ -101,7 +101,7 @@ class SummaryCollector(CallbackBase):
         self._tensor_freq = _optional_count("collect_tensor_freq", collect_tensor_freq)
         self._input_freq = _optional_count("collect_input_freq", collect_input_freq)
         check_flag("keep_default_action", keep_default_action)
-        self._specified = Specified.from_dict(collect_specified_data, keep_default_action)
+        self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         self._custom_lineage = checked_custom_lineage(custom_lineage_data)
         check_max_file_size(max_file_size)
         check_export_options(export_options)
@@ -113,7 +113,7 @@ class SummaryCollector(CallbackBase):
         self._owns_record = False
         self._lineage: LineageRecorder | None = None
         self._steps: StepCollector | None = None
-        self._trail: TrailWriter | None = None
+        self._trail: LandscapeCheckpointWriter | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
         self._wants_graph = self._specified.collect_graph
@@ -172,7 +172,7 @@ class SummaryCollector(CallbackBase):
         lineage.custom(trainer, pl_module)
         if self._specified.landscape is not None:
             batches = trainer.num_training_batches
-            self._trail = TrailWriter(
+            self._trail = LandscapeCheckpointWriter(
                 self._record.directory,
                 type(pl_module).__name__,
                 self._specified.landscape,
@@ -187,7 +187,7 @@ class SummaryCollector(CallbackBase):
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        if steps.has_sent:
+        if steps.has_in_flight:
             self._harvest()
         if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
@@ -210,7 +210,7 @@ class SummaryCollector(CallbackBase):
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
         steps.end_batch(outputs, accumulated, has_stepped, batch)
-        if steps.has_sent:
+        if steps.has_in_flight:
             self._harvest()
         if has_stepped and self._wants_graph:
             self._record_graph(pl_module, batch)
@@ -230,7 +230,7 @@ class SummaryCollector(CallbackBase):
 
     def _harvest(self, wait: bool = False) -> None:
         if self._steps is not None:
-            for step, values in self._steps.harvest(wait):
+            for step, values in self._steps.collect_finished(wait):
                 if self._record is not None:
                     self._record.write_values(step, values)
 

@@ -20,7 +20,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     hyperparameters,
     train_lineage,
 )
-from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = ["LineageRecorder"]
@@ -98,7 +98,7 @@ class LineageRecorder:
             return
         loaders, self._loaders, self._has_evaluation = self._loaders, None, False
         path, size = evaluation_dataset(loaders)
-        self._record.write_lineage(EvaluationLineage(metric_json(self._metrics), path, size))
+        self._record.write_lineage(EvaluationInfo(metric_json(self._metrics), path, size))
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
 
     def status(self, status: str) -> None:

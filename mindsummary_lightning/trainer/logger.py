@@ -21,11 +21,11 @@ from mindsummary_lightning.conversion.arguments import (
     checked_mode,
     checked_name,
 )
-from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
-from mindsummary_lightning.conversion.user_images import figure_of, picture_of
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
+from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
@@ -36,7 +36,7 @@ from mindsummary_lightning.trainer.namespaces import (
     serve_log_dir,
 )
 from mindsummary_lightning.trainer.version_numbers import next_version
-from mindsummary_lightning.values import EvaluationLineage, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["MindInsightLogger"]
@@ -210,7 +210,7 @@ class MindInsightLogger(LoggerBase):
             self.experiment.write_lineage(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self.experiment.write_lineage(EvaluationLineage(metric=metric_json(results)))
+            self.experiment.write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""
@@ -255,24 +255,24 @@ class MindInsightLogger(LoggerBase):
             raise TypeError(
                 f"images must be a list of pictures, not {type(images).__name__}; put a single one in a list"
             )
-        pictures = [picture_of(image, dataformats) for image in images]
+        pictures = [to_image(image, dataformats) for image in images]
         tags = [name] if len(pictures) == 1 else [f"{name}/{index}" for index in range(len(pictures))]
         self._write(list(zip(tags, pictures, strict=True)), step)
 
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
         """Record the distribution of a tensor or array of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), histogram_of(values))], step)
+        self._write([(checked_name(key), to_histogram(values))], step)
 
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
         """Record a tensor or array, element by element, of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), tensor_of(tensor))], step)
+        self._write([(checked_name(key), to_tensor(tensor))], step)
 
     @rank_zero_only
     def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
         """Record a Matplotlib figure as a picture; it stays open. ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), figure_of(figure))], step)
+        self._write([(checked_name(key), figure_to_image(figure))], step)
 
     @rank_zero_only
     def log_graph(self, model: Any, input_array: Any = None) -> None:
@@ -305,7 +305,7 @@ class MindInsightLogger(LoggerBase):
                 return [pair for inner, part in parts for pair in self._scalars(inner, part, depth + 1)]
             if not tag:
                 return []
-            number = scalar_of(value)
+            number = to_scalar(value)
         except Exception as error:  # whatever a user's object does when it is looked at
             if tag not in self._left_out:
                 self._left_out.add(tag)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.dataset.pipeline import batch_size, dataset_path, dataset_size
-from mindsummary_lightning.values import TrainLineage
+from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
 __all__ = [
@@ -35,7 +35,7 @@ _FUNCTIONAL_LOSSES = frozenset(["cross_entropy", "binary_cross_entropy", "binary
 _CALL_DEPTH = 3  # training_step -> shared step -> compute_loss
 
 
-def train_lineage(trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> TrainLineage:
+def train_lineage(trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> TrainInfo:
     """What is known of a training job now.
 
     Args:
@@ -46,7 +46,7 @@ def train_lineage(trainer: Any, module: Any, loss: float | None = None, epochs: 
     """
     loader = _known(lambda: trainer.train_dataloader)
     path = checkpoint_path(trainer)
-    return TrainLineage(
+    return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(optimizer).__name__ for optimizer in trainer.optimizers)) or None,
         learning_rate=_finite(_known(lambda: float(trainer.optimizers[0].param_groups[0]["lr"]))),
         loss_function=loss_function_name(module),

@@ -19,9 +19,9 @@ from mindsummary_lightning.values.graph_nodes import (
 )
 from mindsummary_lightning.values.lineage_info import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Operation,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.summary_values import (
@@ -34,10 +34,14 @@ from mindsummary_lightning.values.summary_values import (
 )
 from mindsummary_lightning.values.validation import check_recordable
 
+TrainLineage = TrainInfo  # the names until 0.1; kept importable
+EvaluationLineage = EvaluationInfo
+
 __all__ = [
     "Attribute",
     "DataType",
     "DatasetGraph",
+    "EvaluationInfo",
     "EvaluationLineage",
     "Event",
     "Graph",
@@ -56,6 +60,7 @@ __all__ = [
     "SummaryValue",
     "Tensor",
     "TensorType",
+    "TrainInfo",
     "TrainLineage",
     "TupleType",
     "UserDefinedInfo",

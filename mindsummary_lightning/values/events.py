@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mindsummary_lightning.values.graph_nodes import Graph
-from mindsummary_lightning.values.lineage_info import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values.lineage_info import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.summary_values import Histogram, Image, LossLandscape, Tensor
 
 __all__ = ["Event", "LineageEvent", "LineageValue", "SummaryValue", "kind_of"]
@@ -43,7 +43,7 @@ class Event:
     what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None = ()
 
 
-LineageValue: TypeAlias = TrainLineage | EvaluationLineage | DatasetGraph | UserDefinedInfo
+LineageValue: TypeAlias = TrainInfo | EvaluationInfo | DatasetGraph | UserDefinedInfo
 
 
 @dataclass(frozen=True, slots=True)

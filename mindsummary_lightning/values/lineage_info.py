@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
-from mindsummary_lightning.values.limits import DEEPEST_METRIC
+from mindsummary_lightning.values.limits import MAX_METRIC
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
@@ -19,10 +19,10 @@ __all__ = [
     "INT64_MAX",
     "CustomValue",
     "DatasetGraph",
-    "EvaluationLineage",
+    "EvaluationInfo",
     "Operation",
     "ParameterValue",
-    "TrainLineage",
+    "TrainInfo",
     "UserDefinedInfo",
     "parsed_metric",
 ]
@@ -33,7 +33,7 @@ INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class TrainLineage:
+class TrainInfo:
     """What is known of a training job; ``None`` is "not known" and stays out of the file.
 
     Attributes:
@@ -71,7 +71,7 @@ class TrainLineage:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationLineage:
+class EvaluationInfo:
     """Result of an evaluation.
 
     Attributes:
@@ -89,7 +89,7 @@ class EvaluationLineage:
 
 
 def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
-    """The metrics in the text of an :class:`EvaluationLineage`.
+    """The metrics in the text of an :class:`EvaluationInfo`.
 
     Args:
         text: JSON.
@@ -102,9 +102,9 @@ def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = No
         metric = json.loads(text, parse_constant=parse_constant)
     except (json.JSONDecodeError, RecursionError):
         metric = None
-    if not isinstance(metric, dict) or _is_deeper(metric, DEEPEST_METRIC):
+    if not isinstance(metric, dict) or _is_deeper(metric, MAX_METRIC):
         raise ValueError(
-            f"metric of EvaluationLineage must be the JSON text of an object of at most {DEEPEST_METRIC} levels, "
+            f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} levels, "
             f"not {text[:80]!r}"
         )
     return metric
@@ -115,7 +115,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return elements is not None and (not levels or any(_is_deeper(element, levels - 1) for element in elements))
 
 
-def _make_texts_utf8(value: TrainLineage | EvaluationLineage) -> None:
+def _make_texts_utf8(value: TrainInfo | EvaluationInfo) -> None:
     # A path with bytes that are no UTF-8 reaches us with lone surrogates in it (os.fsdecode).
     for field_ in fields(value):
         text = getattr(value, field_.name)

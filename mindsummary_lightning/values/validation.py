@@ -16,9 +16,9 @@ from mindsummary_lightning.values.lineage_info import (
     INT32_MIN,
     INT64_MAX,
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Operation,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
     parsed_metric,
 )
@@ -62,7 +62,7 @@ def _text(where: str, value: Any) -> None:
         raise TypeError(f"{where} must be a str, not {value!r}")
 
 
-def _check_train(value: TrainLineage) -> None:
+def _check_train(value: TrainInfo) -> None:
     for name in ("epoch", "device_num", "batch_size", "train_dataset_size"):
         _integer(f"{name} of TrainLineage", getattr(value, name), 0, INT32_MAX)
     _integer("model_size of TrainLineage", value.model_size, 0, INT64_MAX)
@@ -72,17 +72,17 @@ def _check_train(value: TrainLineage) -> None:
         _text(f"{name} of TrainLineage", getattr(value, name))
 
 
-def _check_evaluation(value: EvaluationLineage) -> None:
-    _text("valid_dataset_path of EvaluationLineage", value.valid_dataset_path)
-    _integer("valid_dataset_size of EvaluationLineage", value.valid_dataset_size, 0, INT32_MAX)
+def _check_evaluation(value: EvaluationInfo) -> None:
+    _text("valid_dataset_path of EvaluationInfo", value.valid_dataset_path)
+    _integer("valid_dataset_size of EvaluationInfo", value.valid_dataset_size, 0, INT32_MAX)
     # Every evaluation event needs its metric: a later one without it ends MindInsight's pass over all older runs.
     if not isinstance(value.metric, str):
-        raise TypeError(f"metric of EvaluationLineage must be a str, not {value.metric!r}")
+        raise TypeError(f"metric of EvaluationInfo must be a str, not {value.metric!r}")
     parsed_metric(value.metric, _refuse_constant)
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"metric of EvaluationLineage must not hold {name}: a browser cannot parse it")
+    raise ValueError(f"metric of EvaluationInfo must not hold {name}: a browser cannot parse it")
 
 
 def _check_custom(value: UserDefinedInfo) -> None:
@@ -135,8 +135,8 @@ def _check_landscape(value: LossLandscape) -> None:
 
 
 _CHECKS: dict[type, Any] = {
-    TrainLineage: _check_train,
-    EvaluationLineage: _check_evaluation,
+    TrainInfo: _check_train,
+    EvaluationInfo: _check_evaluation,
     UserDefinedInfo: _check_custom,
     DatasetGraph: _check_dataset,
     LossLandscape: _check_landscape,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.user_images import picture_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Event,
     Graph,
     GraphNode,
@@ -21,7 +21,7 @@ from mindsummary_lightning.values import (
     Points,
     SummaryValue,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from tests.reading.runs import record, values_at, write_lineage, write_summary
@@ -36,9 +36,9 @@ def write_demo_run(run: Path, rate: float = 0.01, steps: int = 60) -> None:
             "accuracy": 1 - math.exp(-step * rate * 4) * 0.9,
         }
         if step % 10 == 0:
-            values["conv1.weight/auto"] = histogram_of(random.normal(0.0, 1 + step / 60, 864).astype(np.float32))
+            values["conv1.weight/auto"] = to_histogram(random.normal(0.0, 1 + step / 60, 864).astype(np.float32))
         if step % 30 == 0:
-            values["input_data/auto"] = picture_of(_picture(step), "CHW")
+            values["input_data/auto"] = to_image(_picture(step), "CHW")
         records.append(values_at(step, values))
     records.append(values_at(steps, {"logits": Tensor(np.eye(3, dtype=np.float32))}))
     records.append(values_at(0, {"landscape_[1, 2, 3]": _landscape(rate)}))
@@ -46,8 +46,8 @@ def write_demo_run(run: Path, rate: float = 0.01, steps: int = 60) -> None:
     write_lineage(
         run,
         [
-            TrainLineage("Adam", rate, "CrossEntropyLoss", 2, "stand_alone", 1, 32, None, 1797, "LeNet", 0.08),
-            EvaluationLineage('{"accuracy": 0.97}', None, 360),
+            TrainInfo("Adam", rate, "CrossEntropyLoss", 2, "stand_alone", 1, 32, None, 1797, "LeNet", 0.08),
+            EvaluationInfo('{"accuracy": 0.97}', None, 360),
             DatasetGraph(
                 {"op_type": "BatchDataset", "batch_size": 32},
                 children=(DatasetGraph({"op_type": "GeneratorDataset"}, sampler=Operation({"sampler": "Random"})),),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
 
 
@@ -16,10 +16,8 @@ from tests.lineage.lineage_tree import write_run
 def base(tmp_path: Path) -> Path:
     for number, (network, accuracy) in enumerate((("LeNet5", 0.5), ("ResNet", 0.9), ("LeNet5", 0.95))):
         custom = UserDefinedInfo({"seed": number, "note": f"a note of run {number} that is longer than a cell"})
-        train = TrainLineage(network=network, loss=1.0 - accuracy, train_dataset_path="/data/train")
-        write_run(
-            tmp_path / f"run{number}", train, custom, EvaluationLineage(f'{{"accuracy": {accuracy}}}'), mtime=number
-        )
+        train = TrainInfo(network=network, loss=1.0 - accuracy, train_dataset_path="/data/train")
+        write_run(tmp_path / f"run{number}", train, custom, EvaluationInfo(f'{{"accuracy": {accuracy}}}'), mtime=number)
     return tmp_path
 
 
@@ -72,8 +70,8 @@ def test_filters_sorts_and_limits(
 
 
 def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(tmp_path / "text", TrainLineage(), UserDefinedInfo({"id": "5"}))
-    write_run(tmp_path / "number", TrainLineage(), UserDefinedInfo({"id": 5}))
+    write_run(tmp_path / "text", TrainInfo(), UserDefinedInfo({"id": "5"}))
+    write_run(tmp_path / "number", TrainInfo(), UserDefinedInfo({"id": 5}))
 
     run(str(tmp_path), "--where", 'user_defined/id="5"')
 
@@ -81,7 +79,7 @@ def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_json_is_the_answer_of_the_query_and_strict(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(base / "run9", EvaluationLineage('{"accuracy": NaN}'), mtime=9)
+    write_run(base / "run9", EvaluationInfo('{"accuracy": NaN}'), mtime=9)
 
     assert run(str(base), "--json", "--limit", "2") == 0
 
@@ -121,7 +119,7 @@ def test_a_long_cell_is_shortened_on_a_terminal(
 
 
 def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(tmp_path / "run", TrainLineage(network="a\x1b[2J\nb"))
+    write_run(tmp_path / "run", TrainInfo(network="a\x1b[2J\nb"))
 
     run(str(tmp_path))
 

@@ -21,10 +21,10 @@ from mindsummary_lightning import (
     TensorSummary,
     histogram_summary,
     image_summary,
-    operator_values,
     scalar_summary,
     tensor_summary,
 )
+from mindsummary_lightning.collection import operator_buffer
 from tests.trainer.support import Net, loader, points, steps, trainer
 
 _NOTHING_ELSE: dict[str, Any] = {"collect_specified_data": None, "keep_default_action": False}
@@ -214,13 +214,13 @@ def test_a_value_is_copied_when_it_is_given(tmp_path: Path) -> None:
 
 def test_nothing_is_copied_on_a_step_that_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
-    original = operator_values.Waiting.put
+    original = operator_buffer.OperatorBuffer.put
 
     def put(self: Any, plugin: str, name: str, value: Any) -> None:
         given.append(name)
         original(self, plugin, name, value)
 
-    monkeypatch.setattr(operator_values.Waiting, "put", put)
+    monkeypatch.setattr(operator_buffer.OperatorBuffer, "put", put)
     _fit(tmp_path, OperatorNet(), freq=4)
 
     assert sorted(given) == sorted(["mean", "values", "picture", "spread"] * 3)  # steps 1, 4 and the last
@@ -230,7 +230,7 @@ def test_operators_outside_of_any_training_do_nothing() -> None:
     Recording()(torch.ones(4, 4))
     scalar_summary("alone", object())
 
-    assert not operator_values.is_open
+    assert not operator_buffer.is_open
 
 
 def test_values_of_accumulated_batches_are_the_last_ones_without_a_warning(

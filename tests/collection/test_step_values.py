@@ -18,12 +18,12 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-from mindsummary_lightning.collection import device_histograms as reduction
+from mindsummary_lightning.collection import device_histograms
 from mindsummary_lightning.collection.device_histograms import histogram_from_parts, histogram_parts, sharded_histogram
 from mindsummary_lightning.collection.step_values import StepValues
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.image_batches import image_of
-from mindsummary_lightning.conversion.numeric import tensor_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
+from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.values import Histogram
 
 REDUCED = [torch.float32, torch.float16, torch.bfloat16]
@@ -63,14 +63,14 @@ CONTENTS: dict[str, Any] = {
 def test_the_reduction_gives_the_histogram_that_the_cpu_gives(dtype: torch.dtype, content: str, size: int) -> None:
     tensor = CONTENTS[content](noise(size)).to(dtype)
 
-    assert_same(histogram_from_parts(histogram_parts(tensor)), histogram_of(tensor))
+    assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
 
 
 def test_the_reduction_may_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduction, "_CHUNK", 1000)
+    monkeypatch.setattr(device_histograms, "_CHUNK", 1000)
     tensor = CONTENTS["some infinite"](noise(10_500))
 
-    assert_same(histogram_from_parts(histogram_parts(tensor)), histogram_of(tensor))
+    assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
 
 
 def test_the_deterministic_reduction_counts_the_same() -> None:
@@ -79,11 +79,11 @@ def test_the_deterministic_reduction_counts_the_same() -> None:
     inner = torch.linspace(-3, 3, 89)
     torch.use_deterministic_algorithms(True)
     try:
-        counts = reduction._counts_by_sorting(tensor, inner)
+        counts = device_histograms._counts_by_sorting(tensor, inner)
     finally:
         torch.use_deterministic_algorithms(False)
 
-    torch.testing.assert_close(counts, reduction._counts(tensor, inner), rtol=0, atol=0)
+    torch.testing.assert_close(counts, device_histograms._counts(tensor, inner), rtol=0, atol=0)
 
 
 def everything(values: StepValues) -> dict[str, Any]:
@@ -99,13 +99,13 @@ def everything(values: StepValues) -> dict[str, Any]:
     values.add_scalar("half", torch.tensor([[0.5]], dtype=torch.bfloat16))
     return {
         "loss": 0.75,
-        "weights": histogram_of(noise(60, 70).T),
+        "weights": to_histogram(noise(60, 70).T),
         "number": 2.0,
-        "bias": histogram_of(noise(12).double()),
-        "input": image_of(batch),
-        "output": tensor_of(noise(200, 150).t()[3:5]),
-        "mask": tensor_of(torch.tensor([True, False])),
-        "labels": histogram_of(torch.arange(5000) % 10),
+        "bias": to_histogram(noise(12).double()),
+        "input": batch_to_image(batch),
+        "output": to_tensor(noise(200, 150).t()[3:5]),
+        "mask": to_tensor(torch.tensor([True, False])),
+        "labels": to_histogram(torch.arange(5000) % 10),
         "half": 0.5,
     }
 
@@ -114,7 +114,7 @@ def everything(values: StepValues) -> dict[str, Any]:
 def test_every_kind_comes_back_in_order_and_right(defer: bool) -> None:
     values = StepValues(_defer_cpu=defer)
     expected = everything(values)
-    harvested = values.harvest()
+    harvested = values.collect_finished()
 
     assert values.problems == []
     assert [tag for tag, _ in harvested] == list(expected)
@@ -131,10 +131,10 @@ def test_what_changes_after_adding_does_not_change_the_value(defer: bool) -> Non
     values = StepValues(_defer_cpu=defer)
     for kind, tensor in source.items():
         getattr(values, f"add_{kind}")(kind, tensor)
-    expected = [1.0, histogram_of(source["histogram"]), tensor_of(source["tensor"]), image_of(source["image"])]
+    expected = [1.0, to_histogram(source["histogram"]), to_tensor(source["tensor"]), batch_to_image(source["image"])]
     for tensor in source.values():
         tensor.fill_(9)
-    scalar, histogram, tensor_value, image = (value for _, value in values.harvest())
+    scalar, histogram, tensor_value, image = (value for _, value in values.collect_finished())
 
     assert scalar == expected[0]
     assert_same(histogram, expected[1])  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_what_cannot_be_converted_is_left_out_and_noted(defer: bool) -> None:
     values.add_image("no image", torch.ones(2, 2))
     values.add_tensor("meta", torch.ones(2, device="meta"))
 
-    assert values.harvest() == (("good", 1.0),)
+    assert values.collect_finished() == (("good", 1.0),)
     assert sorted(tag for tag, _ in values.problems) == ["complex", "meta", "no image", "number", "several", "text"]
     assert {type(error) for _, error in values.problems} <= {TypeError, ValueError}
 
@@ -163,9 +163,9 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     values.add_histogram("sparse", sparse)
     values.add_tensor("sparse", sparse)
 
-    histogram, tensor = (value for _, value in values.harvest())
-    assert_same(histogram, histogram_of(sparse))
-    assert pickle.dumps(tensor) == pickle.dumps(tensor_of(sparse))
+    histogram, tensor = (value for _, value in values.collect_finished())
+    assert_same(histogram, to_histogram(sparse))
+    assert pickle.dumps(tensor) == pickle.dumps(to_tensor(sparse))
 
 
 def test_values_are_ready_at_once_on_the_cpu_and_after_sending_elsewhere() -> None:
@@ -180,7 +180,7 @@ def test_values_are_ready_at_once_on_the_cpu_and_after_sending_elsewhere() -> No
 
 
 def test_nothing_added_gives_nothing() -> None:
-    assert StepValues().harvest() == ()
+    assert StepValues().collect_finished() == ()
 
 
 def the_whole() -> torch.Tensor:
@@ -204,7 +204,7 @@ def as_rank(rank: int, store: str, out: str) -> None:
     values.add_tensor("refused", sharded)
     values.add_histogram("refused too", sharded.double())
     results: list[Any] = [
-        values.harvest(),
+        values.collect_finished(),
         [tag for tag, _ in values.problems],
         sharded_histogram(whole[:300] if rank else whole[300:]),
         sharded_histogram(whole[:0] if rank else whole[:8]),
@@ -224,16 +224,16 @@ def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(of_two_ranks: list[Any]) -> None:
     for harvested, _, in_parts, few_on_one_rank in of_two_ranks:
-        assert_same(dict(harvested)["sharded"], histogram_of(the_whole()))
-        assert_same(dict(harvested)["sharded, transposed"], histogram_of(the_whole()))
-        assert_same(in_parts, histogram_of(the_whole()))
-        assert_same(few_on_one_rank, histogram_of(the_whole()[:8]))
+        assert_same(dict(harvested)["sharded"], to_histogram(the_whole()))
+        assert_same(dict(harvested)["sharded, transposed"], to_histogram(the_whole()))
+        assert_same(in_parts, to_histogram(the_whole()))
+        assert_same(few_on_one_rank, to_histogram(the_whole()[:8]))
 
 
 def test_a_replicated_tensor_is_taken_as_it_is(of_two_ranks: list[Any]) -> None:
     for harvested, *_ in of_two_ranks:
-        assert_same(dict(harvested)["replicated"], histogram_of(the_whole()))
-        assert pickle.dumps(dict(harvested)["whole"]) == pickle.dumps(tensor_of(the_whole()))
+        assert_same(dict(harvested)["replicated"], to_histogram(the_whole()))
+        assert pickle.dumps(dict(harvested)["whole"]) == pickle.dumps(to_tensor(the_whole()))
 
 
 def test_a_sharded_tensor_is_not_gathered(of_two_ranks: list[Any]) -> None:

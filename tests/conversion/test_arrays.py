@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mindsummary_lightning.conversion.arrays import to_array
-from mindsummary_lightning.conversion.numeric import scalar_of, tensor_of
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import DataType
 
@@ -124,8 +124,11 @@ def test_ragged_lists_are_refused() -> None:
 def test_numbers_are_taken_without_importing_torch() -> None:
     program = (
         "import sys, numpy as np\n"
-        "from mindsummary_lightning.arrays import histogram_of, image_of, picture_of, scalar_of, tensor_of\n"
-        "scalar_of(1), tensor_of([1]), histogram_of([1.0]), image_of(np.zeros((1, 1, 2, 2)))\n"
+        "from mindsummary_lightning.conversion.histograms import to_histogram\n"
+        "from mindsummary_lightning.conversion.image_batches import batch_to_image\n"
+        "from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor\n"
+        "from mindsummary_lightning.conversion.user_images import to_image\n"
+        "to_scalar(1), to_tensor([1]), to_histogram([1.0]), batch_to_image(np.zeros((1, 1, 2, 2)))\n"
         "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -133,7 +136,7 @@ def test_numbers_are_taken_without_importing_torch() -> None:
 
 @pytest.mark.parametrize("value", [2.5, np.float32(2.5), np.full((1, 1), 2.5), [2.5], torch.tensor([[2.5]])], ids=repr)
 def test_a_scalar_is_the_one_number_in_any_shape(value: Any) -> None:
-    scalar = scalar_of(value)
+    scalar = to_scalar(value)
 
     assert type(scalar) is float
     assert scalar == 2.5
@@ -141,18 +144,18 @@ def test_a_scalar_is_the_one_number_in_any_shape(value: Any) -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_a_scalar_may_be_anything_but_finite(number: float) -> None:
-    np.testing.assert_equal(scalar_of(torch.tensor(number)), number)
+    np.testing.assert_equal(to_scalar(torch.tensor(number)), number)
 
 
 @pytest.mark.parametrize("value", [[], [1, 2], torch.zeros(2, 2)], ids=repr)
 def test_none_or_several_numbers_are_no_scalar(value: Any) -> None:
     with pytest.raises(ValueError, match="exactly one element"):
-        scalar_of(value)
+        to_scalar(value)
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8])
 def test_a_tensor_of_integers_keeps_the_name_of_its_dtype(dtype: torch.dtype) -> None:
-    tensor = tensor_of(torch.tensor([[0, 1]]).to(dtype))
+    tensor = to_tensor(torch.tensor([[0, 1]]).to(dtype))
 
     assert tensor.data_type == DataType[str(dtype).removeprefix("torch.").upper()]
     assert tensor.data.dtype == np.float32
@@ -169,7 +172,7 @@ def test_a_tensor_of_integers_keeps_the_name_of_its_dtype(dtype: torch.dtype) ->
     ],
 )
 def test_a_tensor_of_floats_is_named_as_the_reader_knows_it(dtype: torch.dtype, named: DataType) -> None:
-    tensor = tensor_of(torch.tensor([0.5, float("nan"), -float("inf")], dtype=dtype))
+    tensor = to_tensor(torch.tensor([0.5, float("nan"), -float("inf")], dtype=dtype))
 
     assert tensor.data_type is named
     np.testing.assert_array_equal(tensor.data, np.array([0.5, np.nan, -np.inf], np.float32))
@@ -177,21 +180,21 @@ def test_a_tensor_of_floats_is_named_as_the_reader_knows_it(dtype: torch.dtype, 
 
 @pytest.mark.parametrize("source", [np.zeros(4, np.float32), torch.zeros(4), torch.zeros(4, dtype=torch.float64)])
 def test_a_tensor_owns_its_memory(source: Any) -> None:
-    tensor = tensor_of(source)
+    tensor = to_tensor(source)
     source[:] = 9
 
     assert tensor.data.tolist() == [0.0] * 4
 
 
 def test_a_tensor_beyond_float32_becomes_infinite_without_a_warning() -> None:
-    assert tensor_of(np.array([1e300, -1e300])).data.tolist() == [np.inf, -np.inf]
+    assert to_tensor(np.array([1e300, -1e300])).data.tolist() == [np.inf, -np.inf]
 
 
 def test_a_single_number_is_no_tensor() -> None:
     with pytest.raises(ValueError, match="record it as a scalar"):
-        tensor_of(torch.tensor(1.0))
+        to_tensor(torch.tensor(1.0))
 
 
 def test_a_tensor_larger_than_the_reader_shows_is_refused() -> None:
     with pytest.raises(RecordTooLargeError, match="at most 10000000"):
-        tensor_of(np.broadcast_to(np.float32(0), (10_000_001,)))
+        to_tensor(np.broadcast_to(np.float32(0), (10_000_001,)))

@@ -1,4 +1,4 @@
-"""``histogram_of``: MindSpore's buckets and numpy's counts, for whatever numbers come."""
+"""``to_histogram``: MindSpore's buckets and numpy's counts, for whatever numbers come."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion import histogram_buckets as buckets
+from mindsummary_lightning.conversion import histogram_buckets
 from mindsummary_lightning.conversion.histogram_buckets import bucket_counts, bucket_edges
-from mindsummary_lightning.conversion.histograms import histogram_of
+from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.values import Histogram
 
 
@@ -67,7 +67,7 @@ def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> 
     noise = np.random.default_rng(size).standard_normal(size)
     array = SPREADS[spread](noise).astype(np.float32)
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
@@ -75,19 +75,19 @@ def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> 
 def test_counts_of_every_dtype_are_numpys_on_the_same_edges(dtype: type, size: int) -> None:
     array = (np.abs(np.random.default_rng(size).standard_normal(size)) * 25).astype(dtype)
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 def test_edges_are_linspaces_even_if_their_distance_is_below_the_smallest_float() -> None:
     array = np.arange(1000) % 40 * 5e-324
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 def test_more_elements_than_are_counted_together_are_all_counted() -> None:
     array = np.random.default_rng(1).standard_normal(2**21 + 70_001, dtype=np.float32)
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_nothing_is_sorted_unless_the_range_is_tiny_beside_the_numbers(
     dtype: type, offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = (np.random.default_rng(2).standard_normal(5000) + offset).astype(dtype)
-    monkeypatch.setattr(buckets, "_counts_by_sorting", None)
+    monkeypatch.setattr(histogram_buckets, "_counts_by_sorting", None)
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 @pytest.mark.parametrize("size", [2000, 50_000])
 def test_float16_denormals_are_counted_one_by_one_as_comparing_says(size: int) -> None:
     array = (np.random.default_rng(3).standard_normal(size) * 1e-6).astype(np.float16)
-    histogram = histogram_of(array)
+    histogram = to_histogram(array)
     rights = histogram.lefts + histogram.widths
     inside = [((array >= left) & (array < right)).sum() for left, right in zip(histogram.lefts, rights, strict=True)]
     inside[-1] += (array == histogram.max).sum()
@@ -132,7 +132,7 @@ def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_sid
 )
 def test_any_array_at_all_loses_no_element(array: NDArray[Any], repeats: int) -> None:
     array = np.repeat(array, repeats)  # 100: through the fast path too
-    histogram = histogram_of(array)
+    histogram = to_histogram(array)
 
     finite = np.isfinite(array)
     assert histogram.count == array.size
@@ -157,19 +157,19 @@ def test_any_float32_counts_as_numpy_does(values: NDArray[Any], shuffle: NDArray
     array = values[np.tile(shuffle, 50) % values.size]
     finite = array[np.isfinite(array)]
     if finite.size:
-        assert_is_the_histogram(histogram_of(array), array)
+        assert_is_the_histogram(to_histogram(array), array)
 
 
 def test_nan_and_infinities_are_counted_apart() -> None:
     array = np.linspace(-1, 1, 100_000, dtype=np.float32)
     array[::7], array[1::7], array[2::7] = np.nan, np.inf, -np.inf
 
-    assert_is_the_histogram(histogram_of(array), array)
+    assert_is_the_histogram(to_histogram(array), array)
 
 
 @pytest.mark.parametrize("array", [np.empty(0, np.float32), np.full(9, np.nan), np.array([np.inf, -np.inf])], ids=repr)
 def test_without_a_finite_element_there_is_no_bucket_and_no_extreme(array: NDArray[Any]) -> None:
-    histogram = histogram_of(array)
+    histogram = to_histogram(array)
 
     assert histogram.lefts.size == histogram.widths.size == histogram.counts.size == 0
     assert (histogram.min, histogram.max, histogram.sum) == (None, None, None)
@@ -177,7 +177,7 @@ def test_without_a_finite_element_there_is_no_bucket_and_no_extreme(array: NDArr
 
 
 def test_bools_fall_into_the_first_and_the_last_bucket() -> None:
-    histogram = histogram_of(torch.tensor([True, False, True] * 10))
+    histogram = to_histogram(torch.tensor([True, False, True] * 10))
 
     assert histogram.counts.tolist() == [10, 0, 0, 20]
     assert (histogram.min, histogram.max) == (0.0, 1.0)
@@ -199,15 +199,15 @@ def test_bools_fall_into_the_first_and_the_last_bucket() -> None:
     ids=repr,
 )
 def test_integers_whose_edges_do_not_fit_their_dtype_are_all_counted(array: NDArray[Any]) -> None:
-    assert histogram_of(array).counts.sum() == array.size
+    assert to_histogram(array).counts.sum() == array.size
 
 
 def test_a_bucket_may_be_wider_than_its_signed_dtype_can_say() -> None:
-    assert histogram_of(np.array([-128, 127], np.int8)).widths.tolist() == [127.0, 128.0]
+    assert to_histogram(np.array([-128, 127], np.int8)).widths.tolist() == [127.0, 128.0]
 
 
 def test_float64_beyond_half_its_range_counts_at_the_half() -> None:
-    histogram = histogram_of(np.array([-1.7e308, 0.0, 1.7e308]))
+    histogram = to_histogram(np.array([-1.7e308, 0.0, 1.7e308]))
 
     assert histogram.max is not None
     assert histogram.min == -histogram.max == -np.finfo(np.float64).max / 2
@@ -217,12 +217,12 @@ def test_float64_beyond_half_its_range_counts_at_the_half() -> None:
 @pytest.mark.parametrize("size", [3, 5000])
 @pytest.mark.filterwarnings("error")
 def test_a_sum_beyond_float64_is_infinite_without_a_warning(size: int) -> None:
-    assert histogram_of(np.full(size, 8e307)).sum == np.inf
+    assert to_histogram(np.full(size, 8e307)).sum == np.inf
 
 
 def test_a_single_number_is_no_histogram() -> None:
     with pytest.raises(ValueError, match="record it as a scalar"):
-        histogram_of(torch.tensor(1.0))
+        to_histogram(torch.tensor(1.0))
 
 
 @pytest.mark.parametrize("layout", ["transposed", "every second", "reversed"])
@@ -230,13 +230,13 @@ def test_the_memory_layout_makes_no_difference(layout: str) -> None:
     array = np.random.default_rng(0).standard_normal((300, 200)).astype(np.float32)
     view = {"transposed": array.T, "every second": array[:, ::2], "reversed": array[::-1]}[layout]
 
-    assert_is_the_histogram(histogram_of(view), np.ascontiguousarray(view))
+    assert_is_the_histogram(to_histogram(view), np.ascontiguousarray(view))
 
 
 def test_a_histogram_owns_its_memory_and_leaves_the_source_alone() -> None:
     source = torch.randn(5000, generator=torch.Generator().manual_seed(1))
     before = source.clone()
-    histogram = histogram_of(source)
+    histogram = to_histogram(source)
     counts = histogram.counts.copy()
     assert torch.equal(source, before)
     source.zero_()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.conversion.hyperparameters import MOST_PARAMETERS, flatten
+from mindsummary_lightning.conversion.hyperparameters import MAX_PARAMETERS, flatten
 from mindsummary_lightning.values import UserDefinedInfo, check_recordable
 
 
@@ -197,7 +197,7 @@ def test_containers_that_share_parts_do_not_unfold_without_end() -> None:
     for _ in range(100):
         mapping, items = {"left": mapping, "right": mapping}, [items] * 10
 
-    assert len(flatten({"mapping": mapping, "items": items})) == MOST_PARAMETERS
+    assert len(flatten({"mapping": mapping, "items": items})) == MAX_PARAMETERS
     assert str(flatten({"items": items})["items"]).startswith("[[[[")
 
 

@@ -1,4 +1,4 @@
-"""``image_of`` and the PNG under it: MindSpore's pixels, stated once more and slowly."""
+"""``batch_to_image`` and the PNG under it: MindSpore's pixels, stated once more and slowly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
@@ -58,7 +58,7 @@ def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
     noise = np.random.default_rng(count).standard_normal((count, channels, 4, 5)) * 90
     batch = noise.astype(np.int64).astype(np.uint8) if dtype is np.uint8 else noise.astype(dtype)
 
-    np.testing.assert_array_equal(pixels_of(image_of(batch)), stated_pixels(batch))
+    np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch))
 
 
 @pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
@@ -67,7 +67,7 @@ def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
 def test_any_range_of_floats_is_rescaled_by_the_rule(shift: float, scale: float, count: int) -> None:
     batch = (np.random.default_rng(0).random((count, 3, 4, 5)) * scale + shift).astype(np.float32)
 
-    np.testing.assert_array_equal(pixels_of(image_of(batch)), stated_pixels(batch))
+    np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch))
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,30 +79,30 @@ def test_any_range_of_floats_is_rescaled_by_the_rule(shift: float, scale: float,
     )
 )
 def test_any_finite_batch_follows_the_rule(batch: NDArray[Any]) -> None:
-    np.testing.assert_array_equal(pixels_of(image_of(batch)), stated_pixels(batch))
+    np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch))
 
 
 def test_nan_is_black_and_infinities_take_the_ends_of_the_range() -> None:
     batch = np.array([0.25, 0.5, np.nan, np.inf, -np.inf], np.float32).reshape(1, 1, 1, 5)
 
-    assert pixels_of(image_of(batch))[0, :, 0].tolist() == [63, 127, 0, 127, 63]
+    assert pixels_of(batch_to_image(batch))[0, :, 0].tolist() == [63, 127, 0, 127, 63]
 
 
 def test_numbers_too_large_to_subtract_do_not_spoil_the_others() -> None:
     batch = np.array([-100.0, 100.0, 1e300, np.nan]).reshape(1, 1, 1, 4)
 
-    assert pixels_of(image_of(batch))[0, :, 0].tolist() == [0, 253, 253, 0]
+    assert pixels_of(batch_to_image(batch))[0, :, 0].tolist() == [0, 253, 253, 0]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_batch_without_a_finite_pixel_is_black(value: float) -> None:
-    assert not pixels_of(image_of(np.full((2, 3, 2, 2), value))).any()
+    assert not pixels_of(batch_to_image(np.full((2, 3, 2, 2), value))).any()
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 4), (1, 2, 4, 4), (1, 4, 4, 3), (0, 3, 4, 4), (1, 3, 0, 4), ()])
 def test_another_shape_is_refused_by_name(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="needs shape") as refusal:
-        image_of(np.zeros(shape))
+        batch_to_image(np.zeros(shape))
 
     assert str(shape) in str(refusal.value)
 
@@ -110,7 +110,7 @@ def test_another_shape_is_refused_by_name(shape: tuple[int, ...]) -> None:
 def test_a_bfloat16_batch_that_is_no_block_of_memory_is_taken() -> None:
     batch = torch.rand(2, 5, 4, 3, generator=torch.Generator().manual_seed(0)).bfloat16().permute(0, 3, 1, 2)
 
-    np.testing.assert_array_equal(pixels_of(image_of(batch)), stated_pixels(batch.float().numpy()))
+    np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch.float().numpy()))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (5, 1), (300, 2), (37, 41)])

@@ -1,4 +1,4 @@
-"""``picture_of`` and ``figure_of``: pictures as people have them."""
+"""``to_image`` and ``figure_to_image``: pictures as people have them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
-from mindsummary_lightning.conversion.user_images import figure_of, picture_of
+from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
 from mindsummary_lightning.values import Image
 
 RGB = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
@@ -50,20 +50,20 @@ def tripled(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def test_a_layout_without_doubt_is_found(array: Any, expected: NDArray[np.uint8]) -> None:
     array = np.array(array, np.uint8) if isinstance(array, list) else array
 
-    np.testing.assert_array_equal(pixels_of(picture_of(array)), expected)
+    np.testing.assert_array_equal(pixels_of(to_image(array)), expected)
 
 
 @pytest.mark.parametrize("shape", [(3, 20, 3), (5, 6, 7), (4, 3, 20, 3), (2, 5, 6, 7), (9,), (1, 1, 1, 1, 3), ()])
 def test_a_layout_in_doubt_is_refused_with_shape_and_dtype(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="pass dataformats, one of HW, HWC, CHW, NHWC, NCHW") as refusal:
-        picture_of(np.zeros(shape, np.float32))
+        to_image(np.zeros(shape, np.float32))
 
     assert f"shape {shape} and dtype float32" in str(refusal.value)
 
 
 @pytest.mark.parametrize(("dataformats", "size"), [("CHW", (3, 20)), ("hwc", (20, 3))])
 def test_dataformats_settles_the_doubt(dataformats: str, size: tuple[int, int]) -> None:
-    picture = picture_of(np.zeros((3, 20, 3), np.uint8), dataformats)
+    picture = to_image(np.zeros((3, 20, 3), np.uint8), dataformats)
 
     assert (picture.width, picture.height) == ((3, 20) if dataformats == "CHW" else (20, 3))
 
@@ -71,18 +71,18 @@ def test_dataformats_settles_the_doubt(dataformats: str, size: tuple[int, int]) 
 @pytest.mark.parametrize("dataformats", ["HW", "NCHW", "CWH", "rgb", ""])
 def test_dataformats_that_do_not_fit_are_refused(dataformats: str) -> None:
     with pytest.raises(ValueError, match=f"with dataformats '{dataformats}': use one of"):
-        picture_of(RGB, dataformats)
+        to_image(RGB, dataformats)
 
 
 @pytest.mark.parametrize(("shape", "dataformats"), [((5, 20, 30), "CHW"), ((20, 30, 2), "HWC"), ((0, 20, 30, 3), None)])
 def test_a_picture_needs_known_channels_and_pixels(shape: tuple[int, ...], dataformats: str | None) -> None:
     with pytest.raises(ValueError, match="needs 1, 3 or 4 channels and at least one pixel"):
-        picture_of(np.zeros(shape), dataformats)
+        to_image(np.zeros(shape), dataformats)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_floats_that_were_levels_once_come_back_exactly(dtype: type) -> None:
-    assert np.array_equal(pixels_of(picture_of((RGB / 255).astype(dtype))), RGB)
+    assert np.array_equal(pixels_of(to_image((RGB / 255).astype(dtype))), RGB)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_floats_that_were_levels_once_come_back_exactly(dtype: type) -> None:
     ids=str,
 )
 def test_numbers_become_levels(row: NDArray[Any], levels: list[int]) -> None:
-    assert pixels_of(picture_of(row, "HW"))[0, :, 0].tolist() == levels
+    assert pixels_of(to_image(row, "HW"))[0, :, 0].tolist() == levels
 
 
 def test_nine_pictures_fill_two_rows_and_the_rest_is_black() -> None:
-    pixels = pixels_of(picture_of(np.full((9, 6, 5, 3), 255, np.uint8)))
+    pixels = pixels_of(to_image(np.full((9, 6, 5, 3), 255, np.uint8)))
 
     assert pixels.shape == (12, 40, 3)
     assert pixels[:6].all()
@@ -121,29 +121,29 @@ def test_transparent_pixels_are_laid_on_white() -> None:
     rgba = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 0, 0, 128]]], np.uint8)
     expected = [[10, 20, 30], [255, 255, 255], [127, 127, 127]]
 
-    assert pixels_of(picture_of(rgba, "HWC"))[0].tolist() == expected
-    assert pixels_of(picture_of(rgba / 255, "HWC"))[0].tolist() == expected
-    assert pixels_of(picture_of(PillowImage.fromarray(rgba)))[0].tolist() == expected
+    assert pixels_of(to_image(rgba, "HWC"))[0].tolist() == expected
+    assert pixels_of(to_image(rgba / 255, "HWC"))[0].tolist() == expected
+    assert pixels_of(to_image(PillowImage.fromarray(rgba)))[0].tolist() == expected
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "YCbCr", "LA", "PA"])
 def test_a_pillow_image_of_any_mode_shows_as_pillow_does(mode: str) -> None:
     image = PillowImage.fromarray(RGB).convert("L" if mode in ("LA", "PA") else "RGB").convert(mode)
 
-    np.testing.assert_array_equal(pixels_of(picture_of(image)), np.asarray(image.convert("RGB")))
+    np.testing.assert_array_equal(pixels_of(to_image(image)), np.asarray(image.convert("RGB")))
 
 
 def test_a_pillow_image_of_16_bits_is_stretched() -> None:
     image = PillowImage.fromarray(np.array([[0, 30000, 60000]], np.uint16))
 
-    assert pixels_of(picture_of(image))[0, :, 0].tolist() == [0, 128, 255]
+    assert pixels_of(to_image(image))[0, :, 0].tolist() == [0, 128, 255]
 
 
 @pytest.mark.parametrize("as_path", [str, Path])
 def test_a_file_is_read(tmp_path: Path, as_path: Any) -> None:
     PillowImage.fromarray(RGB).save(tmp_path / "a.bmp")
 
-    np.testing.assert_array_equal(pixels_of(picture_of(as_path(tmp_path / "a.bmp"))), RGB)
+    np.testing.assert_array_equal(pixels_of(to_image(as_path(tmp_path / "a.bmp"))), RGB)
 
 
 def test_a_photograph_taken_sideways_is_shown_upright(tmp_path: Path) -> None:
@@ -151,22 +151,22 @@ def test_a_photograph_taken_sideways_is_shown_upright(tmp_path: Path) -> None:
     exif[0x0112] = 6  # orientation: turn clockwise by a quarter
     PillowImage.fromarray(RGB).save(tmp_path / "a.png", exif=exif)
 
-    np.testing.assert_array_equal(pixels_of(picture_of(tmp_path / "a.png")), np.rot90(RGB, -1))
+    np.testing.assert_array_equal(pixels_of(to_image(tmp_path / "a.png")), np.rot90(RGB, -1))
 
 
 def test_a_file_that_is_no_picture_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("not a picture")
 
     with pytest.raises(ValueError, match=r"a\.txt is no picture"):
-        picture_of(tmp_path / "a.txt")
+        to_image(tmp_path / "a.txt")
     with pytest.raises(FileNotFoundError):
-        picture_of(tmp_path / "b.png")
+        to_image(tmp_path / "b.png")
 
 
 @pytest.mark.parametrize("value", [None, object(), np.zeros((2, 2), complex)], ids=repr)
 def test_what_is_no_picture_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="expected a number"):
-        picture_of(value)
+        to_image(value)
 
 
 def a_figure() -> Figure:
@@ -177,7 +177,7 @@ def a_figure() -> Figure:
 
 
 def test_a_figure_is_drawn_in_its_own_size_and_colours() -> None:
-    pixels = pixels_of(figure_of(a_figure()))
+    pixels = pixels_of(figure_to_image(a_figure()))
 
     assert pixels.shape == (100, 150, 3)
     assert (pixels == (255, 0, 0)).all()
@@ -186,7 +186,7 @@ def test_a_figure_is_drawn_in_its_own_size_and_colours() -> None:
 def test_a_figure_keeps_its_canvas_and_pyplot_its_backend() -> None:
     figure, backend = a_figure(), mpl.rcParams["backend"]
     canvas = FigureCanvasSVG(figure)
-    picture_of(figure)
+    to_image(figure)
 
     assert figure.canvas is canvas
     assert mpl.rcParams["backend"] == backend
@@ -194,4 +194,4 @@ def test_a_figure_keeps_its_canvas_and_pyplot_its_backend() -> None:
 
 def test_what_is_no_figure_is_refused() -> None:
     with pytest.raises(TypeError, match="found a dict"):
-        figure_of({})
+        figure_to_image({})

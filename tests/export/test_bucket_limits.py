@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets, limits_of_buckets
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.values.limits import MOST_BUCKETS
+from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.floats(0.001, 10))
@@ -16,7 +16,7 @@ def test_no_element_is_lost_and_no_bucket_is_empty_of_width(counts: list[int], w
     found = histogram_of_buckets(edges, np.array(counts, np.float64), 0.0, float(edges[-1]))
 
     assert found.counts.sum() == sum(counts)
-    assert found.counts.size <= MOST_BUCKETS
+    assert found.counts.size <= MAX_BUCKETS
     assert (found.widths > 0).all()
     assert (found.counts >= 0).all()
 

@@ -14,7 +14,7 @@ from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.curves import curve_chart, nice_ticks
 from mindsummary_lightning.export.report.surfaces import surface_chart
 from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSeries
-from mindsummary_lightning.values import LandscapeMetadata, TrainLineage
+from mindsummary_lightning.values import LandscapeMetadata, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_summary
@@ -84,7 +84,7 @@ def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     write_summary(
         run, [values_at(1, {"<script>alert(1)</script>": 1.0}), values_at(2, {"<script>alert(1)</script>": 1.0})]
     )
-    write_lineage(run, [TrainLineage(network="<img src=x>")])
+    write_lineage(run, [TrainInfo(network="<img src=x>")])
 
     page = _page(tmp_path, run)
 

@@ -24,7 +24,7 @@ from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summ
 from mindsummary_lightning.lineage.table import lineage_records
 from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
-from mindsummary_lightning.reading.run_directory import lineage_files, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.values.events import kind_of
 
@@ -60,7 +60,7 @@ def check_any_bytes(run: Path) -> None:
         read()
     _query(run)
     damaged = {finding.path for finding in verify_run(str(run)) if finding.is_damage}
-    assert damaged <= set(lineage_files(str(run)))  # whole lineage can still harm other runs in MindInsight
+    assert damaged <= set(lineage_file_paths(str(run)))  # whole lineage can still harm other runs in MindInsight
     assert repair_run(str(run)) == []
 
 
@@ -75,12 +75,12 @@ def ways_of_reading(run: Path) -> Iterator[Callable[[], None]]:
 
 
 def _files(run: Path) -> list[str]:
-    return [*summary_files(str(run)), *lineage_files(str(run))]
+    return [*summary_files(str(run)), *lineage_file_paths(str(run))]
 
 
 def _query(run: Path) -> None:
     # A query leaves a damaged file out and says so in the log.
-    if lineage_files(str(run)):
+    if lineage_file_paths(str(run)):
         json.dumps(get_summary_lineage(run))
     json.dumps(filter_summary_lineage(run, {"sorted_name": "loss"}))
     lineage_records(run)

@@ -24,7 +24,7 @@ from mindsummary_lightning.values import (
     Attribute,
     DatasetGraph,
     DataType,
-    EvaluationLineage,
+    EvaluationInfo,
     Event,
     Graph,
     GraphConstant,
@@ -40,7 +40,7 @@ from mindsummary_lightning.values import (
     Points,
     Tensor,
     TensorType,
-    TrainLineage,
+    TrainInfo,
     TupleType,
     UserDefinedInfo,
 )
@@ -153,11 +153,11 @@ def _graph() -> Graph:
 def _lineages() -> Iterator[list[bytes]]:
     operation = Operation({"p": 0.5, "size": ("a", "")}, (1, 2), (0.5,))
     source = DatasetGraph({"op_type": "MnistDataset", "shuffle": True, "n": 3, "none": "None"}, sampler=operation)
-    train = TrainLineage("SGD", 0.01, "loss", 3, "stand_alone", 1, 32, "/data", 100, "Net", 0.5, '{"ckpt": null}', 7)
+    train = TrainInfo("SGD", 0.01, "loss", 3, "stand_alone", 1, 32, "/data", 100, "Net", 0.5, '{"ckpt": null}', 7)
     values = [
-        [train, EvaluationLineage('{"accuracy": 0.9, "deep": [1, {"a": "b"}]}', "/valid", 10)],
+        [train, EvaluationInfo('{"accuracy": 0.9, "deep": [1, {"a": "b"}]}', "/valid", 10)],
         [DatasetGraph({"op_type": "MapDataset"}, (operation,), None, (source,)), train],
-        [UserDefinedInfo({"int": 1, "text": "x", "float": 0.5, "nested": {"a": {"b": 1}}}), EvaluationLineage()],
+        [UserDefinedInfo({"int": 1, "text": "x", "float": 0.5, "nested": {"a": {"b": 1}}}), EvaluationInfo()],
     ]
     for some in values:
         yield [encode_lineage_event(LineageEvent(1.0, value)) for value in some]

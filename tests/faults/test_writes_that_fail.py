@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.conversion.numeric import tensor_of
+from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Image, TrainLineage
 from tests.faults.processes import run_victim
@@ -141,7 +141,7 @@ def test_a_giant_tensor_is_refused_and_the_run_goes_on(tmp_path: Path, is_full: 
     record.add_scalar("a", 1.0, 1)
     if is_full:
         assert not record.write_values(1, [("giant", Image(1, 1, bytes(500_000_001)))])
-        assert record.write_values(1, [("largest", tensor_of(np.zeros(10_000_000, np.float32)))])
+        assert record.write_values(1, [("largest", to_tensor(np.zeros(10_000_000, np.float32)))])
     record.add_scalar("a", 2.0, 2)
 
     assert read_scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0)]

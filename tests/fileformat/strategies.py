@@ -12,7 +12,7 @@ from mindsummary_lightning.values import (
     Attribute,
     DatasetGraph,
     DataType,
-    EvaluationLineage,
+    EvaluationInfo,
     Graph,
     GraphConstant,
     GraphInput,
@@ -27,7 +27,7 @@ from mindsummary_lightning.values import (
     Points,
     Tensor,
     TensorType,
-    TrainLineage,
+    TrainInfo,
     TupleType,
     UserDefinedInfo,
 )
@@ -125,7 +125,7 @@ graphs = st.builds(
 _text = st.none() | texts
 _size = st.none() | sizes
 train_lineages = st.builds(
-    TrainLineage,
+    TrainInfo,
     optimizer=_text,
     learning_rate=st.none() | float32,
     loss_function=_text,
@@ -140,7 +140,7 @@ train_lineages = st.builds(
     model_path=_text,
     model_size=st.none() | st.integers(0, 2**63 - 1),
 )
-evaluation_lineages = st.builds(EvaluationLineage, _text, _text, _size)
+evaluation_lineages = st.builds(EvaluationInfo, _text, _text, _size)
 custom_values: st.SearchStrategy[Any] = st.recursive(
     int32 | finite | texts, lambda inner: st.dictionaries(texts, inner, min_size=1, max_size=3), max_leaves=4
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat.file_names import (
-    LARGEST_TIMESTAMP,
+    MAX_TIMESTAMP,
     check_prefix_and_suffix,
     file_name,
     is_lineage_name,
@@ -38,7 +38,7 @@ def test_a_host_that_looks_like_a_time_does_not_change_the_time() -> None:
     assert timestamp_of(file_name("events", 5, 0, "summary.9", "_MS")) == 5
 
 
-@pytest.mark.parametrize("seconds", [-1, LARGEST_TIMESTAMP + 1, 1795246505000])
+@pytest.mark.parametrize("seconds", [-1, MAX_TIMESTAMP + 1, 1795246505000])
 def test_a_time_that_would_empty_the_readers_list_is_refused(seconds: int) -> None:
     with pytest.raises(ValueError, match="MindInsight would list no run"):
         file_name("events", seconds, 0, "vm", "_MS")
@@ -107,7 +107,7 @@ def test_a_prefix_that_is_no_text_is_refused(wrong: object) -> None:
         check_prefix_and_suffix(wrong, "_MS")  # type: ignore[arg-type]
 
 
-@given(st.text(max_size=30), st.text(max_size=30), st.integers(0, LARGEST_TIMESTAMP), st.text(max_size=80))
+@given(st.text(max_size=30), st.text(max_size=30), st.integers(0, MAX_TIMESTAMP), st.text(max_size=80))
 def test_every_name_that_is_made_is_recognised_with_its_time(prefix: str, suffix: str, seconds: int, host: str) -> None:
     try:
         check_prefix_and_suffix(prefix, suffix)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat._proto import lineage_pb2
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
-from mindsummary_lightning.values import EvaluationLineage, LineageEvent, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
 
@@ -42,7 +42,7 @@ def test_each_custom_entry_has_an_element_of_its_own() -> None:
 
 
 def test_facts_that_are_not_known_stay_out_of_the_file() -> None:
-    message = lineage_pb2.LineageEvent.FromString(encode_lineage_event(LineageEvent(1.0, TrainLineage(epoch=0))))
+    message = lineage_pb2.LineageEvent.FromString(encode_lineage_event(LineageEvent(1.0, TrainInfo(epoch=0))))
 
     assert message.train_lineage.hyper_parameters.HasField("epoch")
     assert not message.train_lineage.hyper_parameters.HasField("learning_rate")
@@ -50,15 +50,15 @@ def test_facts_that_are_not_known_stay_out_of_the_file() -> None:
 
 
 def test_training_lineage_without_any_fact_is_still_training_lineage() -> None:
-    assert decode_lineage_event(encode_lineage_event(LineageEvent(1.0, TrainLineage()))).what == TrainLineage()
+    assert decode_lineage_event(encode_lineage_event(LineageEvent(1.0, TrainInfo()))).what == TrainInfo()
 
 
 def test_a_path_that_is_no_utf8_is_written_with_escapes() -> None:
-    lineage = EvaluationLineage("{}", valid_dataset_path="/data/\udcff", valid_dataset_size=1)
+    lineage = EvaluationInfo("{}", valid_dataset_path="/data/\udcff", valid_dataset_size=1)
 
     back = decode_lineage_event(encode_lineage_event(LineageEvent(1.0, lineage))).what
 
-    assert isinstance(back, EvaluationLineage)
+    assert isinstance(back, EvaluationInfo)
     assert back.valid_dataset_path == "/data/\\udcff"
 
 

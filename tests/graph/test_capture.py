@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph import forward_capture as module_capture
+from mindsummary_lightning.graph import forward_capture
 from mindsummary_lightning.graph.capture import capture_example, capture_graph
 from mindsummary_lightning.values import DataType, Graph, GraphNode, TensorType, TupleType
 from tests.graph.models import KINDS, AwkwardNames, ConvNet, resnet_like, vit_like
@@ -303,7 +303,7 @@ def test_a_failed_export_prints_nothing(capfd: pytest.CaptureFixture[str]) -> No
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.skipif(not module_capture._HOOKS_GET_KWARGS, reason="this torch does not tell hooks of keywords")
+@pytest.mark.skipif(not forward_capture._HOOKS_GET_KWARGS, reason="this torch does not tell hooks of keywords")
 def test_a_real_pass_sees_what_a_module_gets_by_name() -> None:
     class ByName(nn.Module):
         def __init__(self) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph import forward_capture as module_capture
+from mindsummary_lightning.graph import forward_capture
 from mindsummary_lightning.graph.capture import capture_example
 from tests.graph.models import KINDS, Branching, ConvNet, InPlace
 
@@ -121,7 +121,7 @@ def test_no_hook_of_ours_stays_if_another_cannot_be_set(monkeypatch: pytest.Monk
     def refused(*_: Any, **__: Any) -> None:
         raise TypeError("no such hook in this torch")
 
-    monkeypatch.setattr(module_capture, "register_module_forward_hook", refused)
+    monkeypatch.setattr(forward_capture, "register_module_forward_hook", refused)
     with pytest.raises(GraphCaptureError, match="no such hook"):
         capture_example(Branching(), torch.randn(2, 4))
 
@@ -131,7 +131,7 @@ def test_no_hook_of_ours_stays_if_another_cannot_be_set(monkeypatch: pytest.Monk
 def test_a_torch_whose_hooks_get_no_keywords_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     model, example = Branching(), torch.randn(2, 4)
     graph = capture_example(model, example)
-    monkeypatch.setattr(module_capture, "_HOOKS_GET_KWARGS", False)
+    monkeypatch.setattr(forward_capture, "_HOOKS_GET_KWARGS", False)
     again = capture_example(model, example)
 
     assert [node.full_name for node in again.nodes] == [node.full_name for node in graph.nodes]

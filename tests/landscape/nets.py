@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning.landscape.checkpoints import TrailWriter
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 
@@ -111,7 +111,7 @@ def train(net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeS
     for parameter in net.parameters():
         if parameter.ndim > 1:
             nn.init.normal_(parameter, std=0.2)
-    writer = TrailWriter(summary_dir, type(net).__name__, settings, step_per_epoch=3)
+    writer = LandscapeCheckpointWriter(summary_dir, type(net).__name__, settings, step_per_epoch=3)
     optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.2, momentum=0.9)
     batches = list(loader(net))
     for step in range(1, steps):

@@ -10,7 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.landscape.checkpoints import Trail, TrailError, TrailWriter, clean_trail
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpointError,
+    LandscapeCheckpoints,
+    LandscapeCheckpointWriter,
+    remove_checkpoints,
+)
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 SETTINGS = LandscapeSettings(intervals=((1, 2, 3), (4, 5, 6)))
@@ -18,13 +23,13 @@ STATE = {"weight": torch.arange(6.0).view(2, 3), "count": torch.tensor(4)}
 
 
 def saved(run: Path) -> list[int]:
-    return sorted(Trail.open(run).files)
+    return sorted(LandscapeCheckpoints.open(run).files)
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS, step_per_epoch=3)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=3)
     assert writer.save(1, STATE) is True
-    trail = Trail.open(tmp_path)
+    trail = LandscapeCheckpoints.open(tmp_path)
     assert trail.settings == SETTINGS
     assert trail.step_per_epoch == 3
     assert trail.files == {1: str(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")}
@@ -34,7 +39,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
     assert json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text()) == {
         "epoch_group": {"0": [1, 2, 3], "1": [4, 5, 6]},
         "model_params_file_map": {"1": "Net_1_step.ckpt"},
@@ -47,35 +52,35 @@ def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
 
 
 def test_numbers_of_no_interval_are_not_saved(tmp_path: Path) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     assert not writer.wants(7)
     assert writer.save(7, STATE) is False
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
         writer.save(number, STATE)
-    assert Trail.open(tmp_path).with_intervals_that_are_there().settings.intervals == ((1, 2, 3),)
+    assert LandscapeCheckpoints.open(tmp_path).with_intervals_that_are_there().settings.intervals == ((1, 2, 3),)
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
     first, second = nn.Linear(200, 200), nn.Linear(200, 200)
     second.weight = first.weight
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, nn.Sequential(first, second).state_dict())
-    assert list(Trail.open(tmp_path).load(1)) == ["0.weight", "0.bias", "1.bias"]
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, nn.Sequential(first, second).state_dict())
+    assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["0.weight", "0.bias", "1.bias"]
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 1.2 * first.weight.nbytes
 
 
 def test_a_view_is_saved_without_the_storage_behind_it(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, {"weight": torch.zeros(1_000_000)[:10]})
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, {"weight": torch.zeros(1_000_000)[:10]})
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 10_000
 
 
 def test_entries_that_are_no_tensors_are_left_out(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, {**STATE, "_extra_state": {"a": 1}})
-    assert list(Trail.open(tmp_path).load(1)) == ["weight", "count"]
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, {**STATE, "_extra_state": {"a": 1}})
+    assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["weight", "count"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
 ) -> None:
     settings = LandscapeSettings(intervals=((1, 2, 3), (4, 5, 6, 7, 8)))
     state = {"weight": torch.zeros(1000)}
-    writer = TrailWriter(tmp_path, "Net", settings, max_bytes=4000 * capacity + 100)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", settings, max_bytes=4000 * capacity + 100)
     with caplog.at_level(logging.WARNING):
         written = [number for number in range(1, 9) if writer.save(number, state)]
     if capacity == 6:  # two intervals of three
@@ -107,57 +112,59 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
 
 
 def test_all_fit_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     assert all(writer.save(number, STATE) for number in range(1, 7))
     assert caplog.records == []
 
 
 def test_a_run_that_goes_on_keeps_what_lies_before(tmp_path: Path) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
         writer.save(number, STATE)
-    TrailWriter(tmp_path, "Net", SETTINGS).save(3, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(3, STATE)
     assert saved(tmp_path) == [1, 2, 3]
 
 
 def test_a_new_run_in_the_directory_forgets_the_old_one(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Other", SETTINGS).save(1, STATE)
-    TrailWriter(tmp_path, "Net", SETTINGS).save(2, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Other", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(2, STATE)
     assert saved(tmp_path) == [2]
 
 
 def test_a_moved_run_finds_its_checkpoints(tmp_path: Path) -> None:
-    TrailWriter(tmp_path / "run", "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS).save(1, STATE)
     os.rename(tmp_path / "run", tmp_path / "moved")
-    assert torch.equal(Trail.open(tmp_path / "moved").load(1)["weight"], STATE["weight"])
+    assert torch.equal(LandscapeCheckpoints.open(tmp_path / "moved").load(1)["weight"], STATE["weight"])
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
-    writer = TrailWriter(tmp_path, "Net", SETTINGS)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     writer.save(1, STATE)
     writer.save(2, STATE)
     (tmp_path / "ckpt_dir" / "Net_2_step.ckpt").unlink()
-    with pytest.raises(TrailError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"):
-        Trail.open(tmp_path).check([1, 2, 3])
+    with pytest.raises(LandscapeCheckpointError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"):
+        LandscapeCheckpoints.open(tmp_path).check([1, 2, 3])
 
 
 def test_too_short_a_run_says_what_was_wanted_and_found(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
-    with pytest.raises(TrailError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"):
-        Trail.open(tmp_path).with_intervals_that_are_there()
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"
+    ):
+        LandscapeCheckpoints.open(tmp_path).with_intervals_that_are_there()
 
 
 def test_a_run_without_a_trail_says_how_to_leave_one(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="train the run with SummaryCollector"):
-        Trail.open(tmp_path)
+        LandscapeCheckpoints.open(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"epoch_group": 3}'])
 def test_damaged_metadata_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "ckpt_dir").mkdir()
     (tmp_path / "ckpt_dir" / "train_metadata.json").write_text(text)
-    with pytest.raises(TrailError, match=r"train_metadata\.json"):
-        Trail.open(tmp_path)
+    with pytest.raises(LandscapeCheckpointError, match=r"train_metadata\.json"):
+        LandscapeCheckpoints.open(tmp_path)
 
 
 class Hostile:
@@ -170,27 +177,27 @@ def test_a_damaged_or_hostile_checkpoint_is_one_error_and_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
     path = tmp_path / "ckpt_dir" / "Net_1_step.ckpt"
     if damage == "pickle":
         torch.save({"weight": Hostile()}, path)
     else:
         path.write_bytes(path.read_bytes()[:200] if damage == "cut" else b"")
-    with pytest.raises(TrailError, match=r"Net_1_step\.ckpt is not a checkpoint this package wrote"):
-        Trail.open(tmp_path).load(1)
+    with pytest.raises(LandscapeCheckpointError, match=r"Net_1_step\.ckpt is not a checkpoint this package wrote"):
+        LandscapeCheckpoints.open(tmp_path).load(1)
     assert not (tmp_path / "hostile").exists()
 
 
 def test_a_checkpoint_is_a_zip_of_tensors(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
     assert zipfile.is_zipfile(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")
 
 
 def test_clean_removes_the_checkpoints_and_nothing_else(tmp_path: Path) -> None:
-    TrailWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
     (tmp_path / "kept").touch()
-    clean_trail(tmp_path)
-    clean_trail(tmp_path)
+    remove_checkpoints(tmp_path)
+    remove_checkpoints(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
@@ -203,12 +210,12 @@ def test_sharded_parameters_are_left_out_with_one_warning(tmp_path: Path, caplog
     distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         sharded = distribute_tensor(torch.ones(4), init_device_mesh("cpu", (1,)), [Shard(0)])
-        writer = TrailWriter(tmp_path / "run", "Net", SETTINGS)
+        writer = LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS)
         assert writer.save(1, {"sharded": sharded, "also": sharded, "weight": torch.ones(2)})
         assert writer.save(2, {"sharded": sharded}) is False
     finally:
         distributed.destroy_process_group()
-    assert list(Trail.open(tmp_path / "run").load(1)) == ["weight"]
+    assert list(LandscapeCheckpoints.open(tmp_path / "run").load(1)) == ["weight"]
     assert [record.message for record in caplog.records if "sharded" in record.message] == [
         "loss landscape: sharded is sharded over devices; such parameters are not saved"
     ]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import take_batches
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, LossOnPlane, loss_on_plane
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss, loss_on_plane
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
 from tests.landscape import nets
@@ -40,7 +40,7 @@ def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = n
     return np.array(losses)
 
 
-def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> LossOnPlane:
+def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:
     batches = take_batches(nets.loader(net), 96, 0)
     return loss_on_plane(MeanLoss(net, loss_fn), plane, batches, CPU, EvaluationOptions(**options))
 

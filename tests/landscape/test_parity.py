@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.batches import take_batches
 from mindsummary_lightning.landscape.directions import final_axes, scaled
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
-from mindsummary_lightning.landscape.grid import LandscapeJob, interval_job
+from mindsummary_lightning.landscape.grid import LandscapeGrid, interval_job
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.values import LossLandscape
@@ -24,7 +24,7 @@ STATES = [{name: torch.tensor(value) for name, value in state.items()} for state
 NAMES = list(STATES[-1])
 
 
-def computed(job: LandscapeJob) -> LossLandscape:
+def computed(job: LandscapeGrid) -> LossLandscape:
     network = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4))
     data = TensorDataset(torch.tensor(GOLDEN["inputs"]), torch.tensor(GOLDEN["labels"]))
     loss = MeanLoss(network, nn.CrossEntropyLoss())
@@ -60,7 +60,7 @@ def test_an_interval_landscape_is_mindspores() -> None:
 def test_a_final_landscape_is_mindspores_in_its_random_directions() -> None:
     golden = GOLDEN["landscapes"]["landscape_[6]"]
     first, second = (scaled(split(torch.tensor(vector)), STATES[-1]) for vector in GOLDEN["random"])
-    job = LandscapeJob((6,), Plane(STATES[-1], first, second), *final_axes(8))
+    job = LandscapeGrid((6,), Plane(STATES[-1], first, second), *final_axes(8))
     ours = computed(job)
     assert job.tag == "landscape_[6]"
     assert ours.metadata.decomposition == golden["metadata"]["decomposition"] == "Random"

@@ -13,9 +13,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning.landscape import evaluation as surface
-from mindsummary_lightning.landscape import workers as engine
-from mindsummary_lightning.landscape.checkpoints import TrailError, clean_trail
+from mindsummary_lightning.landscape import evaluation, workers
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError, remove_checkpoints
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import LossLandscape
@@ -92,14 +91,14 @@ def test_two_processes_give_what_one_gives(run: Path) -> None:
 
 def test_two_processes_go_on_where_one_was_stopped(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = generate(run)
-    keep = engine.RowStore.keep
+    keep = workers.RowStore.keep
 
-    def keep_three(self: engine.RowStore, index: int, losses: np.ndarray) -> None:
+    def keep_three(self: workers.RowStore, index: int, losses: np.ndarray) -> None:
         keep(self, index, losses)
         if index == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine.RowStore, "keep", keep_three)
+    monkeypatch.setattr(workers.RowStore, "keep", keep_three)
     with pytest.raises(KeyboardInterrupt):
         generate(run)
     monkeypatch.undo()
@@ -151,16 +150,16 @@ def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
 ) -> None:
     expected = generate(run)
     computed: list[bytes] = []
-    original = surface.LossOnPlane.losses
+    original = evaluation.PlaneLoss.losses
 
-    def counting(self: surface.LossOnPlane, points: np.ndarray) -> np.ndarray:
+    def counting(self: evaluation.PlaneLoss, points: np.ndarray) -> np.ndarray:
         if len(points) > 1:  # a row or the path, not a check of one point
             if len(computed) == stop_after:
                 raise KeyboardInterrupt
             computed.append(points.tobytes())
         return original(self, points)
 
-    monkeypatch.setattr(surface.LossOnPlane, "losses", counting)
+    monkeypatch.setattr(evaluation.PlaneLoss, "losses", counting)
     with pytest.raises(KeyboardInterrupt):
         generate(run)
     stop_after = -1
@@ -195,7 +194,7 @@ SummaryLandscape({str(run)!r}).generate(net, nets.loader(net), nets.LOSS, accele
 
 def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = generate(run, collect_landscape={"num_samples": 32})
-    monkeypatch.setattr(engine.RowStore, "clear", lambda self: None)
+    monkeypatch.setattr(workers.RowStore, "clear", lambda self: None)
     generate(run)
     assert_equal(generate(run, collect_landscape={"num_samples": 32}), expected)
 
@@ -232,15 +231,15 @@ def test_mixed_precision_is_close(run: Path) -> None:
 class TestNothingIsComputedBefore:
     @pytest.fixture(autouse=True)
     def _no_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(surface.LossOnPlane, "losses", lambda *_: pytest.fail("a loss was computed"))
+        monkeypatch.setattr(evaluation.PlaneLoss, "losses", lambda *_: pytest.fail("a loss was computed"))
 
     def test_a_missing_checkpoint_is_named(self, run: Path) -> None:
         (run / "ckpt_dir" / "Mlp_4_step.ckpt").unlink()
-        with pytest.raises(TrailError, match=r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"):
+        with pytest.raises(LandscapeCheckpointError, match=r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"):
             generate(run)
 
     def test_an_interval_that_was_not_saved_is_named(self, run: Path) -> None:
-        with pytest.raises(TrailError, match="no checkpoint of step 7, 8"):
+        with pytest.raises(LandscapeCheckpointError, match="no checkpoint of step 7, 8"):
             generate(run, collect_landscape={"intervals": [[5, 6, 7, 8]]})
 
     def test_an_interval_that_is_too_short(self, run: Path) -> None:
@@ -249,13 +248,15 @@ class TestNothingIsComputedBefore:
 
     def test_another_network(self, run: Path) -> None:
         net = nets.ConvNet()
-        with pytest.raises(TrailError, match=r"is not of ConvNet: it has no '0\.weight'"):
+        with pytest.raises(LandscapeCheckpointError, match=r"is not of ConvNet: it has no '0\.weight'"):
             SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
 
     def test_a_network_of_other_shapes(self, run: Path) -> None:
         net = nets.Mlp()
         net[1] = nn.Linear(81, 16)
-        with pytest.raises(TrailError, match=r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)"):
+        with pytest.raises(
+            LandscapeCheckpointError, match=r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)"
+        ):
             SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
 
     def test_an_empty_loader(self, run: Path) -> None:
@@ -305,4 +306,4 @@ def test_a_failing_loss_leaves_no_file(run: Path) -> None:
 def test_clean_ckpt_removes_the_trail(run: Path) -> None:
     SummaryLandscape(run).clean_ckpt()
     assert not (run / "ckpt_dir").exists()
-    clean_trail(run)
+    remove_checkpoints(run)

@@ -15,10 +15,10 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     LineageEvent,
     Operation,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.events import LineageValue
@@ -81,7 +81,7 @@ def _write_random_run(directory: Path, chance: random.Random, graphs: list[Datas
 
 
 def _write_oddities(base: Path, chance: random.Random) -> None:
-    train, evaluation = _train(chance), EvaluationLineage('{"accuracy": 0.5}', "/data/valid", 7)
+    train, evaluation = _train(chance), EvaluationInfo('{"accuracy": 0.5}', "/data/valid", 7)
     custom = UserDefinedInfo({"only": 1})
     write_run(base, train, custom)  # the base directory is a run too
     write_run(base / "custom only", custom)
@@ -90,12 +90,12 @@ def _write_oddities(base: Path, chance: random.Random) -> None:
     write_run(base / "eval then train", train, seconds=2)
     write_run(base / "train then eval", train, custom, seconds=1)
     write_run(base / "train then eval", evaluation, UserDefinedInfo({"only": 2, "more": "x"}), seconds=2)
-    write_run(base / "twice in a file", train, _train(chance), evaluation, EvaluationLineage('{"accuracy": 1}'))
-    write_run(base / "nothing known", TrainLineage(), EvaluationLineage(""))
-    write_run(base / "no metric", EvaluationLineage(None, "/data/valid", 0))
+    write_run(base / "twice in a file", train, _train(chance), evaluation, EvaluationInfo('{"accuracy": 1}'))
+    write_run(base / "nothing known", TrainInfo(), EvaluationInfo(""))
+    write_run(base / "no metric", EvaluationInfo(None, "/data/valid", 0))
     not_finite = {"low": -math.inf, "high": math.inf, "none": math.nan}
-    write_run(base / "not finite", TrainLineage(loss=math.nan, learning_rate=math.inf), UserDefinedInfo(not_finite))
-    write_run(base / "numbers", TrainLineage(loss=1e-45, learning_rate=3.4028234663852886e38, model_size=2**40))
+    write_run(base / "not finite", TrainInfo(loss=math.nan, learning_rate=math.inf), UserDefinedInfo(not_finite))
+    write_run(base / "numbers", TrainInfo(loss=1e-45, learning_rate=3.4028234663852886e38, model_size=2**40))
     torn = write_run(base / "torn", train, evaluation)
     torn.write_bytes(torn.read_bytes()[:-5])
     later = write_run(base / "torn later", train, seconds=1)
@@ -112,7 +112,7 @@ def _write_oddities(base: Path, chance: random.Random) -> None:
     write_run(deep, train)
     same_second = base / "same second"
     for host in ("a", "b"):
-        path = write_run(same_second, TrainLineage(network=host))
+        path = write_run(same_second, TrainInfo(network=host))
         path.rename(path.with_name(path.name.replace("host", host)))
 
 
@@ -128,7 +128,7 @@ def _maybe(chance: random.Random, values: Iterable[object]) -> object:
     return chance.choice(list(values)) if chance.random() < 0.8 else None
 
 
-def _train(chance: random.Random) -> TrainLineage:
+def _train(chance: random.Random) -> TrainInfo:
     facts = {
         "optimizer": OPTIMIZERS,
         "learning_rate": (0.1, 0.01, 0.001, 1 / 3, 0.0),
@@ -144,14 +144,14 @@ def _train(chance: random.Random) -> TrainLineage:
         "model_path": ('{"ckpt": null}',),
         "model_size": (0, 10**6, 2**40),
     }
-    return TrainLineage(**{name: _maybe(chance, values) for name, values in facts.items()})  # type: ignore[arg-type]
+    return TrainInfo(**{name: _maybe(chance, values) for name, values in facts.items()})  # type: ignore[arg-type]
 
 
-def _evaluation(chance: random.Random) -> EvaluationLineage:
+def _evaluation(chance: random.Random) -> EvaluationInfo:
     kinds = (0.0, 0.5, 0.9, 1, 0, chance.random(), "high", True, None, [1, 2], {"inner": 1}, math.nan)
     metric = {name: chance.choice(kinds if chance.random() < 0.2 else kinds[:6]) for name in METRICS}
     kept = {name: value for name, value in metric.items() if chance.random() < 0.6}
-    return EvaluationLineage(json.dumps(kept), _maybe(chance, ("/data/valid",)), _maybe(chance, (0, 10_000)))  # type: ignore[arg-type]
+    return EvaluationInfo(json.dumps(kept), _maybe(chance, ("/data/valid",)), _maybe(chance, (0, 10_000)))  # type: ignore[arg-type]
 
 
 def _custom(chance: random.Random) -> UserDefinedInfo:

@@ -8,16 +8,16 @@ import pytest
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.lineage import cache as run_cache
+from mindsummary_lightning.lineage import cache
 from mindsummary_lightning.lineage.cache import RunCache
-from mindsummary_lightning.lineage.merge import RunLineage
+from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.reading.summary_base_dir import lineage_files
-from mindsummary_lightning.values import EvaluationLineage, TrainLineage
+from mindsummary_lightning.reading.summary_base_dir import lineage_file_states
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
 
-TRAIN = TrainLineage(network="LeNet5")
-EVALUATION = EvaluationLineage('{"accuracy": 0.9}')
+TRAIN = TrainInfo(network="LeNet5")
+EVALUATION = EvaluationInfo('{"accuracy": 0.9}')
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(Path(path).name)
         return RecordScanner(path)
 
-    monkeypatch.setattr(run_cache, "RecordScanner", counted)
+    monkeypatch.setattr(cache, "RecordScanner", counted)
     return names
 
 
 def network(cache: RunCache, run: Path) -> str | None:
-    lineage = cache.lineage(str(run), lineage_files(str(run)))
-    return lineage.fields["network"] if isinstance(lineage, RunLineage) else None
+    lineage = cache.lineage(str(run), lineage_file_states(str(run)))
+    return lineage.fields["network"] if isinstance(lineage, MergedLineage) else None
 
 
 def test_an_unchanged_file_is_read_once(tmp_path: Path, files_read: list[str]) -> None:
@@ -61,7 +61,7 @@ def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path
     path = write_run(tmp_path, TRAIN, mtime=100)
     network(cache, tmp_path)
     other = tmp_path / "other"
-    other.write_bytes(record(TrainLineage(network="LeNet6")))
+    other.write_bytes(record(TrainInfo(network="LeNet6")))
     os.utime(other, (100, 100))
     other.replace(path)
 
@@ -71,7 +71,7 @@ def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path
 def test_a_deleted_file_is_forgotten(tmp_path: Path) -> None:
     cache = RunCache()
     write_run(tmp_path, TRAIN, seconds=1)
-    later = write_run(tmp_path, TrainLineage(network="ResNet"), seconds=2)
+    later = write_run(tmp_path, TrainInfo(network="ResNet"), seconds=2)
     network(cache, tmp_path)
     later.unlink()
 
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch
         def refuse(path: str) -> None:
             raise PermissionError(13, "Permission denied", path)
 
-        patch.setattr(run_cache, "RecordScanner", refuse)
+        patch.setattr(cache, "RecordScanner", refuse)
         assert network(cache, tmp_path) is None
 
     assert network(cache, tmp_path) == "LeNet5"

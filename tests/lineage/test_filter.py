@@ -12,18 +12,18 @@ from mindsummary_lightning.errors import (
     LineageSearchConditionParamError,
 )
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import MINDSPORE_RUNS, write_run
 
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """Three runs, ``./c`` the last one updated; ``./b`` has no metric, no loss and no custom data."""
-    first = (TrainLineage(network="LeNet5", loss=0.5, epoch=10), UserDefinedInfo({"lr": 0.1, "kind": "x"}))
-    third = (TrainLineage(network="ResNet", loss=0.25, epoch=5), UserDefinedInfo({"lr": 1, "kind": 5}))
-    write_run(tmp_path / "a", *first, EvaluationLineage('{"accuracy": 0.9}'), mtime=100)
-    write_run(tmp_path / "b", TrainLineage(network="LeNet5", epoch=10), mtime=200)
-    write_run(tmp_path / "c", *third, EvaluationLineage('{"accuracy": 1}'), mtime=300)
+    first = (TrainInfo(network="LeNet5", loss=0.5, epoch=10), UserDefinedInfo({"lr": 0.1, "kind": "x"}))
+    third = (TrainInfo(network="ResNet", loss=0.25, epoch=5), UserDefinedInfo({"lr": 1, "kind": 5}))
+    write_run(tmp_path / "a", *first, EvaluationInfo('{"accuracy": 0.9}'), mtime=100)
+    write_run(tmp_path / "b", TrainInfo(network="LeNet5", epoch=10), mtime=200)
+    write_run(tmp_path / "c", *third, EvaluationInfo('{"accuracy": 1}'), mtime=300)
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def test_sorts_missing_values_lowest(base: Path, order: tuple[str, str | None], 
 
 def test_an_offset_is_the_number_of_a_page(tmp_path: Path) -> None:
     for number in range(12):
-        write_run(tmp_path / f"{number:02d}", TrainLineage(epoch=number), mtime=100)
+        write_run(tmp_path / f"{number:02d}", TrainInfo(epoch=number), mtime=100)
 
     assert found(tmp_path, {"limit": 5, "offset": 2}) == ["10", "11"]
     assert found(tmp_path, {"offset": 1}) == ["10", "11"]

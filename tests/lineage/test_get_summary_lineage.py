@@ -15,17 +15,15 @@ from mindsummary_lightning.errors import (
     MindSummaryError,
 )
 from mindsummary_lightning.lineage.query import get_summary_lineage
-from mindsummary_lightning.values import DatasetGraph, EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
 
 KEYS = ["metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph"]
 
 
 def test_returns_every_part_under_its_documented_name(tmp_path: Path) -> None:
-    train = TrainLineage(
-        "Adam", 0.01, "MSELoss", 5, "stand_alone", 1, 32, "/train", 100, "Net", 0.5, '{"ckpt": "a"}', 9
-    )
-    evaluation = EvaluationLineage('{"accuracy": 0.9}', "/valid", 10)
+    train = TrainInfo("Adam", 0.01, "MSELoss", 5, "stand_alone", 1, 32, "/train", 100, "Net", 0.5, '{"ckpt": "a"}', 9)
+    evaluation = EvaluationInfo('{"accuracy": 0.9}', "/valid", 10)
     write_run(tmp_path, train, evaluation, DatasetGraph({"op_type": "BatchDataset"}), UserDefinedInfo({"seed": 1}))
 
     assert get_summary_lineage(tmp_path) == {
@@ -49,7 +47,7 @@ def test_returns_every_part_under_its_documented_name(tmp_path: Path) -> None:
 
 
 def test_shows_only_what_was_recorded(tmp_path: Path) -> None:
-    write_run(tmp_path, TrainLineage(epoch=0))
+    write_run(tmp_path, TrainInfo(epoch=0))
 
     lineage = get_summary_lineage(tmp_path)
 
@@ -59,7 +57,7 @@ def test_shows_only_what_was_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keys", [[], ["metric"], ["model", "algorithm"], KEYS])
 def test_returns_the_parts_asked_for(tmp_path: Path, keys: list[str]) -> None:
-    write_run(tmp_path, TrainLineage(epoch=1))
+    write_run(tmp_path, TrainInfo(epoch=1))
 
     assert list(get_summary_lineage(tmp_path, keys)) == ["summary_dir", *keys]
 
@@ -72,7 +70,7 @@ def test_a_run_whose_files_say_nothing_is_empty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keys", ["metric", ("metric",), [1], {"metric"}, 5], ids=repr)
 def test_keys_must_be_a_list_of_str(tmp_path: Path, keys: Any) -> None:
-    write_run(tmp_path, TrainLineage(epoch=1))
+    write_run(tmp_path, TrainInfo(epoch=1))
 
     with pytest.raises(LineageParamTypeError, match="keys"):
         get_summary_lineage(tmp_path, keys)
@@ -80,7 +78,7 @@ def test_keys_must_be_a_list_of_str(tmp_path: Path, keys: Any) -> None:
 
 @pytest.mark.parametrize("key", ["user_defined", "Metric", ""])
 def test_an_unknown_key_is_refused(tmp_path: Path, key: str) -> None:
-    write_run(tmp_path, TrainLineage(epoch=1))
+    write_run(tmp_path, TrainInfo(epoch=1))
 
     with pytest.raises(LineageParamValueError, match="hyper_parameters"):
         get_summary_lineage(tmp_path, [key])
@@ -94,7 +92,7 @@ def test_a_directory_that_is_none_is_refused(path: Any) -> None:
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     with pytest.raises(LineageParamSummaryPathError):
-        get_summary_lineage(write_run(tmp_path, TrainLineage(epoch=1)))
+        get_summary_lineage(write_run(tmp_path, TrainInfo(epoch=1)))
 
 
 def test_a_directory_without_lineage_says_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
 
 PAGE = Path(__file__).parents[2] / "docs" / "lineage.md"
@@ -23,11 +23,11 @@ def runs(tmp_path: Path) -> Path:
     for mtime, (name, loss, rate, accuracy, momentum) in enumerate(
         (("lenet_fast", 0.3, 0.1, 0.91, 0.9), ("lenet_slow", 0.5, 0.01, 0.84, 0.5)), start=1
     ):
-        train = TrainLineage(network="LeNet5", optimizer="SGD", learning_rate=rate, epoch=10, loss=loss)
+        train = TrainInfo(network="LeNet5", optimizer="SGD", learning_rate=rate, epoch=10, loss=loss)
         custom = UserDefinedInfo({"optim": {"momentum": momentum}})
-        write_run(base / name, train, custom, EvaluationLineage(f'{{"accuracy": {accuracy}}}'), mtime=mtime)
-    resnet = TrainLineage(network="ResNet18", optimizer="Adam", learning_rate=0.001, epoch=20, loss=0.2)
-    write_run(base / "resnet", resnet, EvaluationLineage('{"accuracy": 0.95}'), mtime=3)
+        write_run(base / name, train, custom, EvaluationInfo(f'{{"accuracy": {accuracy}}}'), mtime=mtime)
+    resnet = TrainInfo(network="ResNet18", optimizer="Adam", learning_rate=0.001, epoch=20, loss=0.2)
+    write_run(base / "resnet", resnet, EvaluationInfo('{"accuracy": 0.95}'), mtime=3)
     return base
 
 

@@ -9,15 +9,15 @@ import pytest
 from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Operation,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from tests.lineage.lineage_tree import write_run
 
-TRAIN = TrainLineage(network="LeNet5", loss=0.5)
-EVALUATION = EvaluationLineage('{"accuracy": 0.9}', "/data/valid", 7)
+TRAIN = TrainInfo(network="LeNet5", loss=0.5)
+EVALUATION = EvaluationInfo('{"accuracy": 0.9}', "/data/valid", 7)
 CUSTOM = UserDefinedInfo({"seed": 1})
 
 
@@ -29,8 +29,8 @@ def model_lineage(base: Path) -> dict[str, Any]:
 
 def test_the_newest_event_of_a_kind_counts_and_custom_data_adds_up(tmp_path: Path) -> None:
     later = (
-        TrainLineage(network="ResNet"),
-        EvaluationLineage('{"loss": 1}'),
+        TrainInfo(network="ResNet"),
+        EvaluationInfo('{"loss": 1}'),
         UserDefinedInfo({"seed": 2, "note": "x"}),
     )
     write_run(tmp_path / "run", TRAIN, EVALUATION, UserDefinedInfo({"seed": 1, "kept": 5}), *later)
@@ -52,7 +52,7 @@ def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path)
     assert lineage["user_defined"] == {"seed": 1, "note": "x"}
 
 
-@pytest.mark.parametrize("newer", [TrainLineage(epoch=3), DatasetGraph({"op_type": "BatchDataset"})])
+@pytest.mark.parametrize("newer", [TrainInfo(epoch=3), DatasetGraph({"op_type": "BatchDataset"})])
 def test_training_or_data_in_a_later_file_starts_the_run_anew(tmp_path: Path, newer: Any) -> None:
     write_run(tmp_path / "run", TRAIN, EVALUATION, CUSTOM, seconds=1)
     write_run(tmp_path / "run", newer, seconds=2)
@@ -73,14 +73,14 @@ def test_a_file_with_custom_data_alone_adds_nothing(tmp_path: Path) -> None:
 
 def test_of_two_files_of_one_second_the_first_by_name_is_the_later_one(tmp_path: Path) -> None:
     for host in ("a", "b"):
-        path = write_run(tmp_path / "run", TrainLineage(network=host))
+        path = write_run(tmp_path / "run", TrainInfo(network=host))
         path.rename(path.with_name(path.name.replace("host", host)))
 
     assert model_lineage(tmp_path)["network"] == "a"
 
 
 def test_float32_facts_come_back_with_the_digits_they_were_given(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", TrainLineage(learning_rate=0.01, loss=2.275288))
+    write_run(tmp_path / "run", TrainInfo(learning_rate=0.01, loss=2.275288))
 
     lineage = model_lineage(tmp_path)
 
@@ -89,7 +89,7 @@ def test_float32_facts_come_back_with_the_digits_they_were_given(tmp_path: Path)
 
 def test_numbers_that_are_not_finite_become_text(tmp_path: Path) -> None:
     custom = UserDefinedInfo({"a": float("nan"), "b": float("-inf")})
-    write_run(tmp_path / "run", TrainLineage(loss=float("nan"), learning_rate=float("inf")), custom)
+    write_run(tmp_path / "run", TrainInfo(loss=float("nan"), learning_rate=float("inf")), custom)
 
     lineage = model_lineage(tmp_path)
 
@@ -124,7 +124,7 @@ def test_a_metric_that_is_no_object_costs_only_itself(
     tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     # In MindInsight every run behind it, or every query on a metric, fails.
-    write_run(tmp_path / "bad", TRAIN, EvaluationLineage(text, "/data/valid"))
+    write_run(tmp_path / "bad", TRAIN, EvaluationInfo(text, "/data/valid"))
     write_run(tmp_path / "good", EVALUATION)
 
     with caplog.at_level(logging.WARNING):
@@ -139,7 +139,7 @@ def test_a_metric_that_is_no_object_costs_only_itself(
 def test_a_later_evaluation_without_a_metric_keeps_the_one_there_was(tmp_path: Path) -> None:
     # In MindInsight the whole query fails with a TypeError.
     write_run(tmp_path / "run", EVALUATION, seconds=1)
-    write_run(tmp_path / "run", EvaluationLineage(None, "/data/other"), seconds=2)
+    write_run(tmp_path / "run", EvaluationInfo(None, "/data/other"), seconds=2)
 
     lineage = model_lineage(tmp_path)
 
@@ -149,6 +149,6 @@ def test_a_later_evaluation_without_a_metric_keeps_the_one_there_was(tmp_path: P
 
 def test_an_empty_metric_of_a_later_file_empties_it(tmp_path: Path) -> None:
     write_run(tmp_path / "run", EVALUATION, seconds=1)
-    write_run(tmp_path / "run", EvaluationLineage(""), seconds=2)
+    write_run(tmp_path / "run", EvaluationInfo(""), seconds=2)
 
     assert model_lineage(tmp_path)["metric"] == {}

@@ -8,15 +8,15 @@ import pytest
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.table import lineage_records, lineage_to_pandas
-from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
 
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    metric = EvaluationLineage('{"accuracy": 0.9, "per class": [1, "ä"]}')
-    write_run(tmp_path / "a", TrainLineage(loss=0.5), UserDefinedInfo({"optim": {"lr": 0.1}}), metric, mtime=2)
-    write_run(tmp_path / "b", EvaluationLineage('{"other": 1}'), mtime=1)
+    metric = EvaluationInfo('{"accuracy": 0.9, "per class": [1, "ä"]}')
+    write_run(tmp_path / "a", TrainInfo(loss=0.5), UserDefinedInfo({"optim": {"lr": 0.1}}), metric, mtime=2)
+    write_run(tmp_path / "b", EvaluationInfo('{"other": 1}'), mtime=1)
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.values import EvaluationLineage, TrainLineage, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import histogram, values_at, write_lineage, write_mindspore_run, write_summary
@@ -100,7 +100,7 @@ def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: p
 
 
 def test_lineage_that_harms_other_runs_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_lineage(tmp_path, [TrainLineage(), EvaluationLineage("[1]")])
+    write_lineage(tmp_path, [TrainInfo(), EvaluationInfo("[1]")])
 
     answer = mindsummary(capsys, "verify", tmp_path)
 
@@ -135,13 +135,13 @@ def test_repair_keeps_every_whole_record_and_the_damaged_file(
 
 
 def test_repair_saves_the_good_records_of_a_lineage_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_lineage(tmp_path, [TrainLineage(epoch=3)])
+    path = write_lineage(tmp_path, [TrainInfo(epoch=3)])
     with path.open("ab") as file:
         file.write(b"".join(frame([b"\xff\xff"])) + b"torn")
 
     mindsummary(capsys, "repair", tmp_path)
 
-    assert SummaryReader(tmp_path).lineage().train == TrainLineage(epoch=3)
+    assert SummaryReader(tmp_path).lineage().train == TrainInfo(epoch=3)
 
 
 def test_a_second_repair_does_not_overwrite_the_first_backup(
@@ -200,7 +200,7 @@ def test_a_repair_that_cannot_write_leaves_the_file_as_it_was(
 
 
 def test_a_lock_held_elsewhere_refuses_a_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_lineage(tmp_path, [TrainLineage()])
+    path = write_lineage(tmp_path, [TrainInfo()])
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 

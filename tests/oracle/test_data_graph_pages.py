@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.values import DatasetGraph, TrainLineage
+from mindsummary_lightning.values import DatasetGraph, TrainInfo
 from tests.oracle.browser import Browser
 from tests.oracle.mindinsight_server import MindInsight
 
@@ -28,7 +28,7 @@ def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) ->
     with SummaryRecord(str(runs / name)) as record:
         record.add_value("scalar", "loss", 0.5)
         record.add_value("dataset_graph", "pipeline", graph)
-        record.add_value("train_lineage", "train", TrainLineage(network="Net", loss=0.5))
+        record.add_value("train_lineage", "train", TrainInfo(network="Net", loss=0.5))
         record.record(1)
     mindinsight.wait_cached(f"./{name}")
     mindinsight.wait_lineage(f"./{name}")

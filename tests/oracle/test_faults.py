@@ -17,7 +17,7 @@ from mindsummary_lightning import MindInsightLogger, SummaryRecord
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.salvage import cut_torn_tail
-from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter
+from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
 from mindsummary_lightning.values import TrainLineage
 from tests.faults.processes import kill_victim, run_victim
 from tests.faults.test_hostile_values import hostile_names, odd_values
@@ -67,7 +67,7 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
 
 def torn_run(path: Path, tail: bytes) -> Path:
     """A run of an earlier process, with something behind its last whole record."""
-    writer = RunWriter(str(path), FileOptions())
+    writer = EventWriter(str(path), FileOptions())
     for step in range(3):
         writer.write_values(step, [("old", float(step))])
     writer.release()
@@ -137,7 +137,7 @@ def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
 
 def test_a_run_that_rotated_under_a_clock_set_back_is_shown_whole(tmp_path: Path) -> None:
     clock = Clock()
-    writer = RunWriter(str(tmp_path), FileOptions(max_file_size=300), clock)
+    writer = EventWriter(str(tmp_path), FileOptions(max_file_size=300), clock)
     for step in range(40):
         writer.write_values(step, [("a", float(step))])
         clock.now -= 100
@@ -165,7 +165,7 @@ def cut_by_a_power_loss(run: Path, size: str) -> None:
             record.add_scalar("a", float(step), step)
     (path,) = summary_paths(run)
     path.write_bytes(path.read_bytes()[: int(size)] + bytes(4096))
-    RunWriter(str(run), FileOptions()).write_values(20, [("b", 1.0)])  # the next start
+    EventWriter(str(run), FileOptions()).write_values(20, [("b", 1.0)])  # the next start
 
 
 def recorded_by_two_processes(run: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.values import DatasetGraph, TrainLineage
+from mindsummary_lightning.values import DatasetGraph, TrainInfo
 from tests.lineage.lineage_tree import write_run
 
-TRAIN = TrainLineage(network="LeNet5")
+TRAIN = TrainInfo(network="LeNet5")
 
 
 def listed(base: Path) -> list[str]:

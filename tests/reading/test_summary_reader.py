@@ -10,7 +10,7 @@ import pytest
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import (
-    EvaluationLineage,
+    EvaluationInfo,
     Event,
     Graph,
     GraphNode,
@@ -19,7 +19,7 @@ from mindsummary_lightning.values import (
     LossLandscape,
     Points,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from tests.reading.runs import histogram, record, values_at, write_lineage, write_mindspore_run, write_summary
@@ -174,15 +174,13 @@ def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
 
 
 def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: Path) -> None:
-    write_lineage(tmp_path, [TrainLineage(epoch=1), UserDefinedInfo({"a": 1, "b": 1})])
-    write_lineage(
-        tmp_path, [TrainLineage(epoch=2), EvaluationLineage('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001
-    )
+    write_lineage(tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1})])
+    write_lineage(tmp_path, [TrainInfo(epoch=2), EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
 
-    assert lineage.train == TrainLineage(epoch=2)
-    assert lineage.evaluation == EvaluationLineage('{"acc": 1}')
+    assert lineage.train == TrainInfo(epoch=2)
+    assert lineage.evaluation == EvaluationInfo('{"acc": 1}')
     assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
 
 

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter, writer_of
+from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions, shared_event_writer
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Graph,
     GraphNode,
     Histogram,
     LossLandscape,
     Points,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from tests.fileio.faulty import FaultyWrites
@@ -41,8 +41,8 @@ from tests.support import (
     summary_paths,
 )
 
-HISTOGRAM = histogram_of(np.arange(5.0))
-PICTURE = image_of(np.zeros((1, 1, 2, 2), np.uint8))
+HISTOGRAM = to_histogram(np.arange(5.0))
+PICTURE = batch_to_image(np.zeros((1, 1, 2, 2), np.uint8))
 TENSOR = Tensor(np.ones(2))
 
 
@@ -55,9 +55,9 @@ class Timed:
         self.timer = Clock(0.0)
         self.writer = self.again(options)
 
-    def again(self, options: FileOptions | None = None) -> RunWriter:
+    def again(self, options: FileOptions | None = None) -> EventWriter:
         """Another writer of the directory, as another process would have."""
-        self.writer = RunWriter(str(self.directory), options or FileOptions(), self.clock, self.timer)
+        self.writer = EventWriter(str(self.directory), options or FileOptions(), self.clock, self.timer)
         return self.writer
 
     def scalar(self, step: int, value: float = 1.0) -> None:
@@ -190,7 +190,7 @@ def test_all_events_of_a_step_have_one_time(run: Timed) -> None:
 
 
 def test_an_event_that_is_too_large_keeps_no_other_from_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.LARGEST_EVENT", 100_000)
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", 100_000)
     large = Tensor(np.ones(50_000))
 
     with pytest.raises(RecordTooLargeError, match="is larger than the 100000 that MindInsight takes"):
@@ -386,30 +386,30 @@ def lineage_of(run: Timed) -> list[object]:
 def test_lineage_is_one_file_that_only_grows(run: Timed) -> None:
     sizes = []
     for epoch in range(5):
-        run.writer.write_lineage(TrainLineage(epoch=epoch))
+        run.writer.write_lineage(TrainInfo(epoch=epoch))
         sizes.append(lineage_paths(run.directory)[0].stat().st_size)
 
     assert sizes == sorted(set(sizes))
-    assert lineage_of(run) == [TrainLineage(epoch=epoch) for epoch in range(5)]
+    assert lineage_of(run) == [TrainInfo(epoch=epoch) for epoch in range(5)]
     assert len(list(run.directory.iterdir())) == 1
 
 
 def test_a_repeat_of_the_newest_of_its_kind_is_skipped(run: Timed) -> None:
-    train, evaluation = TrainLineage(epoch=1), EvaluationLineage('{"a": 1}')
-    for value in (train, train, evaluation, train, evaluation, TrainLineage(epoch=2), train):
+    train, evaluation = TrainInfo(epoch=1), EvaluationInfo('{"a": 1}')
+    for value in (train, train, evaluation, train, evaluation, TrainInfo(epoch=2), train):
         run.writer.write_lineage(value)
 
-    assert lineage_of(run) == [train, evaluation, TrainLineage(epoch=2), train]
+    assert lineage_of(run) == [train, evaluation, TrainInfo(epoch=2), train]
 
 
 def test_custom_data_alone_brings_an_anchor_that_the_reader_needs(run: Timed) -> None:
     run.writer.write_lineage(UserDefinedInfo({"a": 1}))
     run.writer.write_lineage(UserDefinedInfo({"b": 2}))
 
-    assert lineage_of(run) == [TrainLineage(), UserDefinedInfo({"a": 1}), UserDefinedInfo({"b": 2})]
+    assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1}), UserDefinedInfo({"b": 2})]
 
 
-@pytest.mark.parametrize("anchor", [TrainLineage(epoch=1), EvaluationLineage("{}"), DatasetGraph({"op_type": "x"})])
+@pytest.mark.parametrize("anchor", [TrainInfo(epoch=1), EvaluationInfo("{}"), DatasetGraph({"op_type": "x"})])
 def test_custom_data_beside_other_lineage_brings_none(run: Timed, anchor: object) -> None:
     run.writer.write_lineage(anchor)  # type: ignore[arg-type]
     run.writer.write_lineage(UserDefinedInfo({"a": 1}))
@@ -429,23 +429,23 @@ def test_custom_data_that_the_file_holds_already_is_skipped_key_by_key(run: Time
 
 
 def test_what_earlier_processes_wrote_is_carried_over(run: Timed) -> None:
-    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(TrainInfo(epoch=1))
     run.writer.write_lineage(UserDefinedInfo({"a": 1, "b": 1}))
     run.writer.write_lineage(UserDefinedInfo({"b": 2}))
-    run.again().write_lineage(EvaluationLineage('{"acc": 1}'))
+    run.again().write_lineage(EvaluationInfo('{"acc": 1}'))
 
     old, new = lineage_paths(run.directory)
     assert [event.what for event in read_lineage(run.directory)][3:] == [
-        TrainLineage(epoch=1),
+        TrainInfo(epoch=1),
         UserDefinedInfo({"a": 1, "b": 2}),
-        EvaluationLineage('{"acc": 1}'),
+        EvaluationInfo('{"acc": 1}'),
     ]
     assert old.name < new.name
 
 
 def test_a_repeat_of_what_an_earlier_process_wrote_makes_no_file(run: Timed) -> None:
-    run.writer.write_lineage(TrainLineage(epoch=1))
-    run.again().write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(TrainInfo(epoch=1))
+    run.again().write_lineage(TrainInfo(epoch=1))
 
     assert len(lineage_paths(run.directory)) == 1
 
@@ -454,21 +454,21 @@ def test_a_damaged_earlier_lineage_file_is_said_and_left_alone(run: Timed, caplo
     run.directory.mkdir()
     damaged = run.directory / "events.out.events.summary.5.0.h_lineage"
     damaged.write_bytes(b"\xff" * 40)
-    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(TrainInfo(epoch=1))
 
     assert damaged.read_bytes() == b"\xff" * 40
     assert "is not carried over: record at byte 0" in caplog.text
 
 
 def test_lineage_that_could_not_be_written_is_not_in_the_next_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(TrainInfo(epoch=1))
     with monkeypatch.context() as patch:
         patch.setattr("mindsummary_lightning.fileio.replace.os.fsync", _full_disk)
         with pytest.raises(OSError, match="full"):
             run.writer.write_lineage(UserDefinedInfo({"a": 1}))
-    run.writer.write_lineage(EvaluationLineage("{}"))
+    run.writer.write_lineage(EvaluationInfo("{}"))
 
-    assert lineage_of(run) == [TrainLineage(epoch=1), EvaluationLineage("{}")]
+    assert lineage_of(run) == [TrainInfo(epoch=1), EvaluationInfo("{}")]
 
 
 def _full_disk(descriptor: int) -> None:
@@ -476,11 +476,11 @@ def _full_disk(descriptor: int) -> None:
 
 
 def test_a_deleted_lineage_file_comes_back_whole(run: Timed) -> None:
-    run.writer.write_lineage(TrainLineage(epoch=1))
+    run.writer.write_lineage(TrainInfo(epoch=1))
     shutil.rmtree(run.directory)
-    run.writer.write_lineage(TrainLineage(epoch=2))
+    run.writer.write_lineage(TrainInfo(epoch=2))
 
-    assert lineage_of(run) == [TrainLineage(epoch=1), TrainLineage(epoch=2)]
+    assert lineage_of(run) == [TrainInfo(epoch=1), TrainInfo(epoch=2)]
 
 
 # ---- sharing
@@ -490,15 +490,15 @@ def test_a_directory_has_one_writer_however_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "run")
     names = [tmp_path / "run", tmp_path / "." / "run", tmp_path / "x" / ".." / "run", tmp_path / "link"]
 
-    assert len({id(writer_of(str(name), FileOptions())) for name in names}) == 1
+    assert len({id(shared_event_writer(str(name), FileOptions())) for name in names}) == 1
 
 
 def test_writers_nobody_uses_are_forgotten_in_the_end(tmp_path: Path) -> None:
-    first = writer_of(str(tmp_path / "first"), FileOptions())
+    first = shared_event_writer(str(tmp_path / "first"), FileOptions())
     first.release()
     for number in range(200):
-        writer_of(str(tmp_path / str(number)), FileOptions()).release()
+        shared_event_writer(str(tmp_path / str(number)), FileOptions()).release()
 
-    again = writer_of(str(tmp_path / "first"), FileOptions())
+    again = shared_event_writer(str(tmp_path / "first"), FileOptions())
     again.release()
     assert again is not first

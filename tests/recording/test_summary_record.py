@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.conversion.image_batches import image_of
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.recording.value_kinds import PLUGINS
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     Graph,
     GraphNode,
     Image,
@@ -42,7 +42,7 @@ SAMPLES: dict[str, Any] = {
     "graph": Graph((GraphNode("1", "Add", full_name="Add-op1"),)),
     "LANDSCAPE": LANDSCAPE,
     "train_lineage": TrainLineage(epoch=1),
-    "eval_lineage": EvaluationLineage('{"acc": 1.0}'),
+    "eval_lineage": EvaluationInfo('{"acc": 1.0}'),
     "dataset_graph": DatasetGraph({"op_type": "BatchDataset"}),
     "custom_lineage_data": {"lr": 0.1},
 }
@@ -132,8 +132,8 @@ def test_torch_tensors_are_recorded_like_arrays(run: Path) -> None:
     recorded = {tag: value for _, tag, value in read_values(run)}
     assert recorded["s"] == 2.5
     assert recorded["t"].data.tolist() == array.tolist()  # type: ignore[union-attr]
-    assert recorded["h"].counts.tolist() == histogram_of(array).counts.tolist()  # type: ignore[union-attr]
-    assert recorded["i"] == image_of(array)
+    assert recorded["h"].counts.tolist() == to_histogram(array).counts.tolist()  # type: ignore[union-attr]
+    assert recorded["i"] == batch_to_image(array)
 
 
 def test_a_value_is_copied_when_it_is_added(run: Path) -> None:
@@ -201,7 +201,7 @@ BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
     ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
     ("train_lineage", "a", {}, TypeError, "values.TrainLineage"),
     ("train_lineage", "a", TrainLineage(loss=float("nan")), ValueError, "loss of TrainLineage must be finite"),
-    ("eval_lineage", "a", EvaluationLineage("[]"), ValueError, "JSON text of an object"),
+    ("eval_lineage", "a", EvaluationInfo("[]"), ValueError, "JSON text of an object"),
     ("dataset_graph", "a", None, TypeError, "values.DatasetGraph"),
     ("custom_lineage_data", "a", {}, ValueError, "at least one entry"),
     ("custom_lineage_data", "a", {"k": None}, TypeError, "k of UserDefinedInfo"),
@@ -442,9 +442,9 @@ def test_a_second_recording_gets_a_later_file(run: Path) -> None:
     for value in (1.0, 2.0):
         with SummaryRecord(run) as record:
             record.add_scalar("a", value, 0)
-        from mindsummary_lightning.recording import event_writer as run_writer
+        from mindsummary_lightning.recording import event_writer
 
-        run_writer._WRITERS.clear()  # as in another process
+        event_writer._WRITERS.clear()  # as in another process
 
     assert len(summary_paths(run)) == 2
     assert read_scalars(run, "a") == [(0, 1.0), (0, 2.0)]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.conversion.histograms import histogram_of
-from mindsummary_lightning.values import EvaluationLineage, Histogram, Image, Tensor, UserDefinedInfo
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.values import EvaluationInfo, Histogram, Image, Tensor, UserDefinedInfo
 from tests.support import read_lineage, read_values
 
 
@@ -54,7 +54,7 @@ def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: Summa
 
     ((_, _, value),) = read_values(run)
     assert isinstance(value, Histogram)
-    assert value.counts.tolist() == histogram_of(array).counts.tolist()
+    assert value.counts.tolist() == to_histogram(array).counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_hyper_parameters_become_lineage_and_metrics_an_evaluation(experiment: S
 
     recorded = [event.what for event in read_lineage(run)]
     assert UserDefinedInfo({"lr": 0.1, "net/depth": 3}) in recorded
-    assert [json.loads(part.metric or "") for part in recorded if isinstance(part, EvaluationLineage)] == [{"acc": 0.9}]
+    assert [json.loads(part.metric or "") for part in recorded if isinstance(part, EvaluationInfo)] == [{"acc": 0.9}]
 
 
 def test_a_kind_without_a_page_is_said_once_and_left_out(

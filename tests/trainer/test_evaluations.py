@@ -95,7 +95,7 @@ def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_p
     run, found = tmp_path / "run", []
     callback = kind(run)
 
-    class Waiting(Counting):
+    class OperatorBuffer(Counting):
         def on_train_epoch_start(self) -> None:
             if self.current_epoch == 2:
                 found.append(_metrics(run))
@@ -106,7 +106,7 @@ def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_p
             if self.current_epoch == 2:
                 found.append(_metrics(run))
 
-    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(Waiting(), loader(1), loader(1))
+    trainer(logger=False, callbacks=[callback], max_epochs=3).fit(OperatorBuffer(), loader(1), loader(1))
 
     assert found == [{"validations": 1}, {"validations": 2}]
 

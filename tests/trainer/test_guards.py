@@ -13,7 +13,7 @@ from mindsummary_lightning import SummaryCollector, SummaryReader, SummaryRecord
 from mindsummary_lightning.values import Graph
 from tests.trainer.support import Net, loader, points, trainer
 
-_MOST_TAGS, _MOST_TENSOR_TAGS = 300, 6
+_MAX_TAGS, _MAX_TENSOR_TAGS = 300, 6
 
 
 def _tags_mindinsight_keeps(run: Path) -> list[str]:
@@ -25,9 +25,9 @@ def _tags_mindinsight_keeps(run: Path) -> list[str]:
         if isinstance(event.what, tuple):
             found = [(tag, type(value).__name__) for tag, value in event.what]
         for key in found:
-            if key in kept or (key in dropped and len(kept) >= _MOST_TAGS):
+            if key in kept or (key in dropped and len(kept) >= _MAX_TAGS):
                 continue
-            if len(kept) >= _MOST_TAGS:
+            if len(kept) >= _MAX_TAGS:
                 dropped.add(kept.pop(0))
             kept.append(key)
     return [tag for tag, _ in kept]
@@ -50,7 +50,7 @@ def test_the_loss_survives_more_tags_than_mindinsight_keeps(tmp_path: Path, capl
     trainer(logger=False, callbacks=[collector], limit_train_batches=3).fit(Wide(), loader())
 
     kept = _tags_mindinsight_keeps(tmp_path)
-    assert len(kept) == _MOST_TAGS
+    assert len(kept) == _MAX_TAGS
     assert {"loss/auto", "gradient_norm"} <= set(kept)
     (said,) = [record.message for record in caplog.records if "MindInsight shows the 300" in record.message]
     assert "608 tags" in said
@@ -66,7 +66,7 @@ def test_the_graph_survives_more_tags_than_mindinsight_keeps(tmp_path: Path) -> 
 
     kept = _tags_mindinsight_keeps(tmp_path)
 
-    assert len(kept) == _MOST_TAGS
+    assert len(kept) == _MAX_TAGS
     assert kept.count("graph") == 2
     assert "loss/auto" in kept
 
@@ -77,7 +77,7 @@ def test_too_many_tensor_tags_are_said_once_with_the_number(tmp_path: Path, capl
     trainer(logger=False, callbacks=[collector]).fit(net, loader())
 
     (said,) = [record.message for record in caplog.records if "tensor tags" in record.message]
-    assert f"8 tensor tags so far; MindInsight shows the {_MOST_TENSOR_TAGS}" in said
+    assert f"8 tensor tags so far; MindInsight shows the {_MAX_TENSOR_TAGS}" in said
     assert len(SummaryReader(tmp_path).tags()["tensor"]) == 8
 
 

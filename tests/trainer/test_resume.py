@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from mindsummary_lightning.collection.options import Specified
+from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from tests.trainer.support import Gan, Net, files, loader, points, steps, trainer
@@ -131,7 +131,7 @@ def test_a_resume_with_nothing_left_to_do_records_no_step_again(tmp_path: Path) 
 
 
 def test_the_last_step_of_the_run_before_is_not_collected_again() -> None:
-    collector = StepCollector(Specified(), Schedule(1), [], None, 5, only_collective=False)
+    collector = StepCollector(CollectOptions(), Schedule(1), [], None, 5, only_collective=False)
     collector.end_run()
 
-    assert list(collector.harvest(wait=True)) == []
+    assert list(collector.collect_finished(wait=True)) == []

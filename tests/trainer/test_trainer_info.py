@@ -25,7 +25,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     steps_done,
     train_lineage,
 )
-from mindsummary_lightning.values import TrainLineage
+from mindsummary_lightning.values import TrainInfo
 from tests.trainer.support import Gan, Net, loader, trainer
 
 
@@ -33,7 +33,7 @@ class _Seen(L.Callback):
     """Takes the lineage while the Trainer trains."""
 
     def __init__(self) -> None:
-        self.lineages: list[TrainLineage] = []
+        self.lineages: list[TrainInfo] = []
         self.environments: list[dict[str, Any]] = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:

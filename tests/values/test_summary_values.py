@@ -7,14 +7,14 @@ import pytest
 
 from mindsummary_lightning.values import (
     DataType,
-    EvaluationLineage,
+    EvaluationInfo,
     Event,
     Histogram,
     Image,
     LossLandscape,
     Points,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
     data_type_of,
     kind_of,
@@ -124,9 +124,9 @@ def test_text_is_what_utf8_can_hold(text: str, held: str) -> None:
 
 
 def test_lineage_made_of_undecodable_paths_holds_utf8() -> None:
-    train = TrainLineage(train_dataset_path="/data/\udcff", model_path='{"ckpt": null}')
+    train = TrainInfo(train_dataset_path="/data/\udcff", model_path='{"ckpt": null}')
     custom = UserDefinedInfo({"k\udcff": "v\udcff"})
 
     assert train.train_dataset_path == "/data/\\udcff"
-    assert EvaluationLineage("{}", "\udcff").valid_dataset_path == "\\udcff"
+    assert EvaluationInfo("{}", "\udcff").valid_dataset_path == "\\udcff"
     assert custom.values == {"k\\udcff": "v\\udcff"}

@@ -7,12 +7,12 @@ import pytest
 
 from mindsummary_lightning.values import (
     DatasetGraph,
-    EvaluationLineage,
+    EvaluationInfo,
     LossLandscape,
     Operation,
     Points,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
     check_recordable,
 )
@@ -20,9 +20,9 @@ from mindsummary_lightning.values import (
 GOOD = [
     1.0,
     Tensor(np.array([np.nan])),
-    TrainLineage(),
-    TrainLineage(epoch=2**31 - 1, learning_rate=1, loss=0.5, model_size=2**63 - 1, network="Net"),
-    EvaluationLineage('{"acc": 1.0, "nested": {"a": 1}}', "/data", 0),
+    TrainInfo(),
+    TrainInfo(epoch=2**31 - 1, learning_rate=1, loss=0.5, model_size=2**63 - 1, network="Net"),
+    EvaluationInfo('{"acc": 1.0, "nested": {"a": 1}}', "/data", 0),
     UserDefinedInfo({"a": 1, "b": {"c": 2.0}}),
     DatasetGraph({"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()),
 ]
@@ -39,15 +39,15 @@ NOT_FINITE = (float("nan"), float("inf"), float("-inf"))
 @pytest.mark.parametrize("number", NOT_FINITE)
 @pytest.mark.parametrize("name", ["learning_rate", "loss"])
 def test_numbers_of_training_lineage_are_finite(name: str, number: float) -> None:
-    with pytest.raises(ValueError, match=f"{name} of TrainLineage must be finite"):
-        check_recordable(TrainLineage(**{name: number}))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"{name} of TrainInfo must be finite"):
+        check_recordable(TrainInfo(**{name: number}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["epoch", "device_num", "batch_size", "train_dataset_size"])
 @pytest.mark.parametrize("number", [-1, 2**31])
 def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
-    with pytest.raises(ValueError, match=rf"{name} of TrainLineage must lie in 0\.\.2147483647"):
-        check_recordable(TrainLineage(**{name: number}))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=rf"{name} of TrainInfo must lie in 0\.\.2147483647"):
+        check_recordable(TrainInfo(**{name: number}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,19 @@ def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
     ids=str,
 )
 def test_facts_of_the_wrong_type_are_refused(facts: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=f"{next(iter(facts))} of TrainLineage must be"):
-        check_recordable(TrainLineage(**facts))
+    with pytest.raises(TypeError, match=f"{next(iter(facts))} of TrainInfo must be"):
+        check_recordable(TrainInfo(**facts))
 
 
 @pytest.mark.parametrize("metric", ["[1]", "3", "null", '"text"', "{", "", '{"a": NaN}', '{"a": -Infinity}'])
 def test_a_metric_is_the_json_text_of_an_object_of_finite_numbers(metric: str) -> None:
     with pytest.raises(ValueError):
-        check_recordable(EvaluationLineage(metric))
+        check_recordable(EvaluationInfo(metric))
 
 
 def test_an_evaluation_without_its_metric_is_refused() -> None:
-    with pytest.raises(TypeError, match="metric of EvaluationLineage must be a str, not None"):
-        check_recordable(EvaluationLineage(None))
+    with pytest.raises(TypeError, match="metric of EvaluationInfo must be a str, not None"):
+        check_recordable(EvaluationInfo(None))
 
 
 @pytest.mark.parametrize("values", [{}, {"a": {}}], ids=str)

@@ -16,7 +16,7 @@ __all__ = ["curve_chart", "nice_ticks"]
 
 _WIDTH, _HEIGHT = 440, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 10, 10, 26
-_MOST_STRETCHES = 200  # of a curve; each keeps its first, smallest, largest and last value, so no peak is lost
+_MAX_STRETCHES = 200  # of a curve; each keeps its first, smallest, largest and last value, so no peak is lost
 
 
 def curve_chart(curves: Sequence[tuple[str, str, ScalarSeries]]) -> str:
@@ -73,10 +73,10 @@ class _Axis:
 
 def _thinned(series: ScalarSeries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     steps, values = series.steps.astype(np.float64), series.values.astype(np.float64)
-    if steps.size <= 4 * _MOST_STRETCHES:
+    if steps.size <= 4 * _MAX_STRETCHES:
         return steps, values
     kept: set[int] = set()
-    edges = np.linspace(0, steps.size, _MOST_STRETCHES + 1).astype(int).tolist()
+    edges = np.linspace(0, steps.size, _MAX_STRETCHES + 1).astype(int).tolist()
     filled = np.nan_to_num(values, nan=values[np.isfinite(values)].mean() if np.isfinite(values).any() else 0.0)
     for begin, end in itertools.pairwise(edges):
         stretch = filled[begin:end]

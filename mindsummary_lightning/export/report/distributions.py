@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values import Histogram
 
-__all__ = ["MOST_RIDGES", "ridge_chart"]
+__all__ = ["MAX_RIDGES", "ridge_chart"]
 
-MOST_RIDGES = 12
+MAX_RIDGES = 12
 _WIDTH, _LEFT, _RIGHT = 440, 56, 10
 _RIDGE, _RISE, _BOTTOM = 46, 14, 26
 _BINS = 60
@@ -21,7 +21,7 @@ def ridge_chart(samples: Sequence[tuple[int, Histogram]], colour: str) -> str:
     """An SVG chart with the oldest sample at the back.
 
     Args:
-        samples: step and histogram, by step, at most :data:`MOST_RIDGES`.
+        samples: step and histogram, by step, at most :data:`MAX_RIDGES`.
         colour: CSS colour of the ridges.
     """
     filled = [(step, histogram) for step, histogram in samples if histogram.counts.sum()]

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from mindsummary_lightning.export.lineage_text import lineage_facts
 from mindsummary_lightning.export.report.curves import curve_chart
-from mindsummary_lightning.export.report.distributions import MOST_RIDGES, ridge_chart
+from mindsummary_lightning.export.report.distributions import MAX_RIDGES, ridge_chart
 from mindsummary_lightning.export.report.surfaces import surface_chart
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.reading.results import ScalarSeries
@@ -20,7 +20,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 __all__ = ["write_report"]
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#444444")
-_MOST_IMAGES = 3  # of one tag and run: first, middle, last
+_MAX_IMAGES = 3  # of one tag and run: first, middle, last
 _KINDS_OF_PICTURES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"BM": "bmp", b"RIFF": "webp"}
 _STYLE = """
 body{font:14px/1.45 system-ui,sans-serif;color:#1c1f24;background:#fff;max-width:1400px;margin:0 auto;padding:24px}
@@ -112,7 +112,7 @@ def _histograms(runs: Sequence[_Run]) -> Iterator[str]:
     for tag in sorted({tag for run in runs for tag in run.tags["histogram"]}):
         for run in runs:
             if tag in run.tags["histogram"]:
-                steps = _spread([step for step, _, _ in run.reader.histograms(tag)], MOST_RIDGES)
+                steps = _spread([step for step, _, _ in run.reader.histograms(tag)], MAX_RIDGES)
                 samples = [(step, value) for step, _, value in run.reader.histograms(tag) if step in steps]
                 cards.append(_card(tag, ridge_chart(samples, run.colour), run))
     yield from _section("Histograms", cards)
@@ -123,7 +123,7 @@ def _images(runs: Sequence[_Run]) -> Iterator[str]:
     for tag in sorted({tag for run in runs for tag in run.tags["image"]}):
         for run in runs:
             if tag in run.tags["image"]:
-                steps = _spread([step for step, _, _ in run.reader.images(tag)], _MOST_IMAGES)
+                steps = _spread([step for step, _, _ in run.reader.images(tag)], _MAX_IMAGES)
                 figures = [
                     f"<figure><img alt='' src='{_uri(image.encoded)}'><figcaption class=small>step {step}</figcaption>"
                     for step, _, image in run.reader.images(tag)

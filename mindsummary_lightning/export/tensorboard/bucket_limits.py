@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.values.limits import MOST_BUCKETS
+from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 __all__ = ["histogram_of_buckets", "limits_of_buckets"]
 
@@ -43,9 +43,9 @@ def histogram_of_buckets(
         # Empty buckets at the ends are TensorBoard's way to say where the first one begins.
         inside = np.flatnonzero((np.diff(edges) > 0) | (kept > 0))
         edges, kept = edges[inside[0] : inside[-1] + 2], kept[inside[0] : inside[-1] + 1]
-    if kept.size > MOST_BUCKETS or (np.diff(edges) <= 0).any():
+    if kept.size > MAX_BUCKETS or (np.diff(edges) <= 0).any():
         running = np.concatenate([[0], np.cumsum(kept)])
-        coarse = np.linspace(edges[0], edges[-1], min(MOST_BUCKETS, kept.size) + 1)
+        coarse = np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, kept.size) + 1)
         # Elements are taken as spread evenly in their bucket; rounding the running total keeps the sum exact.
         kept = np.diff(np.rint(np.interp(coarse, edges, running))).astype(np.int64)
         edges = coarse

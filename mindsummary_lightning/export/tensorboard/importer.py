@@ -17,7 +17,7 @@ from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.recording.event_writer import FileOptions, RunWriter
+from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor, UserDefinedInfo
 
 __all__ = ["ImportedRun", "event_files", "import_tensorboard"]
@@ -98,7 +98,7 @@ def import_tensorboard(
 def _import_file(tb: SimpleNamespace, path: str, run: ImportedRun, progress: Callable[[int], object]) -> None:
     now = 0.0
     # A writer for each file: MindInsight lets a later file replace the tail of an earlier one, as a resumed run needs.
-    writer = RunWriter(run.run_dir, FileOptions(free_space_factor=0), clock=lambda: now)
+    writer = EventWriter(run.run_dir, FileOptions(free_space_factor=0), clock=lambda: now)
     pending: dict[tuple[str, str], SummaryValue] = {}
     pending_step = 0
     scanner = RecordScanner(path)
@@ -123,7 +123,7 @@ def _import_file(tb: SimpleNamespace, path: str, run: ImportedRun, progress: Cal
 
 
 def _write(
-    writer: RunWriter, step: int, pending: Mapping[tuple[str, str], SummaryValue], written: Counter[str]
+    writer: EventWriter, step: int, pending: Mapping[tuple[str, str], SummaryValue], written: Counter[str]
 ) -> None:
     if pending:
         writer.write_values(step, [(tag, value) for (_, tag), value in pending.items()])
