@@ -64,12 +64,12 @@ def _text(where: str, value: Any) -> None:
 
 def _check_train(value: TrainInfo) -> None:
     for name in ("epoch", "device_num", "batch_size", "train_dataset_size"):
-        _integer(f"{name} of TrainLineage", getattr(value, name), 0, INT32_MAX)
-    _integer("model_size of TrainLineage", value.model_size, 0, INT64_MAX)
+        _integer(f"{name} of TrainInfo", getattr(value, name), 0, INT32_MAX)
+    _integer("model_size of TrainInfo", value.model_size, 0, INT64_MAX)
     for name in ("learning_rate", "loss"):
-        _real(f"{name} of TrainLineage", getattr(value, name))
+        _real(f"{name} of TrainInfo", getattr(value, name))
     for name in ("optimizer", "loss_function", "parallel_mode", "train_dataset_path", "network", "model_path"):
-        _text(f"{name} of TrainLineage", getattr(value, name))
+        _text(f"{name} of TrainInfo", getattr(value, name))
 
 
 def _check_evaluation(value: EvaluationInfo) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileio.salvage import cut_torn_tail
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.values import Tensor, TrainLineage
+from mindsummary_lightning.values import Tensor, TrainInfo
 from tests.faults.processes import kill_victim, run_victim
 from tests.support import (
     lineage_paths,
@@ -138,7 +138,7 @@ def test_lineage_is_readable_whenever_its_writer_is_killed(tmp_path: Path, times
     for trial in range(trials):
         run = tmp_path / str(trial)
         last = kill_victim("record_lineage", run, after_steps=draw.randrange(1, 60))
-        epochs = [event.what.epoch for event in read_lineage(run) if isinstance(event.what, TrainLineage)]
+        epochs = [event.what.epoch for event in read_lineage(run) if isinstance(event.what, TrainInfo)]
         assert epochs in (list(range(1, last + 1)), list(range(1, last + 2)))
         assert len(lineage_paths(run)) == 1
 

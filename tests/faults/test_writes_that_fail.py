@@ -19,7 +19,7 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.values import Image, TrainLineage
+from mindsummary_lightning.values import Image, TrainInfo
 from tests.faults.processes import run_victim
 from tests.fileio.faulty import FaultyWrites
 from tests.support import lineage_paths, read_events, read_lineage, read_scalars, read_values, summary_paths
@@ -98,9 +98,9 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
     with mock.patch("mindsummary_lightning.fileio.append.os.open", side_effect=OSError(error, os.strerror(error))):
         assert not record.write_values(1, [("a", 1.0)])
         assert not record.write_values(2, [("a", 2.0)])
-        assert not record.write_lineage(TrainLineage(epoch=1))
+        assert not record.write_lineage(TrainInfo(epoch=1))
     assert record.write_values(3, [("a", 3.0)])
-    assert record.write_lineage(TrainLineage(epoch=1))
+    assert record.write_lineage(TrainInfo(epoch=1))
 
     assert read_scalars(tmp_path / "run", "a") == [(3, 3.0)]
     assert (record.lost, len(caplog.records)) == (3, 1)
@@ -155,7 +155,7 @@ def test_files_are_private_under_any_umask(tmp_path: Path, figure: Figure) -> No
     try:
         with SummaryRecord(tmp_path) as record:
             record.add_scalar("a", 1.0)
-            record.write_lineage(TrainLineage(epoch=1))
+            record.write_lineage(TrainInfo(epoch=1))
     finally:
         os.umask(umask)
 

@@ -18,7 +18,7 @@ from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.salvage import cut_torn_tail
 from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
-from mindsummary_lightning.values import TrainLineage
+from mindsummary_lightning.values import TrainInfo
 from tests.faults.processes import kill_victim, run_victim
 from tests.faults.test_hostile_values import hostile_names, odd_values
 from tests.fileio.faulty import FaultyWrites
@@ -126,10 +126,10 @@ def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)
-    record.write_lineage(TrainLineage(epoch=1))
+    record.write_lineage(TrainInfo(epoch=1))
     shutil.rmtree(run)
     record.add_scalar("a", 2.0, 2)
-    record.write_lineage(TrainLineage(epoch=2))
+    record.write_lineage(TrainInfo(epoch=2))
 
     (answer,) = shown(run)
     assert (answer["scalars"], answer["lineage"]) == ({"a": [[2, 2.0]]}, [2])

@@ -28,7 +28,7 @@ from mindsummary_lightning.values import (
     LossLandscape,
     Points,
     Tensor,
-    TrainLineage,
+    TrainInfo,
     UserDefinedInfo,
 )
 from tests.support import lineage_paths, read_events, read_lineage, read_scalars, read_values, summary_paths
@@ -41,7 +41,7 @@ SAMPLES: dict[str, Any] = {
     "histogram": np.arange(5.0),
     "graph": Graph((GraphNode("1", "Add", full_name="Add-op1"),)),
     "LANDSCAPE": LANDSCAPE,
-    "train_lineage": TrainLineage(epoch=1),
+    "train_lineage": TrainInfo(epoch=1),
     "eval_lineage": EvaluationInfo('{"acc": 1.0}'),
     "dataset_graph": DatasetGraph({"op_type": "BatchDataset"}),
     "custom_lineage_data": {"lr": 0.1},
@@ -99,7 +99,7 @@ def test_custom_data_is_a_dict_or_its_value(run: Path, value: Any) -> None:
         record.add_value("custom_lineage_data", "name", value)
         record.record(1)
 
-    assert [event.what for event in read_lineage(run)] == [TrainLineage(), UserDefinedInfo({"lr": 0.1})]
+    assert [event.what for event in read_lineage(run)] == [TrainInfo(), UserDefinedInfo({"lr": 0.1})]
 
 
 def test_all_values_of_a_step_that_may_share_an_event_do(run: Path) -> None:
@@ -199,8 +199,8 @@ BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
     ("histogram", "a", np.float32(1), ValueError, ""),
     ("graph", "a", "net", TypeError, "must be a mindsummary_lightning.values.Graph"),
     ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
-    ("train_lineage", "a", {}, TypeError, "values.TrainLineage"),
-    ("train_lineage", "a", TrainLineage(loss=float("nan")), ValueError, "loss of TrainLineage must be finite"),
+    ("train_lineage", "a", {}, TypeError, "values.TrainInfo"),
+    ("train_lineage", "a", TrainInfo(loss=float("nan")), ValueError, "loss of TrainInfo must be finite"),
     ("eval_lineage", "a", EvaluationInfo("[]"), ValueError, "JSON text of an object"),
     ("dataset_graph", "a", None, TypeError, "values.DatasetGraph"),
     ("custom_lineage_data", "a", {}, ValueError, "at least one entry"),
@@ -260,7 +260,7 @@ def test_the_filter_chooses_plugins_and_the_rest_is_dropped(run: Path) -> None:
         record.add_value("scalar", "s", 1.0)
         record.add_value("scalar", "s2", 2.0)
         record.add_value("tensor", "t", np.ones(2))
-        record.add_value("train_lineage", "l", TrainLineage())
+        record.add_value("train_lineage", "l", TrainInfo())
         record.record(1, plugin_filter=lambda plugin: asked.append(plugin) or plugin == "scalar")  # type: ignore[func-returns-value]
         record.record(2)
 
@@ -373,7 +373,7 @@ def test_log_dir_is_the_summary_file_before_and_after_it_is_made(run: Path) -> N
 
 def test_summary_and_lineage_file_share_their_second(run: Path) -> None:
     with SummaryRecord(run) as record:
-        record.add_value("train_lineage", "l", TrainLineage())
+        record.add_value("train_lineage", "l", TrainInfo())
         record.add_value("scalar", "s", 1.0)
         record.record(1)
 
@@ -464,7 +464,7 @@ def test_files_have_the_mode_that_was_asked_for(run: Path, mode: int) -> None:
     try:
         with SummaryRecord(run, file_mode=mode) as record:
             record.add_scalar("a", 1.0)
-            record.write_lineage(TrainLineage())
+            record.write_lineage(TrainInfo())
     finally:
         os.umask(umask)
 
