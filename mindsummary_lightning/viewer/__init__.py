@@ -1,0 +1,1 @@
+"""A web server that feeds MindInsight's front end from the run directories themselves."""

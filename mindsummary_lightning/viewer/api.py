@@ -1,0 +1,70 @@
+"""Requests, answers and errors of the pages, independent of the web framework.
+
+A page module holds ``ROUTES``, a tuple of :class:`Route`. A handler is an ordinary function: it takes the runs and the
+request and returns what ``json`` encodes (or an :class:`EncodedImage`); it may block, as the server calls it in a
+worker thread. It refuses a request by raising :class:`ApiError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+
+__all__ = ["ApiError", "ApiRequest", "EncodedImage", "Route"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request below ``/v1/mindinsight``.
+
+    Attributes:
+        query: the decoded query: for each key its values in the order of the request, blank values included.
+        body: the bytes of the body.
+        content_type: media type of the body without parameters, lower case; ``""`` if none was given.
+    """
+
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    body: bytes = b""
+    content_type: str = ""
+
+    def first(self, name: str) -> str | None:
+        """The first value of a key; ``None`` if the query does not hold the key."""
+        values = self.query.get(name)
+        return values[0] if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An image as it was recorded, for an answer that is not JSON."""
+
+    content: bytes
+    content_type: str
+
+
+class ApiError(Exception):
+    """A request that cannot be answered.
+
+    Attributes:
+        code: MindInsight's error code, eight hexadecimal digits.
+        message: text for the user.
+        status: HTTP status.
+    """
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One endpoint: ``path`` is relative to ``/v1/mindinsight/``."""
+
+    method: str
+    path: str
+    handler: Callable[[LoadedRuns, ApiRequest], Any]  # Any: whatever json encodes, or an EncodedImage

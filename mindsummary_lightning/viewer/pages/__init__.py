@@ -1,0 +1,1 @@
+"""One module per page of the front end: from the query of a request to its JSON answer."""
