@@ -9,7 +9,7 @@ __all__ = ["HELP", "NAME", "add_arguments", "run"]
 NAME = "report"
 HELP = "Write one self-contained HTML page about some runs."
 
-_SECTIONS = 6
+_PARTS = 3  # runs read, figures made, file written
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.export.report import write_report
 
     found = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
-    with progress_bar("reading", len(found) + _SECTIONS, "part") as advance:
+    with progress_bar("report", _PARTS, "part") as advance:
         write_report(found, arguments.out, advance)
     counted = f"{len(found)} run{'' if len(found) == 1 else 's'}"
     print(f"{arguments.out}: {counted}, {readable_size(os.path.getsize(arguments.out))}")

@@ -1,20 +1,20 @@
+"""The HTML report: its sections, its escaping, and that it needs no other file."""
+
 from __future__ import annotations
 
-import base64
 import re
+import sys
 from html.parser import HTMLParser
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image as Picture
 
 from mindsummary_lightning.export.report import write_report
-from mindsummary_lightning.export.report.curves import curve_chart, nice_ticks
-from mindsummary_lightning.export.report.surfaces import surface_chart
+from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, ridge_figure
+from mindsummary_lightning.export.report.graph_outline import graph_outline
 from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSeries
-from mindsummary_lightning.values import LandscapeMetadata, TrainInfo
+from mindsummary_lightning.values import Graph, GraphNode, Histogram, LandscapeMetadata, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_summary
@@ -25,49 +25,67 @@ def _page(tmp_path: Path, *runs: Path) -> str:
     return (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def _without_scripts(page: str) -> str:
+    return re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+
+
 def _series(values: list[float]) -> ScalarSeries:
     return ScalarSeries(np.arange(len(values)), np.zeros(len(values)), np.array(values, np.float32))
+
+
+def _columns(figure: object) -> dict[str, np.ndarray]:
+    return dict(figure.renderers[0].data_source.data)  # type: ignore[attr-defined]
 
 
 class _Nesting(HTMLParser):
     """Fails on a tag that is closed where it is not open."""
 
-    _ALONE = ("meta", "img", "html")
+    _EMPTY = ("meta", "img", "input")
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag not in self._ALONE:
+        if tag not in self._EMPTY:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        pass
-
     def handle_endtag(self, tag: str) -> None:
-        if tag != "html":
-            assert self.open.pop() == tag
+        assert self.open.pop() == tag
 
 
 def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "runs" / "a", 0.01)
     write_demo_run(tmp_path / "runs" / "b", 0.03)
 
-    page = _page(tmp_path, tmp_path / "runs" / "a", tmp_path / "runs" / "b")
+    page = _without_scripts(_page(tmp_path, tmp_path / "runs" / "a", tmp_path / "runs" / "b"))
 
-    assert re.findall("<h2>(.*?)</h2>", page) == ["Scalars", "Histograms", "Images", "Loss landscapes", "Lineage"]
-    assert page.count("<polyline") == 2 * 2 + 2  # two scalars of two runs, two landscape paths
-    assert page.count("data:image/png;base64,") == 2 * 2 + 2  # two images of two runs, two surfaces
-    assert "<tr class=differs><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>" in page
+    headings = re.findall("<h2>(.*?)</h2>", page)
+    assert headings == ["Lineage", "Scalars", "Histograms", "Images", "Loss landscapes", "Computational graphs"]
+    assert page.count("data-curves") == 2  # two scalars
+    assert page.count("<img ") == 2 * 2
+    assert page.count("data-root-id") == 2 * 2 + 2 + 2  # both scales of two scalars; histogram and landscape of each
+    assert re.search(r'<tr class="differs"><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>', page)
 
 
-def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
+def test_rows_in_which_the_runs_differ_come_first(tmp_path: Path) -> None:
+    write_demo_run(tmp_path / "runs" / "a", 0.01)
+    write_demo_run(tmp_path / "runs" / "b", 0.03)
+
+    page = _without_scripts(_page(tmp_path, tmp_path / "runs" / "a", tmp_path / "runs" / "b"))
+
+    differing, equal = page.split("equal in all runs")
+    assert "learning_rate" in differing
+    assert "<th>network</th>" in equal
+    assert "<th>network</th>" not in differing
+
+
+def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "a")
 
-    page = _page(tmp_path, tmp_path / "a")
+    page = _without_scripts(_page(tmp_path, tmp_path / "a"))
 
-    assert not re.search(r"https?://|<script|<link|@import|url\(", page)
+    assert not re.search(r"https?://|<link|@import|url\(|<script", page)
     nesting = _Nesting()
     nesting.feed(page)
     assert nesting.open == []
@@ -81,67 +99,93 @@ def test_a_run_of_mindspore_gets_its_page(tmp_path: Path) -> None:
 
 def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     run = tmp_path / "<b>run"
-    write_summary(
-        run, [values_at(1, {"<script>alert(1)</script>": 1.0}), values_at(2, {"<script>alert(1)</script>": 1.0})]
-    )
+    hostile = "</script><script>alert(1)</script>"
+    write_summary(run, [values_at(1, {hostile: 1.0}), values_at(2, {hostile: 1.0})])
     write_lineage(run, [TrainInfo(network="<img src=x>")])
 
     page = _page(tmp_path, run)
 
-    assert "<script" not in page
-    assert "<img" not in page
+    assert "alert(1)</script>" not in page
+    assert "<img" not in _without_scripts(page)
     assert "<b>&lt;b&gt;run</b>" in page
 
 
-def test_an_empty_run_gets_a_page(tmp_path: Path) -> None:
+def test_a_scalar_with_one_sample_is_a_number_and_not_a_chart(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(7, {"test/accuracy": 0.25}), values_at(8, {"loss": 1.0})])
+    write_summary(tmp_path / "b", [values_at(8, {"loss": 1.0}), values_at(9, {"loss": 0.5})])
+
+    page = _without_scripts(_page(tmp_path, tmp_path / "a", tmp_path / "b"))
+
+    assert "<tr><th>test/accuracy</th><td>0.25</td><td></td></tr>" in page
+    assert page.count("data-curves") == 1
+
+
+def test_the_epoch_is_the_last_of_the_curves(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(step, {"epoch": float(step), "loss": 1.0}) for step in (1, 2)])
+
+    assert re.findall("<h3>(.*?)</h3>", _page(tmp_path, tmp_path / "a")) == ["loss", "epoch"]
+
+
+def test_an_empty_run_gets_a_page_without_scripts(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [])
 
-    assert "no scalars" in _page(tmp_path, tmp_path / "a")
+    page = _page(tmp_path, tmp_path / "a")
+
+    assert "no scalars" in page
+    assert "<script" not in page
 
 
-def test_a_curve_breaks_where_the_value_is_not_finite() -> None:
+def test_a_value_between_values_that_are_not_finite_is_a_point() -> None:
     nan = float("nan")
 
-    chart = curve_chart([("run", "#000", _series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))])
+    (plot, _) = curve_figures([(0, "#000", _series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))])
 
-    assert (chart.count("<polyline"), chart.count("<circle")) == (2, 1)
-
-
-def test_a_curve_without_a_finite_value_says_so() -> None:
-    assert "no finite value" in curve_chart([("run", "#000", _series([float("nan")]))])
+    np.testing.assert_array_equal(_columns(plot)["alone"], [nan, nan, nan, 3.0, nan, nan, nan])
 
 
-def test_a_long_curve_is_thinned_and_keeps_its_peak() -> None:
+@pytest.mark.parametrize(("values", "scales"), [([float("nan")], 0), ([-1.0, 0.0], 1), ([-1.0, 2.0], 2)])
+def test_a_log_axis_is_offered_where_a_value_is_positive(values: list[float], scales: int) -> None:
+    assert len(curve_figures([(0, "#000", _series(values))])) == scales
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_peak() -> None:
     values = np.zeros(100_000)
     values[54_321] = 7.0
 
-    chart = curve_chart([("run", "#000", _series(values.tolist()))])
+    columns = _columns(curve_figures([(0, "#000", _series(values.tolist()))])[0])
 
-    assert len(chart) < 30_000
-    heights = {point.split(",")[1] for point in re.findall(r'points="([^"]*)"', chart)[0].split()}
-    assert len(heights) == 2
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [(0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]), (3.0, 3.0, [3.0]), (-50.0, 49.0, [-40.0, -20.0, 0.0, 20.0, 40.0])],
-)
-def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
-    assert nice_ticks(low, high, 5) == pytest.approx(ticks)
+    assert columns["step"].size <= 1600
+    assert columns["raw"].max() == 7.0
+    assert columns["step"][columns["raw"].argmax()] == 54_321
+    assert (columns["step"][0], columns["step"][-1]) == (0, 99_999)
 
 
-def test_a_surface_is_drawn_with_its_valley_dark_and_y_upwards() -> None:
-    axis = np.linspace(-1, 1, 9, dtype=np.float32)
-    z = (axis[None, :] ** 2 + (axis[:, None] - 1) ** 2).astype(np.float32)  # the valley lies at y = 1
-    landscape = RecordedLandscape("t", 0, 0.0, axis, axis, z, (), None, (0.0, 1.0, 0.0), LandscapeMetadata())
+def test_ridges_are_labelled_with_their_steps() -> None:
+    def histogram(left: float) -> Histogram:
+        return Histogram(np.array([left]), np.array([1.0]), np.array([4]), 4, min=left, max=left + 1.0, sum=left)
 
-    chart = surface_chart(landscape)
+    plot = ridge_figure([(10, histogram(0.0)), (20, histogram(1.0))], "#000")
 
-    encoded = re.search(r"base64,([^\"]*)", chart)
-    assert encoded is not None
-    pixels = np.asarray(Picture.open(BytesIO(base64.b64decode(encoded.group(1)))))
-    assert pixels[2, 160].sum() < pixels[-3, 3].sum()
-    assert 'x="160.0" y="6.0"' in chart
+    assert plot is not None
+    assert plot.yaxis[0].major_label_overrides == {2: "10", 1: "20"}
+
+
+def test_a_flat_landscape_has_no_contours() -> None:
+    axis = np.linspace(-1, 1, 3, dtype=np.float32)
+    flat = np.zeros((3, 3), np.float32)
+    landscape = RecordedLandscape("t", 0, 0.0, axis, axis, flat, (), None, None, LandscapeMetadata())
+
+    assert landscape_figure(landscape) is None
+
+
+def test_the_outline_counts_operations_by_scope_and_type() -> None:
+    nodes = [("1", "Conv2d", "Net/a"), ("2", "ReLU", "Net/a"), ("3", "ReLU", "Net/a"), ("4", "Add", "Net")]
+    graph = Graph(tuple(GraphNode(name, kind, scope, f"{scope}/{kind}-op{name}") for name, kind, scope in nodes))
+
+    net = graph_outline(graph).scopes["Net"]
+
+    assert (net.total, net.summary) == (4, "Add")
+    assert net.scopes["a"].summary == "Conv2d, 2 ReLU"
 
 
 def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,3 +196,15 @@ def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.Ca
 
     assert answer.code == 0
     assert answer.out.startswith(f"{tmp_path / 'r.html'}: 2 runs, ")
+
+
+def test_without_bokeh_the_command_names_the_extra(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_demo_run(tmp_path / "a")
+    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+
+    answer = mindsummary(capsys, "report", tmp_path / "a", "-o", tmp_path / "r.html")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "pip install 'mindsummary-lightning[report]'" in answer.err

@@ -1,4 +1,4 @@
-"""Several runs on one HTML page that needs nothing else: no script, no network, no other file."""
+"""One self-contained HTML page about several runs; it opens without a network."""
 
 from mindsummary_lightning.export.report.page import write_report
 

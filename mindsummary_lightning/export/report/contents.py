@@ -1,0 +1,230 @@
+"""The contents of the report: which values of which runs appear in which section."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mindsummary_lightning.export.lineage_text import lineage_facts
+from mindsummary_lightning.export.report.figures import (
+    MAX_RIDGES,
+    curve_figures,
+    landscape_figure,
+    ridge_figure,
+)
+from mindsummary_lightning.export.report.graph_outline import Scope, graph_outline
+from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+
+__all__ = [
+    "Card",
+    "LineageRow",
+    "ReportRun",
+    "Section",
+    "SingleValue",
+    "lineage_rows",
+    "open_runs",
+    "sections",
+    "single_values",
+]
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
+_EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
+_MAX_IMAGES = 3  # of one tag and run: first, middle, last
+_MEDIA_TYPES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"BM": "bmp", b"RIFF": "webp"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRun:
+    """One run of the report."""
+
+    number: int
+    name: str
+    reader: SummaryReader
+    tags: dict[str, list[str]]
+    scalars: dict[str, ScalarSeries]
+
+    @property
+    def colour(self) -> str:
+        """CSS colour of the run's curves."""
+        return _COLOURS[self.number % len(_COLOURS)]
+
+    @property
+    def extent(self) -> str:
+        """Last step and start of the run."""
+        if not self.scalars:
+            return "no scalars"
+        last = max(int(series.steps[-1]) for series in self.scalars.values())
+        start = min(float(series.wall_times.min()) for series in self.scalars.values())
+        return f"last step {last}, started {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One box of a section; ``run`` is ``None`` where several runs share it."""
+
+    title: str
+    run: ReportRun | None = None
+    figures: Sequence[Any] = ()  # Bokeh's figures
+    last_values: Sequence[tuple[ReportRun, str]] = ()
+    images: Sequence[tuple[int, str]] = ()  # step and data URI
+    note: str = ""
+    outline: Scope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A headed group of cards."""
+
+    title: str
+    cards: list[Card] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleValue:
+    """A scalar that every run recorded at most once: numbers instead of a curve."""
+
+    tag: str
+    values: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LineageRow:
+    """One line of the lineage table."""
+
+    name: str
+    values: Sequence[str]
+    differs: bool
+
+
+def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
+    """The runs with their scalars; each is named by its path relative to what all have in common.
+
+    Raises:
+        DamagedFileError: a file of a run is damaged.
+        NotADirectoryError: a run is not a directory.
+    """
+    paths = [os.path.abspath(run_dir) for run_dir in run_dirs]
+    common = os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
+    runs = []
+    for number, (path, run_dir) in enumerate(zip(paths, run_dirs, strict=True)):
+        reader = SummaryReader(run_dir)
+        runs.append(ReportRun(number, os.path.relpath(path, common), reader, reader.tags(), reader.all_scalars()))
+    return runs
+
+
+def sections(runs: Sequence[ReportRun]) -> list[Section]:
+    """Every section that has a card.
+
+    Raises:
+        DamagedFileError: a file of a run is damaged.
+    """
+    found = [
+        Section("Scalars", _curve_cards(runs)),
+        Section("Histograms", _histogram_cards(runs)),
+        Section("Images", _image_cards(runs)),
+        Section("Loss landscapes", _landscape_cards(runs)),
+        Section("Computational graphs", _graph_cards(runs)),
+    ]
+    return [section for section in found if section.cards]
+
+
+def single_values(runs: Sequence[ReportRun]) -> list[SingleValue]:
+    """Scalars with at most one sample per run, as text for each run."""
+    tags = sorted({tag for run in runs for tag in run.scalars})
+    return [
+        SingleValue(tag, [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs])
+        for tag in tags
+        if _is_single(runs, tag)
+    ]
+
+
+def lineage_rows(runs: Sequence[ReportRun]) -> list[LineageRow]:
+    """The lineage of the runs, those rows first in which the runs differ."""
+    facts = [lineage_facts(run.reader.lineage()) for run in runs]
+    rows = []
+    for name in dict.fromkeys(name for found in facts for name in found):
+        values = [found.get(name, "") for found in facts]
+        rows.append(LineageRow(name, values, len(set(values)) > 1))
+    return sorted(rows, key=lambda row: not row.differs)
+
+
+def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
+    return all(len(run.scalars[tag]) <= 1 for run in runs if tag in run.scalars)
+
+
+def _curve_cards(runs: Sequence[ReportRun]) -> list[Card]:
+    cards = []
+    for tag in sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag)):
+        if _is_single(runs, tag):
+            continue
+        having = [run for run in runs if tag in run.scalars]
+        figures = curve_figures([(run.number, run.colour, run.scalars[tag]) for run in having])
+        last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
+        cards.append(Card(tag, figures=figures, last_values=last, note="" if figures else "no finite value"))
+    return cards
+
+
+def _histogram_cards(runs: Sequence[ReportRun]) -> list[Card]:
+    cards = []
+    for tag, run in _tagged(runs, "histogram"):
+        steps = _spread([step for step, _, _ in run.reader.histograms(tag)], MAX_RIDGES)
+        plot = ridge_figure(
+            [(step, value) for step, _, value in run.reader.histograms(tag) if step in steps], run.colour
+        )
+        cards.append(Card(tag, run, [plot] if plot else [], note="" if plot else "no finite element"))
+    return cards
+
+
+def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
+    cards = []
+    for tag, run in _tagged(runs, "image"):
+        steps = _spread([step for step, _, _ in run.reader.images(tag)], _MAX_IMAGES)
+        images = [(step, _data_uri(image.encoded)) for step, _, image in run.reader.images(tag) if step in steps]
+        cards.append(Card(tag, run, images=images))
+    return cards
+
+
+def _landscape_cards(runs: Sequence[ReportRun]) -> list[Card]:
+    cards = []
+    for run in runs:
+        for found in run.reader.landscapes() if run.tags["loss_landscape"] else []:
+            plot = landscape_figure(found)
+            extremes = (
+                f"{found.z.min():.6g} to {found.z.max():.6g}" if math.isfinite(float(found.z.sum())) else "not finite"
+            )
+            note = f"loss {extremes}, {found.x.size} x {found.y.size} points"
+            cards.append(Card(found.tag, run, [plot] if plot else [], note=note))
+    return cards
+
+
+def _graph_cards(runs: Sequence[ReportRun]) -> list[Card]:
+    cards = []
+    for run in runs:
+        graph = run.reader.graph()
+        if graph is not None:
+            note = f"{len(graph.nodes)} operations, {len(graph.parameters)} parameters"
+            cards.append(Card("graph", run, note=note, outline=graph_outline(graph)))
+    return cards
+
+
+def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]:
+    tags = sorted({tag for run in runs for tag in run.tags[kind]})
+    return [(tag, run) for tag in tags for run in runs if tag in run.tags[kind]]
+
+
+def _spread(steps: Sequence[int], most: int) -> set[int]:
+    """At most ``most`` of the steps, the first and the last among them."""
+    if len(steps) <= most:
+        return set(steps)
+    return {steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)}
+
+
+def _data_uri(encoded: bytes) -> str:
+    media_type = next((name for magic, name in _MEDIA_TYPES.items() if encoded.startswith(magic)), "png")
+    return f"data:image/{media_type};base64,{base64.b64encode(encoded).decode()}"

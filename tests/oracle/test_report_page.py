@@ -1,0 +1,81 @@
+"""The HTML report in a real browser: drawn, usable on a phone, and its controls work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mindsummary_lightning.export.report import write_report
+from tests.cli.demo_run import write_demo_run
+from tests.oracle.browser import Browser, find_chromium, running_browser
+
+_CURVE = "Bokeh.documents.flatMap(doc => doc.roots()).filter(plot => plot.tags.includes('curve'))"
+_LINES = f"{_CURVE}[0].renderers.filter(line => line.name === 'run0')"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    pytest.importorskip("selenium")
+    if find_chromium() is None:
+        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
+    folder = tmp_path_factory.mktemp("report")
+    for name, rate in (("a", 0.01), ("b", 0.03)):
+        write_demo_run(folder / "runs" / name, rate)
+    path = folder / "report.html"
+    write_report([str(folder / "runs" / name) for name in ("a", "b")], str(path))
+    with running_browser(path.as_uri(), tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser, width: int) -> None:
+    driver = report.driver
+    driver.execute(
+        "executeCdpCommand",
+        {
+            "cmd": "Emulation.setDeviceMetricsOverride",
+            "params": {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+        },
+    )
+    driver.get(report.address)
+
+    report.wait_drawn(".card")
+    content = driver.execute_script("return document.documentElement.scrollWidth")
+
+    assert content <= width
+    assert driver.execute_script(f"return {_CURVE}.length") == 4
+    assert report.errors() == []
+
+
+def test_runs_can_be_switched_off(report: Browser) -> None:
+    report.driver.get(report.address)
+
+    report.driver.execute_script("document.querySelector('[data-run=\"0\"]').click()")
+
+    assert report.driver.execute_script(f"return {_LINES}.map(line => line.visible)") == [False, False]
+
+
+def test_smoothing_changes_what_is_drawn_and_keeps_what_was_recorded(report: Browser) -> None:
+    report.driver.get(report.address)
+    columns = f"return ['raw', 'value'].map(name => Array.from({_LINES}[0].data_source.data[name]))"
+    raw, value = report.driver.execute_script(columns)
+    assert raw == value
+
+    slide = "const bar = document.getElementById('smoothing'); bar.value = 0.9; bar.dispatchEvent(new Event('input'));"
+    still, smooth = report.driver.execute_script(slide + columns)
+
+    assert still == raw
+    assert smooth != raw
+    assert smooth[0] == pytest.approx(raw[0])
+    assert max(smooth) - min(smooth) < max(raw) - min(raw)
+
+
+def test_the_log_axis_takes_the_place_of_the_linear_one(report: Browser) -> None:
+    report.driver.get(report.address)
+    shown = f"return {_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1])"
+
+    assert report.driver.execute_script(shown) == ["linear", "linear"]
+    report.driver.execute_script("document.getElementById('log').click()")
+
+    assert report.driver.execute_script(shown) == ["log", "log"]
