@@ -16,6 +16,7 @@ __all__ = [
     "LINEAGE_SUFFIX",
     "check_prefix_and_suffix",
     "file_name",
+    "is_graph_name",
     "is_lineage_name",
     "is_summary_name",
     "read_order",
@@ -30,6 +31,7 @@ MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fail
 _MAX_NAME_LENGTH = 255  # bytes, on every common file system
 
 _TIMESTAMP = re.compile(r"summary\.(\d+)")
+_NO_GRAPH = re.compile(r"^memory_usage_\d+\.pb$")
 _UNSAFE_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 _UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -90,6 +92,11 @@ def is_summary_name(name: str) -> bool:
 def is_lineage_name(name: str) -> bool:
     """Whether the reader takes this name for a lineage file."""
     return _TIMESTAMP.search(name) is not None and name.endswith(LINEAGE_SUFFIX)
+
+
+def is_graph_name(name: str) -> bool:
+    """Whether the reader takes this name for a computational graph that a compiler saved."""
+    return name.endswith(".pb") and _TIMESTAMP.search(name) is None and _NO_GRAPH.match(name) is None
 
 
 def read_order(names: Iterable[str]) -> list[str]:

@@ -1,117 +1,34 @@
-"""The samples of a run's tags over all its files, put together by MindInsight's rule for resumed runs.
+"""Samples of a run's tags over all its files, merged by MindInsight's rule for resumed runs.
 
-A later file takes over: from its first step of a tag on, what older files hold of that tag is dropped; of two samples
-of one tag, kind and step the later one counts. Values other than scalars are only located here, not decoded.
+A later file takes precedence: from its first step of a tag on, samples of that tag in older files are dropped; of two
+samples of one tag, kind and step the later one counts. Values other than scalars are only located here, not decoded.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.file_names import timestamp_of
-from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
-from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
-from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.reading.outlines import Location, outlined_batches
 from mindsummary_lightning.reading.results import ScalarSeries
 
 __all__ = [
     "KINDS",
     "LocatedSamples",
-    "OutlinedBatch",
-    "OutlinedRecord",
-    "Place",
-    "gather_places",
+    "gather_locations",
     "gather_scalars",
     "gather_tags",
+    "in_file_order",
     "kept_samples",
-    "outlined_batches",
-    "read_place",
+    "merged_files",
 ]
 
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
-
-_FOOTER_SIZE = OVERHEAD - HEADER_SIZE
-
-
-class Place(NamedTuple):
-    """Where a value lies: its bytes in a file, and the offset of the record that holds it."""
-
-    path: str
-    start: int
-    end: int
-    record: int
-
-
-class OutlinedRecord(NamedTuple):
-    """A record that is not plainly made of scalars.
-
-    Attributes:
-        row: number of the record in its file.
-        place: where its payload lies.
-        outline: what it holds.
-    """
-
-    row: int
-    place: Place
-    outline: EventOutline
-
-
-class OutlinedBatch(NamedTuple):
-    """Some neighbouring records of a file.
-
-    Attributes:
-        scalars: the events of scalars, decoded; ``rows`` count the records of the file.
-        others: every other record, in order.
-    """
-
-    scalars: list[ScalarColumns]
-    others: list[OutlinedRecord]
-
-
-def outlined_batches(path: str) -> Iterator[OutlinedBatch]:
-    """Walk over a summary file, a bounded number of records at a time.
-
-    Raises:
-        DamagedFileError: a record is damaged or holds no event.
-        OSError: the file cannot be read.
-    """
-    scanner = RecordScanner(path)
-    row = begin = 0
-    for payloads in scanner.batches():
-        yield _batch(path, row, begin, payloads)
-        row += len(payloads)
-        begin = scanner.offset
-
-
-def _batch(path: str, first_row: int, begin: int, payloads: list[bytes]) -> OutlinedBatch:
-    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    ends = begin - _FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
-    is_short = lengths <= MAX_SCALAR_EVENT
-    short = np.flatnonzero(is_short)
-    scalars, left = decode_scalar_events(
-        payloads if short.size == len(payloads) else [payloads[index] for index in short.tolist()]
-    )
-    others = sorted([*np.flatnonzero(~is_short).tolist(), *short[left].tolist()])
-    return OutlinedBatch(
-        [columns._replace(rows=first_row + short[columns.rows]) for columns in scalars],
-        [_outlined(path, first_row + index, int(ends[index]), payloads[index]) for index in others],
-    )
-
-
-def _outlined(path: str, row: int, end: int, payload: bytes) -> OutlinedRecord:
-    start = end - len(payload)
-    try:
-        return OutlinedRecord(row, Place(path, start, end, start - HEADER_SIZE), outline_event(payload))
-    except ValueError as error:
-        raise DamagedFileError(path, start - HEADER_SIZE, str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +38,12 @@ class LocatedSamples:
     Attributes:
         steps: ascending, no step twice.
         wall_times: seconds since the epoch.
-        places: where the values lie.
+        locations: the bytes of the values.
     """
 
     steps: list[int]
     wall_times: list[float]
-    places: list[Place]
+    locations: list[Location]
 
 
 def gather_tags(paths: Sequence[str]) -> dict[str, list[str]]:
@@ -162,10 +79,15 @@ def gather_scalars(paths: Sequence[str], tag: str | None) -> dict[str, ScalarSer
     for path in paths:
         for found, series in _file_scalars(path, tag).items():
             files.setdefault(found, []).append((path, series))
-    return {found: _merged(files[found]) for found in sorted(files)}
+    return {found: merged_files(files[found]) for found in sorted(files)}
 
 
-def _merged(files: list[tuple[str, ScalarSeries]]) -> ScalarSeries:
+def merged_files(files: Sequence[tuple[str, ScalarSeries]]) -> ScalarSeries:
+    """One scalar of a run.
+
+    Args:
+        files: for each file that holds any, in the reader's order, its path and its samples in file order.
+    """
     kept = kept_samples([(path, series.steps) for path, series in files])
     return ScalarSeries(
         *(np.concatenate([getattr(series, name) for _, series in files])[kept] for name in ScalarSeries.__slots__)
@@ -174,14 +96,14 @@ def _merged(files: list[tuple[str, ScalarSeries]]) -> ScalarSeries:
 
 def _file_scalars(path: str, tag: str | None) -> dict[str, ScalarSeries]:
     """One file's samples in file order."""
-    pieces: dict[str, list[tuple[NDArray[np.int64], ScalarSeries]]] = {}
+    chunks: dict[str, list[tuple[NDArray[np.int64], ScalarSeries]]] = {}
     for batch in outlined_batches(path):
         for columns in batch.scalars:
             for index, found in enumerate(columns.tags):
                 if tag is None or found == tag:
                     values = columns.values[:, index].copy()  # a view would keep every other tag's values alive
                     series = ScalarSeries(columns.steps, columns.wall_times, values)
-                    pieces.setdefault(found, []).append((columns.rows, series))
+                    chunks.setdefault(found, []).append((columns.rows, series))
         for record in batch.others:
             for value in record.outline.values:
                 if value.kind == "scalar" and (tag is None or value.tag == tag):
@@ -190,27 +112,36 @@ def _file_scalars(path: str, tag: str | None) -> dict[str, ScalarSeries]:
                         np.array([record.outline.wall_time]),
                         np.array([value.scalar], np.float32),
                     )
-                    pieces.setdefault(value.tag, []).append((np.array([record.row]), one))
-    joined = {}
-    for found, parts in pieces.items():
-        order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        joined[found] = ScalarSeries(
-            *(np.concatenate([getattr(series, name) for _, series in parts])[order] for name in ScalarSeries.__slots__)
-        )
-    return joined
+                    chunks.setdefault(value.tag, []).append((np.array([record.row]), one))
+    return {found: in_file_order(parts) for found, parts in chunks.items()}
 
 
-def gather_places(paths: Sequence[str], kind: str, tag: str | None) -> dict[str, LocatedSamples]:
-    """Where the values of a kind lie in the files of a run; arguments and errors as :func:`gather_scalars`."""
-    files: dict[str, dict[str, list[tuple[int, float, Place]]]] = {}
+def in_file_order(chunks: Sequence[tuple[NDArray[np.integer], ScalarSeries]]) -> ScalarSeries:
+    """Samples of one scalar and file, joined.
+
+    Args:
+        chunks: samples, each with the number of its record in the file.
+    """
+    if len(chunks) == 1:
+        return chunks[0][1]
+    rows = np.concatenate([rows for rows, _ in chunks])
+    order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
+    return ScalarSeries(
+        *(np.concatenate([getattr(series, name) for _, series in chunks])[order] for name in ScalarSeries.__slots__)
+    )
+
+
+def gather_locations(paths: Sequence[str], kind: str, tag: str | None) -> dict[str, LocatedSamples]:
+    """Locations of the values of a kind in the files of a run; arguments and errors as :func:`gather_scalars`."""
+    files: dict[str, dict[str, list[tuple[int, float, Location]]]] = {}
     for path in paths:
         for batch in outlined_batches(path):
             for record in batch.others:
                 for value in record.outline.values:
                     if value.kind == kind and (tag is None or value.tag == tag):
-                        start = record.place.start
-                        place = Place(path, start + value.start, start + value.end, record.place.record)
-                        sample = (record.outline.step, record.outline.wall_time, place)
+                        start = record.location.start
+                        location = Location(path, start + value.start, start + value.end, record.location.record)
+                        sample = (record.outline.step, record.outline.wall_time, location)
                         files.setdefault(value.tag, {}).setdefault(path, []).append(sample)
     located = {}
     for found in sorted(files):
@@ -222,19 +153,8 @@ def gather_places(paths: Sequence[str], kind: str, tag: str | None) -> dict[str,
     return located
 
 
-def read_place(place: Place) -> bytes:
-    """The bytes at a place.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with open(place.path, "rb") as file:
-        file.seek(place.start)
-        return file.read(place.end - place.start)
-
-
 def kept_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Which samples of one tag and kind count, by the rule of MindInsight's reader.
+    """Select the samples of one tag and kind that count, by the rule of MindInsight's reader.
 
     Args:
         files: for each file that holds any, in the reader's order, its path and its samples' steps in file order.

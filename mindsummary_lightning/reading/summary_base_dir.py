@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from mindsummary_lightning.fileformat.file_names import (
     EXPLAIN_SUFFIX,
     LINEAGE_SUFFIX,
     MAX_TIMESTAMP,
+    is_graph_name,
     read_order,
     timestamp_of,
 )
@@ -27,8 +27,6 @@ __all__ = ["FileState", "LineageFile", "RunDirectory", "lineage_file_states", "l
 _LOG = logging.getLogger(__name__)
 
 FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
-
-_NO_GRAPH_NAME = re.compile(r"^memory_usage_\d+\.pb$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> Ru
     for entry in entries:
         name = entry.name
         timestamp = timestamp_of(name)
-        is_seen = _is_graph_name(name) if timestamp is None else not name.endswith(EXPLAIN_SUFFIX)
+        is_seen = is_graph_name(name) if timestamp is None else not name.endswith(EXPLAIN_SUFFIX)
         if not is_seen or not entry.is_file(follow_symlinks=False):
             continue
         if timestamp is not None and timestamp > MAX_TIMESTAMP:
@@ -128,10 +126,6 @@ def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> Ru
         return None
     names = read_order(lineage) if len(lineage) > 1 else lineage
     return RunDirectory(summary_dir, path, round(modified_ns / 1000), tuple(lineage[name] for name in names))
-
-
-def _is_graph_name(name: str) -> bool:
-    return name.endswith(".pb") and not _NO_GRAPH_NAME.match(name)
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:

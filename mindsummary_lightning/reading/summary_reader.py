@@ -19,17 +19,15 @@ from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.reading.outlines import Location, outlined_batches, read_location
 from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.samples import (
     KINDS,
     LocatedSamples,
-    Place,
-    gather_places,
+    gather_locations,
     gather_scalars,
     gather_tags,
-    outlined_batches,
-    read_place,
 )
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -132,7 +130,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        located = gather_places(summary_files(self.run_dir), "loss_landscape", None)
+        located = gather_locations(summary_files(self.run_dir), "loss_landscape", None)
         return [
             RecordedLandscape(
                 tag,
@@ -151,15 +149,15 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        newest: Place | None = None
+        newest: Location | None = None
         for path in summary_files(self.run_dir):
             for batch in outlined_batches(path):
                 for record in batch.others:
                     if record.outline.holds == "graph":
-                        newest = record.place
+                        newest = record.location
         if newest is None:
             return None
-        graph = _decoded_place(newest, decode_event).what
+        graph = _decoded_at(newest, decode_event).what
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
@@ -254,7 +252,7 @@ class SummaryReader:
     def _values(
         self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
     ) -> Iterator[tuple[int, float, Any]]:
-        return _read_values(self._found(kind, tag, gather_places(summary_files(self.run_dir), kind, tag)), decode)
+        return _read_values(self._found(kind, tag, gather_locations(summary_files(self.run_dir), kind, tag)), decode)
 
     def _found(self, kind: str, tag: str, found: dict[str, _T]) -> _T:
         if tag in found:
@@ -267,8 +265,8 @@ class SummaryReader:
 def _read_values(
     samples: LocatedSamples, decode: Callable[[bytes], Any] = decode_value
 ) -> Iterator[tuple[int, float, Any]]:
-    for step, wall_time, place in zip(samples.steps, samples.wall_times, samples.places, strict=True):
-        yield step, wall_time, _decoded_place(place, decode)
+    for step, wall_time, location in zip(samples.steps, samples.wall_times, samples.locations, strict=True):
+        yield step, wall_time, _decoded_at(location, decode)
 
 
 def _opened_picture(message: bytes) -> PIL.Image.Image:
@@ -281,11 +279,11 @@ def _opened_picture(message: bytes) -> PIL.Image.Image:
         raise ValueError(f"the image cannot be opened: {error}") from error
 
 
-def _decoded_place(place: Place, decode: Callable[[bytes], _T]) -> _T:
+def _decoded_at(location: Location, decode: Callable[[bytes], _T]) -> _T:
     try:
-        return decode(read_place(place))
+        return decode(read_location(location))
     except ValueError as error:
-        raise DamagedFileError(place.path, place.record, str(error)) from error
+        raise DamagedFileError(location.path, location.record, str(error)) from error
 
 
 def _decoded(scanner: RecordScanner, decode: Callable[[bytes], _T]) -> Iterator[_T]:

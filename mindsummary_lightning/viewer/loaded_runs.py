@@ -1,9 +1,133 @@
-"""Runs that the pages read: found below a directory, followed as they grow, forgotten when memory is short."""
+"""Runs that the pages read: found below a directory, followed as they grow, forgotten when memory is short.
+
+Nothing runs in the background. A request lists the directories again, at most once a second, and reads on in the run
+that it asks for. A run that another request is reading is waited for.
+"""
 
 from __future__ import annotations
 
-__all__ = ["LoadedRuns"]
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
+from mindsummary_lightning.reading.summary_base_dir import RunDirectory, lineage_file_states
+from mindsummary_lightning.viewer.tags import shown_tags
+
+__all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
+
+DEFAULT_MEMORY_BYTES = 320 << 20  # fifteen runs of a million scalars each, and room for their neighbours
+_SCAN_EVERY_S = 1.0
+_MAX_SUMMARIES = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What stays known of a run after its samples were forgotten.
+
+    Attributes:
+        tags: MindInsight's plugin name -> tags as the pages name them (``loss/auto/scalar``), in the pages' order.
+        is_whole: whether the file written last ends with a complete record and none of its records was damaged.
+    """
+
+    tags: Mapping[str, Sequence[str]]
+    is_whole: bool
+
+
+@dataclass(slots=True)
 class LoadedRuns:
-    """The runs below one directory."""
+    """The runs below one directory. Safe to use from several threads.
+
+    Names of runs are looked up among those that were found; no text of a request becomes part of a path.
+
+    Args:
+        base_dir: the directory; runs are found at any depth below it.
+        memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed least recently are
+            forgotten, and read again when they are asked for.
+        clock: monotonic clock, seconds.
+    """
+
+    base_dir: str
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    clock: Callable[[], float] = time.monotonic
+    _tree: RunTree = field(init=False)
+    _listing: list[ListedRun] = field(default_factory=list, init=False)
+    _scanned_at: float | None = field(default=None, init=False)
+    _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
+    _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
+    _keeping: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self.base_dir = os.path.realpath(self.base_dir)
+        self._tree = RunTree(self.base_dir)
+
+    @property
+    def name(self) -> str:
+        """Name of the base directory, as the pages show it."""
+        return os.path.basename(self.base_dir)
+
+    def listing(self) -> list[ListedRun]:
+        """The runs there are, last updated first; at most a second old. Do not change the list."""
+        with self._scanning:
+            now = self.clock()
+            if self._scanned_at is None or now - self._scanned_at >= _SCAN_EVERY_S:
+                self._listing = self._tree.scan()
+                self._scanned_at = self.clock()
+            return self._listing
+
+    def find(self, train_id: str) -> ListedRun | None:
+        """A run by its name, or ``None`` if there is none."""
+        self.listing()
+        return self._tree.run(train_id)
+
+    def run(self, train_id: str) -> FollowedRun | None:
+        """A run by its name, read as far as it has been written; ``None`` if there is none."""
+        listed = self.find(train_id)
+        if listed is None:
+            return None
+        with self._keeping:
+            run = self._runs.setdefault(train_id, FollowedRun(listed.path))
+            self._runs.move_to_end(train_id)
+        try:
+            has_changed = run.read_on()
+        except OSError:  # it vanished since it was listed
+            with self._keeping:
+                self._runs.pop(train_id, None)
+                self._summaries.pop(train_id, None)
+            return None
+        if has_changed or train_id not in self._summaries:
+            self._keep(train_id, run)
+        return run
+
+    def summary(self, train_id: str) -> RunSummary | None:
+        """What is known of a run without reading it: ``None`` until :meth:`run` has been asked for it."""
+        return self._summaries.get(train_id)
+
+    def run_directories(self) -> list[RunDirectory]:
+        """The runs with lineage files, last updated first, with the state of those files now."""
+        found = []
+        for run in self.listing():
+            if run.lineage_files:
+                try:
+                    files = lineage_file_states(run.path)
+                except OSError:  # it vanished since it was listed
+                    continue
+                found.append(RunDirectory(run.train_id, run.path, run.update_time_us, tuple(files)))
+        return found
+
+    def _keep(self, train_id: str, run: FollowedRun) -> None:
+        summary = RunSummary(shown_tags(run), run.is_whole)
+        with self._keeping:
+            self._summaries[train_id] = summary
+            self._summaries.move_to_end(train_id)
+            while len(self._summaries) > _MAX_SUMMARIES:
+                self._summaries.popitem(last=False)
+            taken = sum(kept.nbytes for kept in self._runs.values())
+            while taken > self.memory_bytes and len(self._runs) > 1:
+                _, forgotten = self._runs.popitem(last=False)
+                taken -= forgotten.nbytes

@@ -1,0 +1,170 @@
+"""``FollowedRun``: the samples of one run directory, read on from where they were read to whenever it is asked.
+
+What a page of many runs asks again and again: tags, scalars as arrays, the locations of everything else. It is safe to
+use from several threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
+from mindsummary_lightning.reading.followed_file import FollowedFile
+from mindsummary_lightning.reading.outlines import Location
+from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.samples import KINDS, LocatedSamples, kept_samples, merged_files
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["FollowedRun", "GraphLocation"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class GraphLocation(NamedTuple):
+    """A computational graph of a run.
+
+    Attributes:
+        name: name of the file that holds it; MindInsight's tag.
+        location: payload of its event, or the whole of a ``.pb`` file.
+        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
+        wall_time: seconds since the epoch.
+    """
+
+    name: str
+    location: Location
+    is_model: bool
+    wall_time: float
+
+
+class FollowedRun:
+    """Reads one run directory and remembers what it has read.
+
+    Symbolic links are not followed: whoever may look at a directory need not be allowed to look elsewhere.
+
+    Args:
+        run_dir: the directory with the summary files.
+
+    Attributes:
+        run_dir: the directory.
+        nbytes: bytes of memory that it took after the last :meth:`read_on`, roughly.
+        is_whole: whether the file written last ended with a complete record then, and none of its records was damaged.
+    """
+
+    def __init__(self, run_dir: str) -> None:
+        self.run_dir = run_dir
+        self._lock = threading.RLock()
+        self._warnings = WarnOnce(_LOG)
+        self._files: list[FollowedFile] = []
+        self._models: list[GraphLocation] = []
+        self._tags: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self.nbytes = 0
+        self.is_whole = True
+
+    def read_on(self) -> bool:
+        """Read what has been added since the last call; everything, if a file was removed or rewritten.
+
+        Returns:
+            Whether anything changed.
+
+        Raises:
+            OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning.
+        """
+        with self._lock:
+            found = _regular_files(self.run_dir)
+            names = read_order(name for name in found if is_summary_name(name))
+            known = {os.path.basename(file.path): file for file in self._files}
+            is_stale = any(name not in found or file.was_rewritten(found[name]) for name, file in known.items())
+            if is_stale:
+                known = {}
+            files = [known.get(name) or FollowedFile(os.path.join(self.run_dir, name)) for name in names]
+            is_new = is_stale or len(files) > len(known)
+            self._files = files
+            has_grown = [self._read_file(file, found[name]) for name, file in zip(names, files, strict=True)]
+            models = [_model(self.run_dir, name, stat) for name, stat in found.items() if name.endswith(".pb")]
+            models.sort(key=lambda model: (model.wall_time, model.name))
+            changed = is_new or any(has_grown) or models != self._models
+            self._models = models
+            if changed:
+                tags = {kind: set[str]() for kind in KINDS}
+                for kind, tag in (pair for file in files for pair in file.tags()):
+                    tags[kind].add(tag)
+                self._tags = {kind: sorted(found_tags) for kind, found_tags in tags.items()}
+                self.nbytes = sum(file.nbytes for file in files)
+            self.is_whole = next((file.is_whole for file in reversed(files) if not file.is_empty), True)
+            return changed
+
+    def _read_file(self, file: FollowedFile, stat: os.stat_result) -> bool:
+        try:
+            return file.read_on(stat)
+        except OSError as error:
+            self._warnings.warn(file.path, "skipped a file that cannot be read: %s", error)
+            return False
+
+    def tags(self) -> dict[str, list[str]]:
+        """Sorted tags of each kind, as :meth:`SummaryReader.tags` gives them."""
+        with self._lock:
+            return dict(self._tags)
+
+    def scalars(self, tag: str) -> ScalarSeries:
+        """All samples of a scalar.
+
+        Raises:
+            LookupError: the run has no scalar of this tag.
+        """
+        with self._lock:
+            files = [(file.path, series) for file in self._files if (series := file.scalars(tag)) is not None]
+        if not files:
+            raise LookupError(f"{self.run_dir} has no scalar {tag!r}")
+        return merged_files(files)
+
+    def located(self, kind: str, tag: str) -> LocatedSamples:
+        """The samples of an image, tensor, histogram or loss_landscape tag, located but not decoded.
+
+        Raises:
+            LookupError: the run has no such tag.
+        """
+        with self._lock:
+            files = [(file, steps) for file in self._files if (steps := file.steps(kind, tag)).size]
+            if not files:
+                raise LookupError(f"{self.run_dir} has no {kind} {tag!r}")
+            kept = kept_samples([(file.path, steps) for file, steps in files])
+            joined = np.concatenate([steps for _, steps in files])
+            begins = np.cumsum([0, *(steps.size for _, steps in files)])
+            owners = np.searchsorted(begins, kept, side="right") - 1
+            found = [
+                files[owner][0].sample(kind, tag, index - begins[owner])
+                for owner, index in zip(owners.tolist(), kept.tolist(), strict=True)
+            ]
+        wall_times, locations = (list(column) for column in zip(*found, strict=True))
+        return LocatedSamples(joined[kept].tolist(), wall_times, locations)
+
+    def graphs(self) -> list[GraphLocation]:
+        """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
+        with self._lock:
+            events = [(file, file.graph) for file in self._files if file.graph is not None]
+            newest = [
+                GraphLocation(os.path.basename(file.path), location, False, wall_time)
+                for file, (location, wall_time) in events[-1:]
+            ]
+            return newest + self._models
+
+
+def _regular_files(run_dir: str) -> dict[str, os.stat_result]:
+    found = {}
+    with os.scandir(run_dir) as entries:
+        for entry in entries:
+            if (is_summary_name(entry.name) or entry.name.endswith(".pb")) and entry.is_file(follow_symlinks=False):
+                try:
+                    found[entry.name] = os.lstat(entry.path)  # the entry's own answer may be stale on Windows
+                except FileNotFoundError:  # deleted since the directory was listed
+                    continue
+    return found
+
+
+def _model(run_dir: str, name: str, stat: os.stat_result) -> GraphLocation:
+    return GraphLocation(name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime)

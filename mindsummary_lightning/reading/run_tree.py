@@ -1,0 +1,196 @@
+"""``RunTree``: the runs below a directory, at any depth, followed as they appear, grow and vanish.
+
+A scan lists only directories that changed since the last one and asks each run for the state of one file, so that
+thousands of runs cost milliseconds. No file is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mindsummary_lightning.fileformat.file_names import (
+    EXPLAIN_SUFFIX,
+    LINEAGE_SUFFIX,
+    MAX_TIMESTAMP,
+    is_graph_name,
+    timestamp_of,
+)
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["ListedRun", "RunTree"]
+
+_LOG = logging.getLogger(__name__)
+_SETTLED_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run directory as a list shows it.
+
+    Attributes:
+        train_id: MindInsight's name: ``./`` for the base directory itself, else ``./`` and the path below it.
+        path: the directory.
+        create_time_s: newest time in the names of its files, seconds since the epoch.
+        update_time_us: modification time of the file with that time, microseconds since the epoch.
+        summary_files: number of summary files.
+        lineage_files: number of lineage files.
+        graph_files: number of ``.pb`` files.
+    """
+
+    train_id: str
+    path: str
+    create_time_s: float
+    update_time_us: int
+    summary_files: int
+    lineage_files: int
+    graph_files: int
+
+
+@dataclass(slots=True)
+class _Directory:
+    path: str
+    mtime_ns: int
+    is_settled: bool  # whether a later change of it would show in its modification time
+    children: list[str]  # names of the directories to enter
+    files: list[str]  # names of the summary, lineage and graph files
+    newest: str = ""  # path of the file whose modification time is the run's
+    newest_mtime_ns: int = -1
+    run: ListedRun | None = None
+
+
+@dataclass(slots=True)
+class RunTree:
+    """The runs below a directory.
+
+    MindInsight lists the directory and its direct children; here deeper ones count too (``save_dir/name/version_n``,
+    Hydra's folders). There a ``.pb`` file alone does not make a run, and hidden directories are not entered. Symbolic
+    links are not followed. Not safe to use from several threads at once.
+
+    Args:
+        base: absolute path; if it is missing or is not a directory, there are no runs.
+        wall_clock_ns: nanoseconds since the epoch, as file times are.
+    """
+
+    base: str
+    wall_clock_ns: Callable[[], int] = time.time_ns
+    _directories: dict[str, _Directory] = field(default_factory=dict)
+    _order: list[ListedRun] = field(default_factory=list)
+    _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG))
+
+    def scan(self) -> list[ListedRun]:
+        """List the runs there are now, last updated first, then by name; do not change the list."""
+        seen: dict[str, _Directory] = {}
+        has_changed = False
+        pending = [(self.base, "./")]
+        while pending:
+            path, train_id = pending.pop()
+            directory = self._directory(path, train_id)
+            if directory is None:
+                continue
+            seen[train_id] = directory
+            if directory.files:
+                has_changed |= _refresh(directory, train_id)
+            if directory.children:
+                below = train_id if train_id == "./" else train_id + "/"
+                pending += [(os.path.join(path, child), below + child) for child in directory.children]
+        if has_changed or seen.keys() != self._directories.keys():
+            runs = [directory.run for directory in seen.values() if directory.run is not None]
+            self._order = sorted(runs, key=lambda run: (-run.update_time_us, run.train_id))
+        self._directories = seen
+        return self._order
+
+    def run(self, train_id: str) -> ListedRun | None:
+        """A run of the last scan, or ``None``."""
+        directory = self._directories.get(train_id)
+        return None if directory is None else directory.run
+
+    def _directory(self, path: str, train_id: str) -> _Directory | None:
+        known = self._directories.get(train_id)
+        try:
+            mtime_ns = os.stat(path).st_mtime_ns
+            if known is not None and known.is_settled and known.mtime_ns == mtime_ns:
+                return known
+            is_settled = self.wall_clock_ns() - mtime_ns > _SETTLED_NS
+            children, files = self._names(path, 0 if train_id == "./" else train_id.count("/"))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
+            return None
+        if known is None or known.files != files:
+            return _Directory(path, mtime_ns, is_settled, children, files)
+        known.mtime_ns, known.is_settled, known.children = mtime_ns, is_settled, children
+        return known
+
+    def _names(self, path: str, depth: int) -> tuple[list[str], list[str]]:
+        """Names of the directories to enter, and of the event and graph files, in a directory."""
+        children, files = [], []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if not depth or not name.startswith("."):
+                        children.append(name)
+                elif self._is_listed(path, name) and entry.is_file(follow_symlinks=False):
+                    files.append(name)
+        if depth and os.path.basename(path).startswith("."):
+            children = []
+        if depth > 1 and all(map(is_graph_name, files)):
+            files = []
+        return children, sorted(files)
+
+    def _is_listed(self, path: str, name: str) -> bool:
+        timestamp = timestamp_of(name)
+        if timestamp is None:
+            return is_graph_name(name)
+        if timestamp > MAX_TIMESTAMP:
+            self._warnings.warn((path, name), "skipped %s in %s: %d is not a time in seconds", name, path, timestamp)
+            return False
+        return not name.endswith(EXPLAIN_SUFFIX)
+
+
+def _refresh(directory: _Directory, train_id: str) -> bool:
+    """Bring the run of a directory up to date; say whether it changed."""
+    if directory.run is not None:
+        try:
+            if os.lstat(directory.newest).st_mtime_ns == directory.newest_mtime_ns:
+                return False
+        except OSError:  # deleted since the directory was listed
+            pass
+    created, newest, newest_mtime_ns = -1.0, "", 0
+    # The reader shows the mtime of the file that was created last, by its name (a graph: by its ctime); of several, it
+    # meets the one with the oldest mtime first.
+    for name in directory.files:
+        path = os.path.join(directory.path, name)
+        timestamp = timestamp_of(name)
+        if timestamp is not None and timestamp < created:
+            continue
+        try:
+            stat = os.lstat(path)
+        except OSError:
+            continue
+        seconds = stat.st_ctime if timestamp is None else float(timestamp)
+        if seconds > created or (seconds == created and stat.st_mtime_ns < newest_mtime_ns):
+            created, newest, newest_mtime_ns = seconds, path, stat.st_mtime_ns
+    before = directory.run
+    directory.newest, directory.newest_mtime_ns = newest, newest_mtime_ns
+    directory.run = _listed(directory, train_id, created) if newest else None
+    return directory.run != before
+
+
+def _listed(directory: _Directory, train_id: str, created: float) -> ListedRun:
+    graphs = sum(map(is_graph_name, directory.files))
+    lineages = sum(name.endswith(LINEAGE_SUFFIX) for name in directory.files)
+    return ListedRun(
+        train_id,
+        directory.path,
+        created,
+        round(directory.newest_mtime_ns / 1000),
+        len(directory.files) - graphs - lineages,
+        lineages,
+        graphs,
+    )

@@ -1,0 +1,69 @@
+"""Parameters of requests, checked in the order and refused in the words of MindInsight."""
+
+from __future__ import annotations
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+
+__all__ = ["MISSING", "WRONG_TYPE", "WRONG_VALUE", "known_run", "page_slice", "required", "whole_number"]
+
+MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
+_UNKNOWN_RUN = "50545005"
+_NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train job in cache."
+
+
+def required(request: ApiRequest, name: str) -> str:
+    """The first value of a parameter.
+
+    Raises:
+        ApiError: it is missing or empty.
+    """
+    value = request.first(name)
+    if not value:
+        raise ApiError(MISSING, f"Param missing. '{name}' is required.")
+    return value
+
+
+def whole_number(text: str, name: str) -> int:
+    """A parameter as an int, as Python reads it (``" 0 "`` and ``"+5"`` are fine).
+
+    Raises:
+        ApiError: it is not an int.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise ApiError(WRONG_TYPE, f"Invalid parameter type. '{name}' expect Integer type.") from None
+
+
+def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
+    """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for.
+
+    Raises:
+        ApiError: one of them is not an int or out of range.
+    """
+    offset = _number_or(request, "offset", 0)
+    if offset < 0:
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0.")
+    limit = _number_or(request, "limit", default_limit)
+    if not 1 <= limit <= max_limit:
+        raise ApiError(WRONG_VALUE, f"Invalid parameter value. 'limit' should in [1, {max_limit}].")
+    return slice(offset * limit, (offset + 1) * limit)
+
+
+def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:
+    """A run by its name, read as far as it has been written.
+
+    Raises:
+        ApiError: there is none, in the words of ``message``.
+    """
+    run = runs.run(train_id)
+    if run is None:
+        raise ApiError(_UNKNOWN_RUN, message)
+    return run
+
+
+def _number_or(request: ApiRequest, name: str, default: int) -> int:
+    text = request.first(name)
+    return default if text is None else whole_number(text, name)

@@ -1,0 +1,24 @@
+"""Tags as the pages name them: ``<tag>/<kind>``, and the name of a file for each of its two graphs."""
+
+from __future__ import annotations
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+
+__all__ = ["OPTIMIZED", "PLUGINS", "shown_tags", "split_tag"]
+
+PLUGINS = ("graph", "image", "scalar", "optimized_graph", "histogram", "tensor", "loss_landscape")
+OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the optimizer's part taken out
+_FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
+
+
+def shown_tags(run: FollowedRun) -> dict[str, list[str]]:
+    """The tags of a run by MindInsight's plugin name, in the order of the pages."""
+    shown = {kind: sorted(f"{tag}/{kind}" for tag in tags) for kind, tags in run.tags().items()}
+    graphs = sorted((graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name))
+    return {**shown, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
+
+
+def split_tag(shown: str) -> tuple[str, str]:
+    """Tag and kind of a shown tag; the kind is ``""`` for a graph."""
+    tag, slash, kind = shown.rpartition("/")
+    return (tag, kind) if slash else (shown, "")

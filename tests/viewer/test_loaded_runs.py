@@ -1,0 +1,106 @@
+"""``LoadedRuns``: runs found, followed and forgotten."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.support import Clock
+
+
+def loaded(base: Path, **options: int) -> tuple[LoadedRuns, Clock]:
+    clock = Clock()
+    return LoadedRuns(str(base), clock=clock, **options), clock
+
+
+def test_runs_are_named_by_their_path_below_the_base_directory(tmp_path: Path) -> None:
+    for run in (tmp_path, tmp_path / "a", tmp_path / "logs" / "net" / "version_0"):
+        write_summary(run, [])
+    runs, _ = loaded(tmp_path)
+
+    assert sorted(run.train_id for run in runs.listing()) == ["./", "./a", "./logs/net/version_0"]
+
+
+def test_a_run_that_grows_is_read_on(tmp_path: Path) -> None:
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 0.5})])
+    runs, _ = loaded(tmp_path)
+    run = runs.run("./a")
+    assert run is not None
+    assert run.scalars("loss").steps.tolist() == [1]
+
+    with open(path, "ab") as file:
+        file.write(values_at(2, {"loss": 0.25, "new": 1.0}))
+
+    assert runs.run("./a") is run
+    assert run.scalars("loss").values.tolist() == [0.5, 0.25]
+    summary = runs.summary("./a")
+    assert summary is not None
+    assert summary.tags["scalar"] == ["loss/scalar", "new/scalar"]
+
+
+def test_a_new_run_appears_and_a_deleted_one_vanishes_within_a_second(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+    runs, clock = loaded(tmp_path)
+    assert [run.train_id for run in runs.listing()] == ["./a"]
+
+    write_summary(tmp_path / "b", [])
+    shutil.rmtree(tmp_path / "a")
+    clock.now += 1.0
+
+    assert [run.train_id for run in runs.listing()] == ["./b"]
+
+
+def test_a_run_deleted_since_the_last_scan_is_unknown(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+    runs, _ = loaded(tmp_path)
+    assert runs.run("./a") is not None
+
+    shutil.rmtree(tmp_path / "a")
+
+    assert runs.run("./a") is None
+    assert runs.summary("./a") is None
+
+
+def test_no_name_of_a_request_leads_to_a_path(tmp_path: Path) -> None:
+    write_summary(tmp_path / "outside", [])
+    write_summary(tmp_path / "base" / "a", [])
+    runs, _ = loaded(tmp_path / "base")
+
+    for name in ("./../outside", "../outside", str(tmp_path / "outside"), "./a/.", "./a/", "a", "", "./a\0"):
+        assert runs.run(name) is None
+
+
+def test_the_runs_viewed_least_recently_are_forgotten_and_read_again(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        write_summary(tmp_path / name, [values_at(step, {"loss": float(step)}) for step in range(1000)])
+    runs, _ = loaded(tmp_path, memory_bytes=50_000)
+    first = runs.run("./a")
+    assert first is not None
+    assert 10_000 < first.nbytes < 25_000
+    for name in ("./b", "./a", "./c"):
+        runs.run(name)
+
+    assert runs.run("./a") is first
+    assert runs.summary("./b") is not None
+    again = runs.run("./b")
+    assert again is not None
+    np.testing.assert_array_equal(again.scalars("loss").values, first.scalars("loss").values)
+
+
+def test_run_directories_hold_the_present_state_of_the_lineage_files(tmp_path: Path) -> None:
+    from mindsummary_lightning.values import TrainInfo
+
+    path = write_lineage(tmp_path / "logs" / "version_0", [TrainInfo(network="LeNet")])
+    write_summary(tmp_path / "plain", [])
+    runs, _ = loaded(tmp_path)
+    (directory,) = runs.run_directories()
+    size = directory.files[0].state[0]
+
+    path.write_bytes(path.read_bytes() * 2)
+
+    assert directory.summary_dir == "./logs/version_0"
+    assert runs.run_directories()[0].files[0].state[0] == 2 * size
