@@ -83,7 +83,7 @@ def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
         payload = b"".join(pieces)
-        return [header(length) + payload + pack_crc(masked_crc32c(payload))]
+        return [header(length) + payload + pack_crc(_mask(crc32c(payload)))]
     crc = 0
     framed: list[Buffer] = [header(length)]
     for is_small, group in groupby(pieces, lambda piece: len(piece) < _JOIN_BELOW):

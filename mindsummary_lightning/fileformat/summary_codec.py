@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -16,7 +16,7 @@ from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
-from mindsummary_lightning.fileformat.scalar_event import event_head, float32, scalar_head
+from mindsummary_lightning.fileformat.scalar_event import encode_scalars, event_head
 from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
 from mindsummary_lightning.fileformat.wire import length_delimited, text, varint
 from mindsummary_lightning.values import (
@@ -31,7 +31,9 @@ from mindsummary_lightning.values import (
     Tensor,
 )
 
-__all__ = ["VERSION", "checked_event", "decode_event", "decode_value", "encode_event", "encode_values"]
+__all__ = ["VERSION", "checked_event", "decode_event", "decode_value", "encode_event", "encode_step"]
+
+_Pairs: TypeAlias = Sequence[tuple[str, SummaryValue]]
 
 VERSION = "MindSpore.Event:1"
 
@@ -49,7 +51,7 @@ def encode_event(event: Event) -> list[Buffer]:
     """
     what = event.what
     if isinstance(what, tuple):
-        return encode_values(event.wall_time, event.step, what)
+        return _encode_values(event.wall_time, event.step, what)
     head = event_head(event.wall_time, event.step)
     if isinstance(what, str):
         return [head + _text(_EVENT_VERSION, what)]
@@ -59,18 +61,28 @@ def encode_event(event: Event) -> list[Buffer]:
     raise TypeError(f"an event carries a version, a graph or (tag, value) pairs, not {what!r}")
 
 
-def encode_values(wall_time: float, step: int, pairs: Sequence[tuple[str, SummaryValue]]) -> list[Buffer]:
-    """The payload of a step's values, in pieces; :func:`encode_event` without an event, for what is written often."""
-    pieces: list[Buffer] = []
-    for tag, value in pairs:
-        if type(value) is float:
-            pieces += (scalar_head(tag), float32(value))
-        else:
-            pieces += _encode_value(tag, value)
-    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, _length(pieces)), *pieces]
+def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]]:
+    """The payloads of a step's values: scalars, images and histograms in one, each tensor and landscape in its own.
+
+    A viewer with NumPy 2 drops every event that contains a tensor or a landscape, so these travel alone.
+    """
+    try:
+        scalars = encode_scalars(pairs)  # type: ignore[arg-type]  # few steps hold anything else
+        return [[event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, len(scalars)) + scalars]]
+    except struct.error:
+        alone = [[pair] for pair in pairs if isinstance(pair[1], (Tensor, LossLandscape))]
+        together = [pair for pair in pairs if not isinstance(pair[1], (Tensor, LossLandscape))]
+        return [_encode_values(wall_time, step, event) for event in [together, *alone] if event]
+
+
+def _encode_values(wall_time: float, step: int, pairs: _Pairs) -> list[Buffer]:
+    chunks = [chunk for tag, value in pairs for chunk in _encode_value(tag, value)]
+    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, _length(chunks)), *chunks]
 
 
 def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
+    if isinstance(value, float):
+        return [encode_scalars([(tag, value)])]
     field, encode = _ENCODERS[type(value)]
     body = encode(value)
     length = _length(body)
@@ -165,26 +177,20 @@ def _decode_tensor(message: summary_pb2.Summary.Value) -> Tensor:
     return decode_tensor(message.tensor)
 
 
-# Key and length of a bucket, key and number of left and width, key of the count, whose varint follows.
-_BUCKET = struct.Struct("<BBBdBdB")
-_DOUBLE = struct.Struct("<Bd")
-
-
 def _encode_histogram(histogram: Histogram) -> list[Buffer]:
-    # Packed by hand to the last field: code that a training loop enters only now and then is not in the processor's
-    # caches, and protobuf's is the most.
-    columns = (histogram.lefts.tolist(), histogram.widths.tolist(), map(varint, histogram.counts.tolist()))
-    pack, size = _BUCKET.pack, _BUCKET.size - 2
-    pieces = [
-        pack(0x0A, size + len(count), 0x09, left, 0x11, width, 0x18) + count
-        for left, width, count in zip(*columns, strict=True)
-    ]
-    pieces += (b"\x10", varint(histogram.nan_count), b"\x18", varint(histogram.pos_inf_count))
-    pieces += (b"\x20", varint(histogram.neg_inf_count))
-    numbers = ((0x29, histogram.max), (0x31, histogram.min), (0x39, histogram.sum))
-    pieces += [_DOUBLE.pack(key, number) for key, number in numbers if number is not None]
-    pieces += (b"\x40", varint(histogram.count))
-    return [b"".join(pieces)]
+    message = summary_pb2.Summary.Histogram(
+        nan_count=histogram.nan_count,
+        pos_inf_count=histogram.pos_inf_count,
+        neg_inf_count=histogram.neg_inf_count,
+        max=histogram.max,
+        min=histogram.min,
+        sum=histogram.sum,
+        count=histogram.count,
+    )
+    buckets = (histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist())
+    for left, width, count in zip(*buckets, strict=True):
+        message.buckets.add(left=left, width=width, count=count)
+    return [message.SerializeToString()]
 
 
 def _decode_histogram(message: summary_pb2.Summary.Value) -> Histogram:

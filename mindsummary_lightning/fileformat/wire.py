@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeVar
 
 __all__ = ["length_delimited", "text", "varint"]
@@ -28,6 +29,7 @@ def varint(number: int) -> bytes:
     return packed + _SMALL[number]
 
 
+@lru_cache(maxsize=1024)  # most fields of a run have one of few lengths
 def length_delimited(field: int, length: int) -> bytes:
     """Key and length of a length-delimited field; its bytes follow. The field's number is below 16."""
     return _SMALL[field << 3 | 2] + varint(length)

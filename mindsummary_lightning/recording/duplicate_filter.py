@@ -1,133 +1,84 @@
-"""What each tag was given last in the live summary file, so that a value that stands there is not written again.
-
-Scalars have a short way through: the loop that logs them waits for every line of it.
-"""
+"""The last value of each tag in the live summary file, so that a value already in the file is not written again."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from mindsummary_lightning.fileformat.scalar_event import pack_float32, scalar_head, scalar_record
-from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.tag_limits import TagLimits
-from mindsummary_lightning.values import Histogram, Image, LossLandscape, SummaryValue, kind_of
+from mindsummary_lightning.values import Histogram, Image, SummaryValue, kind_of
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["DuplicateFilter"]
 
 _LOG = logging.getLogger(__name__)
 
 
-class _Written:
-    """The last value of a tag, or what stands for it; of a scalar also the bytes that all its values begin with."""
-
-    __slots__ = ("head", "mark", "step")
-
-    def __init__(self, head: bytes) -> None:
-        self.head = head
-        self.step: int | None = None
-        self.mark: object = None
-
-
 class DuplicateFilter:
-    """Knows the last step and value of each tag.
+    """Remembers the last step and value of each tag.
 
     Args:
         directory: the run, for messages.
     """
 
     def __init__(self, directory: str) -> None:
-        self._scalars: dict[str, _Written] = {}
-        self._others: dict[tuple[str, str], _Written] = {}
+        self._last: dict[object, tuple[int, object]] = {}  # by tag for scalars, else by kind and tag
         self._tag_limits = TagLimits(directory)
-        self._has_warned = False
+        self._warnings = WarnOnce(_LOG)
 
     def clear(self) -> None:
-        """Forget all values: a new file has none of them."""
-        for last in (*self._scalars.values(), *self._others.values()):
-            last.step = None
+        """Forget all values: a new file contains none of them."""
+        self._last.clear()
 
-    def write_scalars(
-        self, file: RecordFile, most: int, wall_time: float, step: int, values: Collection[tuple[str, SummaryValue]]
-    ) -> bool:
-        """Write a step's values, if all are plain scalars of known tags, each new at this step, in a small record.
+    def new_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> list[tuple[str, SummaryValue]]:
+        """Select the values that are not in the file yet, and remember them as written.
+
+        A tag that has another value at the same step is new too, with one warning.
 
         Args:
-            file: an open summary file.
-            most: the record is smaller than this many bytes.
-            wall_time: seconds since the epoch.
-            step: the step.
-            values: tags and values, one at least.
+            step: the step of the values.
+            values: tags and values.
 
         Returns:
-            False if they are not; then nothing is done.
-
-        Raises:
-            OSError: nothing of them is in the file.
+            The new ones, in order. :meth:`forget` those that could not be written.
         """
-        known = self._scalars
-        scalars: list[bytes] = []
-        try:
-            for tag, value in values:
-                if type(value) is not float:
-                    return False
-                last = known[tag]
-                if last.step == step:
-                    return False
-                scalars.append(last.head + pack_float32(value))
-        except (KeyError, OverflowError):
-            return False
-        record = scalar_record(wall_time, step, b"".join(scalars))
-        if len(record) >= most:
-            return False
-        file.append_record(record)
-        for tag, value in values:
-            last = known[tag]
-            last.step = step
-            last.mark = value
-        return True
+        new: list[tuple[str, SummaryValue]] = []
+        last, has_new_tag = self._last, False
+        for pair in values:
+            tag, value = pair
+            key, mark = (tag, value) if type(value) is float else ((kind_of(value), tag), _mark(value))
+            previous = last.get(key)
+            if previous is None:
+                has_new_tag = True
+                self._tag_limits.count((kind_of(value), tag))
+            elif previous[0] == step:
+                if _is_same(previous[1], mark):
+                    continue
+                self._warn_of_change(kind_of(value), tag, step)
+            last[key] = (step, mark)
+            new.append(pair)
+        if has_new_tag:
+            self._tag_limits.check()
+        return new
 
-    def has(self, step: int, tag: str, value: SummaryValue) -> bool:
-        """Whether the file has this value already; warns once if it has another one at the same step."""
-        kind = kind_of(value)
-        last = self._scalars.get(tag) if kind == "scalar" else self._others.get((kind, tag))
-        if last is None or last.step != step:
-            return False
-        if _is_same(last.mark, _mark(value)):
-            return True
-        # A landscape is made again on purpose, over the same steps.
-        if not self._has_warned and not isinstance(value, LossLandscape):
-            self._has_warned = True
-            _LOG.warning(
+    def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
+        """Take back what :meth:`new_values` remembered: these values could not be written."""
+        for tag, value in values:
+            self._last.pop(tag if type(value) is float else (kind_of(value), tag), None)
+
+    def _warn_of_change(self, kind: str, tag: str, step: int) -> None:
+        if kind != "loss_landscape":  # a landscape is computed again on purpose, over the same steps
+            self._warnings.warn(
+                "changed",
                 "%s %r is recorded again at step %d with another value; MindInsight shows one of the two. Give a later "
                 "step or another tag. Later repeats are not reported.",
                 *(kind, tag, step),
             )
-        return False
-
-    def remember(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
-        """Note that the values are in the file."""
-        for tag, value in values:
-            kind = kind_of(value)
-            is_scalar = kind == "scalar"
-            last = self._scalars.get(tag) if is_scalar else self._others.get((kind, tag))
-            if last is None:
-                self._tag_limits.count((kind, tag))
-                if is_scalar:
-                    last = self._scalars[tag] = _Written(scalar_head(tag))
-                else:
-                    last = self._others[kind, tag] = _Written(b"")
-            last.step = step
-            last.mark = _mark(value)
-
-    def check_limits(self) -> None:
-        """Warn if the run has more tags than MindInsight shows; called once for all values of a step."""
-        self._tag_limits.check()
 
 
 def _mark(value: SummaryValue) -> object:
-    """What to keep of a value so as to know it again; ``None`` where finding out costs more than writing twice."""
-    if isinstance(value, (float, Histogram)):
+    """What identifies a value that is not a scalar; ``None`` where comparing costs more than writing it twice."""
+    if isinstance(value, Histogram):
         return value
     return hash(value.encoded) if isinstance(value, Image) else None
 
@@ -141,4 +92,4 @@ def _is_same(old: object, new: object) -> bool:
 def _parts(histogram: Histogram) -> tuple[object, ...]:
     buckets = (histogram.lefts, histogram.widths, histogram.counts)
     tallies = (histogram.count, histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
-    return (*(array.tobytes() for array in buckets), *tallies, repr(histogram.sum))  # the text of one NaN is another's
+    return (*(array.tobytes() for array in buckets), *tallies, repr(histogram.sum))  # NaN equals NaN as text

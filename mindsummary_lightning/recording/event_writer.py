@@ -20,14 +20,15 @@ from collections.abc import Callable, Collection
 
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
-from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_values
+from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
-from mindsummary_lightning.values import Event, Graph, LossLandscape, SummaryValue, Tensor
+from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import MAX_EVENT
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["EventWriter", "FileOptions", "shared_event_writer"]
 
@@ -67,12 +68,10 @@ class EventWriter:
         self._file: RecordFile | None = None
         self._is_open = False
         self._written = DuplicateFilter(directory)
-        self._has_warned = False
-        self._most_bytes = options.max_file_size or math.inf
+        self._warnings = WarnOnce(_LOG)
+        self._max_bytes = options.max_file_size or math.inf
         self._next_check = 0.0
         self._next_sync = math.inf
-        self._untroubled_until = -math.inf  # till then the open file needs nothing but small records
-        self._roomy_up_to = self._most_bytes - _SMALL
 
     @property
     def summary_path(self) -> str:
@@ -83,48 +82,31 @@ class EventWriter:
     def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
 
-        A value that stands in the file already is skipped. There must be one value at least.
+        A value that is already in the file is skipped.
 
         Raises:
             OSError: nothing of the failing event, nor of those after it, is in the file.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
-        self._lock.acquire()  # "with" takes twice as long, and a training loop waits for it
-        try:
-            wall_time = self._clock()
-            file = self._file
-            if (
-                file is not None
-                and self._is_open
-                and self._timer() < self._untroubled_until
-                and file.size <= self._roomy_up_to
-                and self._written.write_scalars(file, _SMALL, wall_time, step, values)
-            ):
+        with self._lock:
+            wall_time, now = self._clock(), self._timer()
+            if not self._is_open or now >= self._next_check:
+                self._open_file(now)
+            new = self._written.new_values(step, values)
+            if not new:
                 return
-            self._write_any_values(wall_time, step, values)
-        finally:
-            self._lock.release()
-
-    def _write_any_values(self, wall_time: float, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
-        together: list[tuple[str, SummaryValue]] = []
-        alone: list[tuple[str, SummaryValue]] = []
-        for tag, value in values:
-            if not self._written.has(step, tag, value):
-                # A viewer with numpy 2 drops every event that holds a tensor or a landscape, so these travel alone.
-                (alone if isinstance(value, (Tensor, LossLandscape)) else together).append((tag, value))
-        too_large: RecordTooLargeError | None = None
-        for group in [together, *([pair] for pair in alone)]:
-            if not group:
-                continue
+            too_large: RecordTooLargeError | None = None
             try:
-                self._append(encode_values(wall_time, step, group), wall_time)
-            except RecordTooLargeError as error:
-                too_large = error
-                continue
-            self._written.remember(step, group)
-        self._written.check_limits()
-        if too_large is not None:
-            raise too_large
+                for payload in encode_step(wall_time, step, new):
+                    try:
+                        self._append(payload, wall_time, now)
+                    except RecordTooLargeError as error:
+                        too_large = error
+                if too_large is not None:
+                    raise too_large
+            except BaseException:
+                self._written.forget(new)  # also those that were written: at worst they are written twice
+                raise
 
     def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own.
@@ -134,8 +116,10 @@ class EventWriter:
             RecordTooLargeError: it is larger than the reader takes.
         """
         with self._lock:
-            wall_time = self._clock()
-            self._append(encode_event(Event(wall_time, 0, graph)), wall_time)
+            wall_time, now = self._clock(), self._timer()
+            if not self._is_open or now >= self._next_check:
+                self._open_file(now)
+            self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
 
     def write_lineage(self, value: LineageValue) -> None:
         """Add an event to the lineage file, which is replaced as a whole; an exact repeat is skipped.
@@ -147,47 +131,37 @@ class EventWriter:
             self._check_ours()
             self._lineage.write(value)
 
-    def _append(self, payload: list[Buffer], wall_time: float) -> None:
+    def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
         size = sum(map(len, payload)) + OVERHEAD
         if size >= _SMALL:
             self._check_size(size)
-        now = self._timer()
-        self._file_for(size, now, wall_time).append(payload)
+        file = self._file
+        if file is None or file.size + size > self._max_bytes:
+            file = self._new_file(now)
+        if not file.size:
+            file.append(encode_event(Event(wall_time, 0, VERSION)))
+        file.append(payload)
         if now >= self._next_sync:
             self.sync()
             self._next_sync = now + (self.options.fsync_secs or math.inf)
-        self._untroubled_until = min(self._next_check, self._next_sync)
 
-    def _file_for(self, size: int, now: float, wall_time: float) -> RecordFile:
-        """The file that takes a record of this size; its version record is in it."""
-        file = self._file
-        if file is None or not self._is_open or now >= self._next_check or file.size + size > self._most_bytes:
-            file = self._live_file(size, now)
-        if not file.size:
-            file.append(encode_event(Event(wall_time, 0, VERSION)))
-        return file
-
-    def _live_file(self, size: int, now: float) -> RecordFile:
+    def _open_file(self, now: float) -> None:
+        """Make sure that there is an open file whose name still exists."""
         self._check_ours()
         file = self._file
         if file is not None and not self._is_open:
             self._is_open = file.reopen()
-            if not self._is_open:
-                file = None
-                self._written.clear()
-        if file is not None and now >= self._next_check:
+        if file is not None and self._is_open and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_deleted():
-                if not self._has_warned:
-                    self._has_warned = True
-                    _LOG.warning("%s was deleted while it was being written; a new file is begun", file.path)
+                self._warnings.warn(
+                    "deleted", "%s was deleted while it was being written; starting a new file", file.path
+                )
                 file.close()
-                file = None
-                self._written.clear()
-        if file is not None and file.size + size > self._most_bytes:
-            file.close()
-            file = None
-        return file if file is not None else self._new_file(now)
+                self._is_open = False
+        if not self._is_open:
+            self._written.clear()
+            self._new_file(now)
 
     def begin_file(self) -> None:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
@@ -196,18 +170,17 @@ class EventWriter:
         would stand beside the old ones.
         """
         with self._lock:
-            self._written.clear()
-            if self._file is not None:
-                if self._is_open:
-                    self._file.close()
-                self._file, self._is_open = None, False
-                self._files.begin_anew()
+            self._leave_file()
+
+    def _leave_file(self) -> None:
+        if self._file is not None:
+            if self._is_open:
+                self._file.close()
+            self._file, self._is_open = None, False
+            self._files.begin_anew()  # the reader never goes back to an older file
 
     def _new_file(self, now: float) -> RecordFile:
-        previous, self._file, self._is_open = self._file, None, False
-        self._untroubled_until = -math.inf
-        if previous is not None:
-            self._files.begin_anew()  # the reader never goes back to an older file
+        self._leave_file()
         file = self._file = self._files.create()
         self._is_open = True
         self._next_check = now + _DELETION_CHECK_S

@@ -165,6 +165,24 @@ def test_a_large_step_of_known_scalars_asks_for_free_space_too(run: Timed, monke
     assert {step for step, _, _ in read_values(run.directory)} == {1}
 
 
+def test_a_value_of_the_file_before_is_no_repeat_in_the_next(run: Timed) -> None:
+    run.writer.write_values(1, [("a", 1.0), ("h", HISTOGRAM)])
+    run.writer.begin_file()
+    run.writer.write_values(1, [("a", 1.0), ("h", HISTOGRAM)])
+
+    before, after = summary_paths(run.directory)
+    assert len(record_bytes([])) < before.stat().st_size == after.stat().st_size
+
+
+def test_a_further_file_of_limited_size_continues_the_one_before(tmp_path: Path) -> None:
+    run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
+    for value in (1.0, 2.0):
+        run.writer.write_values(int(value), [("a", value)])
+    run.writer.write_values(2, [("a", 2.0)])
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 2.0)]
+
+
 # ---- what travels alone
 
 
@@ -275,7 +293,7 @@ def test_a_deleted_file_is_noticed_and_another_begun(run: Timed, caplog: pytest.
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    assert "was deleted while it was being written; a new file is begun" in caplog.text
+    assert "was deleted while it was being written; starting a new file" in caplog.text
 
 
 def test_a_deleted_file_is_noticed_though_the_clock_jumped_back(run: Timed) -> None:
