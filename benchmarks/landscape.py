@@ -28,10 +28,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 

@@ -70,7 +70,7 @@ def _as_loss(answer: Any) -> Tensor:
         answer = answer[0]
     if not isinstance(answer, Tensor):
         raise TypeError(f"the loss must be a tensor, or a dict with one under 'loss', not {type(answer).__name__}")
-    return answer.mean()
+    return answer.mean() if answer.ndim else answer
 
 
 def aliases(module: nn.Module) -> dict[str, str]:

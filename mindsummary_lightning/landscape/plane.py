@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -35,21 +35,20 @@ class FlatPlane:
 
     Args:
         plane: origin and axes.
-        names: the parameters to move, out of the plane's.
-        device: where the buffers live; five of the parameters' size.
+        device: where the five buffers are, each as large as the moving parameters.
 
     Attributes:
         tensors: name -> the parameter at the point of the last :meth:`place`, in its own dtype.
     """
 
-    def __init__(self, plane: Plane, names: Sequence[str], device: torch.device) -> None:
-        self._shapes = {name: plane.anchor[name].shape for name in names}
+    def __init__(self, plane: Plane, device: torch.device) -> None:
+        self._shapes = {name: plane.anchor[name].shape for name in plane.first}
         self._starts: dict[str, int] = {}
         end = 0
         for name, shape in self._shapes.items():
             self._starts[name] = end
             end += -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS
-        is_double = any(plane.anchor[name].dtype == torch.float64 for name in names)
+        is_double = any(plane.anchor[name].dtype == torch.float64 for name in plane.first)
         dtype = torch.float64 if is_double else torch.float32
         self._anchor, self._first, self._second = (
             self._flat(state, end, dtype, device) for state in (plane.anchor, plane.first, plane.second)
@@ -61,7 +60,7 @@ class FlatPlane:
         self._cast = [(self.tensors[name], view) for name, view in views.items() if view is not self.tensors[name]]
 
     def place(self, x: float, y: float) -> None:
-        """Move ``tensors`` to a point; cheapest when y stays and x changes."""
+        """Move ``tensors`` to a point; cheapest if only x changes."""
         if y != self._y:
             torch.add(self._anchor, self._second, alpha=y, out=self._row)
             self._y = y

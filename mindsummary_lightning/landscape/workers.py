@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 
 Rows: TypeAlias = dict[int, NDArray[np.float64]]
 

@@ -13,10 +13,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.landscape.batches import take_batches
 from mindsummary_lightning.landscape.directions import final_axes, scaled
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, loss_on_plane
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions
 from mindsummary_lightning.landscape.grid import LandscapeGrid, interval_job
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.values import LossLandscape
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "mindspore.json").read_text())

@@ -1,0 +1,106 @@
+"""Shortcuts of the loss on a plane: used where they are exact, and only there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning.landscape.shortcuts import AffinePlaneLoss
+from tests.landscape import nets
+from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of
+
+
+class UsesItsWeightAgain(nets.Mlp):
+    """Uses the weight of its first layer a second time, outside the layer."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) * (1 + self[1].weight.pow(2).mean())
+
+
+class ScaledFirst(nets.Mlp):
+    """Its first layer's input depends on a parameter that belongs to no layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x * self.input_weight)
+
+
+class Borrowing(nets.Mlp):
+    """Its first layer's input depends, too little for the loss to show, on a layer called later."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x * (1 + 1e-5 * self[3].bias.mean()))
+
+
+class Twice(nets.Tied):
+    """Calls its first layer twice, so that one output cannot replace both."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(self.encoder(x)))
+
+
+class TanhLinear(nn.Linear):
+    """Is not affine in its weight, although its class says Linear."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.weight.tanh(), self.bias)
+
+
+class NotAffine(nets.Mlp):
+    """Its first layer is a subclass with a computation of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self[1] = TanhLinear(80, 16)
+
+
+@pytest.mark.parametrize("cls", [nets.Mlp, nets.ConvNet, nets.Tied, nets.Frozen, UsesItsWeightAgain])
+def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(cls: type[nn.Module]) -> None:
+    net = cls()
+    plane = plane_of(net)
+    found = evaluation(net, plane)
+    assert isinstance(found, AffinePlaneLoss)
+    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [ScaledFirst, Borrowing, Twice, NotAffine, nets.Transformer])
+def test_other_first_layers_run_at_every_point(cls: type[nn.Module]) -> None:
+    net = cls()
+    plane = plane_of(net)
+    found = evaluation(net, plane)
+    assert not isinstance(found, AffinePlaneLoss)
+    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
+
+
+def test_the_layer_computes_again_once_the_losses_are_there() -> None:
+    net = nets.Mlp()
+    x, _ = net.data()
+    before = net(x)
+    evaluation(net, plane_of(net)).losses(POINTS)
+    assert torch.equal(net(x), before)
+
+
+def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
+    net = nets.Mlp()
+    plane = plane_of(net)
+    assert len(evaluation(net, plane)._batches) == 1
+
+    def summed(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(output, target, reduction="sum")
+
+    found = evaluation(net, plane, summed)
+    assert len(found._batches) == 3
+    np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net), summed), rtol=1e-5)
+
+
+@pytest.mark.parametrize("option", [{"use_structure": False}, {"train_mode": True}, {"precision": "bf16-mixed"}])
+def test_no_shortcut_is_tried_where_it_could_change_the_loss(option: dict[str, object]) -> None:
+    net = nets.Mlp()
+    found = evaluation(net, plane_of(net), **option)
+    assert not isinstance(found, AffinePlaneLoss)
+    assert len(found._batches) == 3
