@@ -1,4 +1,4 @@
-"""The samples a landscape is computed on: taken once, kept as tensors, joined into larger batches where that is exact.
+"""The samples a landscape is computed on: read once, kept as tensors, joined into larger batches on demand.
 
 A batch is whatever the loader yields: a tensor, or tuples, lists and dicts of tensors. Nothing here runs a network.
 """
@@ -25,16 +25,16 @@ class Batch:
 
 
 def take_batches(loader: Iterable[Any], num_samples: int, seed: int) -> tuple[Batch, ...]:
-    """The first whole batches of ``loader`` that hold at most ``num_samples`` samples, but at least one batch.
+    """The first complete batches of ``loader`` with at most ``num_samples`` samples together, but at least one batch.
 
     Args:
         loader: a DataLoader or any iterable of batches. It is read with torch's random numbers seeded, so that a
-            shuffling loader gives the same samples each time; the global state is put back.
-        num_samples: most samples to take, at least 1.
+            shuffling loader gives the same samples each time; the global state is restored.
+        num_samples: maximum number of samples, at least 1.
         seed: of torch's random numbers while reading.
 
     Raises:
-        ValueError: the loader is empty, or a batch holds no tensor with a batch dimension.
+        ValueError: the loader is empty, or a batch has no tensor with a batch dimension.
     """
     batches: list[Batch] = []
     with torch.random.fork_rng(devices=[]):
@@ -54,7 +54,7 @@ def take_batches(loader: Iterable[Any], num_samples: int, seed: int) -> tuple[Ba
 def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     """Neighbouring batches joined along their first dimension while a joined one has at most ``max_samples``.
 
-    Batches that cannot be joined (other shapes, things that are no tensors, unequal first dimensions) stay apart.
+    Batches that cannot be joined (other shapes, entries that are not tensors, unequal first dimensions) stay apart.
     """
     result: list[Batch] = []
     group: list[Batch] = []
@@ -68,7 +68,7 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
 
 
 def digest(batches: tuple[Batch, ...]) -> str:
-    """A fingerprint of every element, to tell whether an interrupted landscape was on the same samples."""
+    """A hash of every element, to recognise rows that were computed on the same samples."""
     sha = hashlib.sha256()
     for batch in batches:
         for tensor in tensors_in_batch(batch.data):
@@ -94,7 +94,7 @@ def _samples(data: Any) -> int:
     for tensor in tensors_in_batch(data):
         if tensor.ndim and len(tensor):
             return len(tensor)
-    raise ValueError(f"a batch of type {type(data).__name__} holds no tensor with a batch dimension")
+    raise ValueError(f"a batch of type {type(data).__name__} has no tensor with a batch dimension")
 
 
 def _alike(one: Batch, other: Batch) -> bool:

@@ -1,7 +1,7 @@
-"""The checkpoints a collector leaves in ``<summary_dir>/ckpt_dir`` and a landscape reads.
+"""Landscape checkpoints: saved by a collector in ``<summary_dir>/ckpt_dir``, read by `summary_landscape`.
 
-``train_metadata.json`` has MindSpore's keys and says which file holds which step or epoch. A checkpoint is a flat dict
-of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file can run code. Nothing is evaluated
+``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint is a flat dict
+of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file can run code. No loss is computed
 here.
 """
 
@@ -22,6 +22,7 @@ from torch import Tensor
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = [
     "LandscapeCheckpointError",
@@ -48,7 +49,7 @@ _SHORTEST_INTERVAL = 3
 
 
 class LandscapeCheckpointError(MindSummaryError, ValueError):
-    """The checkpoints that a landscape needs are missing, damaged or of another network."""
+    """The checkpoints that a landscape needs are missing, damaged or from another network."""
 
 
 def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
@@ -57,22 +58,22 @@ def checkpoint_dir(summary_dir: str | os.PathLike[str]) -> str:
 
 
 def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
-    """Remove the checkpoints and whatever else of landscapes in the making; a folder that is not there is fine."""
+    """Remove the checkpoints and the rows of unfinished landscapes, if there are any."""
     shutil.rmtree(checkpoint_dir(summary_dir), ignore_errors=True)
 
 
 class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
-    After each save the metadata names what is there, so the trail of a killed run is usable. The first save decides
-    from its size which of the wanted numbers fit; what does not fit is said once. A run that goes on in the same
-    directory keeps the checkpoints before the number it starts with.
+    After each save the metadata names the saved files, so the checkpoints of a killed run are usable. The first save
+    decides from its size which of the wanted numbers fit; one warning names the others. A run that continues in the
+    same directory keeps the checkpoints before the number it starts with.
 
     Args:
-        summary_dir: the run's directory; ``ckpt_dir`` is made in it by the first save.
+        summary_dir: the run's directory; ``ckpt_dir`` is created in it by the first save.
         network_name: class name of the network, first part of the file names.
         settings: which numbers are wanted, and what the landscapes will need later.
-        max_bytes: most bytes that all checkpoints together may take.
+        max_bytes: maximum size of all checkpoints together.
         step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
     """
 
@@ -96,7 +97,7 @@ class LandscapeCheckpointWriter:
         } | {key: known[key] for key in _KEYS[3:]}
         self._names: dict[int, str] = {}
         self._fitting: frozenset[int] | None = None
-        self._said_sharded = False
+        self._warn_once = WarnOnce(_LOG)
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
@@ -106,15 +107,15 @@ class LandscapeCheckpointWriter:
         """Write the tensors of ``state_dict`` (parameters and buffers) as the checkpoint of ``number``.
 
         Args:
-            number: step or epoch, counted from 1 as the settings' unit says.
+            number: step or epoch, counted from 1, in the unit of the settings.
             state_dict: ``module.state_dict()``; entries that share one tensor are written once, entries that are not
-                tensors or are sharded over devices (one warning) are left out.
+                tensors or are sharded over devices (one warning) are skipped.
 
         Returns:
             Whether it was written; ``False`` if it is not wanted or does not fit into the budget.
 
         Raises:
-            OSError: it could not be written; the metadata still names what was there before.
+            OSError: it could not be written; the metadata still names the files saved before.
         """
         if not self.wants(number):
             return False
@@ -135,18 +136,18 @@ class LandscapeCheckpointWriter:
 
     def _begin(self, first: int, size: int) -> None:
         os.makedirs(self._directory, exist_ok=True)
-        self._names = {number: name for number, name in self._names_of_an_earlier_part().items() if number < first}
+        self._names = {number: name for number, name in self._earlier_names().items() if number < first}
         wanted = sorted({number for interval in self._settings.intervals for number in interval})
         self._fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
-        left_out = [number for number in wanted if number not in self._fitting]
-        if left_out:
+        skipped = [number for number in wanted if number not in self._fitting]
+        if skipped:
             _LOG.warning(
                 "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "
-                "%s are left out (raise landscape_max_bytes, or name fewer numbers in intervals)",
-                len(wanted), size / 1e6, self._max_bytes, self._settings.unit, sorted(self._fitting), left_out,
+                "%s are skipped (raise landscape_max_bytes, or name fewer numbers in intervals)",
+                len(wanted), size / 1e6, self._max_bytes, self._settings.unit, sorted(self._fitting), skipped,
             )  # fmt: skip
 
-    def _names_of_an_earlier_part(self) -> dict[int, str]:
+    def _earlier_names(self) -> dict[int, str]:
         try:
             earlier = LandscapeCheckpoints.open(os.path.dirname(self._directory))
         except (OSError, LandscapeCheckpointError):
@@ -164,9 +165,9 @@ class LandscapeCheckpointWriter:
                 continue
             tensor = entry.detach()
             if _is_sharded(tensor):
-                if not self._said_sharded:
-                    self._said_sharded = True
-                    _LOG.warning("loss landscape: %s is sharded over devices; such parameters are not saved", name)
+                self._warn_once.warn(
+                    "sharded", "loss landscape: %s is sharded over devices; such parameters are not saved", name
+                )
                 continue
             # Tied weights: one storage under several names. An empty tensor has no address to compare.
             key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
@@ -211,11 +212,11 @@ def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeCheckpoints:
-    """What a run left for its landscapes.
+    """The checkpoints that a run saved for its landscapes.
 
     Attributes:
         directory: the run's ``ckpt_dir``.
-        settings: as the run was trained with; the intervals name what was wanted, not what is there.
+        settings: as the run was trained with; the intervals name what was wanted, not what was saved.
         step_per_epoch: optimizer steps in an epoch.
         files: step or epoch -> path of its checkpoint.
     """
@@ -230,7 +231,7 @@ class LandscapeCheckpoints:
         """Read the metadata of a run; checkpoints are not opened yet.
 
         Raises:
-            FileNotFoundError: the run left no ``ckpt_dir/train_metadata.json``.
+            FileNotFoundError: the run has no ``ckpt_dir/train_metadata.json``.
             LandscapeCheckpointError: the metadata is not what a collector writes.
         """
         directory = checkpoint_dir(summary_dir)
@@ -254,13 +255,13 @@ class LandscapeCheckpoints:
             return cls(directory, settings, int(metadata["step_per_epoch"]), files)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LandscapeCheckpointError(
-                f"{path} does not hold what a collector writes ({', '.join(_KEYS)}): {error}"
+                f"{path} does not have the keys that a collector writes ({', '.join(_KEYS)}): {error}"
             ) from error
 
-    def with_intervals_that_are_there(self) -> LandscapeCheckpoints:
-        """The same trail with each interval cut to its saved numbers; intervals with fewer than 3 are left out.
+    def with_saved_intervals(self) -> LandscapeCheckpoints:
+        """The same checkpoints with each interval cut to its saved numbers; intervals with fewer than 3 are dropped.
 
-        A run that was short or killed, or whose checkpoints went over the budget, has not saved all it wanted.
+        A run that was short or killed, or whose checkpoints went over the budget, has not saved all of them.
 
         Raises:
             LandscapeCheckpointError: no interval has 3 checkpoints; the message names those wanted and found.
@@ -279,7 +280,7 @@ class LandscapeCheckpoints:
         return replace(self, settings=replace(self.settings, intervals=usable))
 
     def check(self, numbers: list[int]) -> None:
-        """Raise :class:`LandscapeCheckpointError` naming the numbers that have no checkpoint file."""
+        """Raise :class:`LandscapeCheckpointError` naming the numbers without a checkpoint file."""
         missing = [number for number in numbers if not os.path.isfile(self.files.get(number, ""))]
         if missing:
             raise LandscapeCheckpointError(
@@ -291,7 +292,7 @@ class LandscapeCheckpoints:
         """The tensors of one checkpoint on the CPU, mapped from the file rather than read.
 
         Raises:
-            LandscapeCheckpointError: the file is missing or no checkpoint.
+            LandscapeCheckpointError: the file is missing or is not a checkpoint.
         """
         self.check([number])
         path = self.files[number]

@@ -1,8 +1,8 @@
-"""Two directions in weight space, where a run's checkpoints lie on their plane, and the axes of a grid over it.
+"""Directions in weight space, the coordinates of a run's checkpoints on their plane, and the axes of a grid over it.
 
 The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is scaled tensor by tensor
-to the norm of the parameter, the path gets 20 % of room on each side. Tensors only; no files, no modules. Everything
-goes tensor by tensor through memory, so a trail larger than memory works when its checkpoints are mapped from files.
+to the norm of the parameter, the grid extends 20 % beyond the path on each side. Tensors only; no files, no modules.
+Tensors are processed one by one, so checkpoints larger than memory work when they are mapped from files.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def pca_directions(states: Sequence[State], names: Sequence[str], seed: int = 0)
     """The two principal directions of the checkpoints' differences to the last one, not scaled.
 
     As in MindSpore, each difference is centred on its own mean over all elements before the decomposition. Unlike
-    there, a tensor that never changed (a frozen layer) does not take part and does not move. The sign is such that
-    the element of largest magnitude is positive.
+    there, a tensor that never changed (a frozen layer) is not part of the plane and does not move. The sign makes the
+    element of largest magnitude positive.
 
     Args:
-        states: at least 3 checkpoints, the last one being where the plane is anchored.
-        names: floating-point tensors that take part, of the same shape in every checkpoint.
-        seed: of the random second direction, used only if the checkpoints lie on a straight line.
+        states: at least 3 checkpoints, the last one being the origin of the plane.
+        names: floating-point tensors to use, of the same shape in every checkpoint.
+        seed: of the random second direction, used only if the checkpoints are on a straight line.
 
     Raises:
         ValueError: all checkpoints are equal, so there is no direction.
     """
     changed = [name for name in names if any(not torch.equal(s[name], states[-1][name]) for s in states[:-1])]
     if not changed:
-        raise ValueError("all checkpoints of the interval are equal; there is no direction to draw a landscape along")
+        raise ValueError("all checkpoints of the interval are equal; a landscape needs a direction")
     count = sum(states[-1][name].numel() for name in changed)
     sums = sum((_differences(states, name).sum(1) for name in changed), torch.zeros(len(states) - 1).double())
     means = sums / count
@@ -107,7 +107,7 @@ def scaled(direction: Direction, state: State) -> Direction:
 
 
 def path_coordinates(states: Sequence[State], first: Direction, second: Direction) -> NDArray[np.float64]:
-    """Where each checkpoint lies on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
+    """Coordinates of each checkpoint on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
     for name in first:
@@ -120,7 +120,7 @@ def path_coordinates(states: Sequence[State], first: Direction, second: Directio
 
 
 def path_axes(path: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``size`` points along each axis: the range of the path and a fifth of it more on each side.
+    """``size`` points along each axis: the range of the path extended by a fifth of it on each side.
 
     An axis along which the path does not move reaches from -1 to 1.
     """

@@ -23,26 +23,26 @@ def landscapes_from_reference(
     output: str | os.PathLike[str] | None = None,
     plot: str | os.PathLike[str] | None = None,
 ) -> dict[str, LossLandscape]:
-    """Make a run's landscapes with the function that ``reference`` names, and draw them if ``plot`` is a file name.
+    """Make a run's landscapes with the function that ``reference`` names, and draw them if ``plot`` is given.
 
     Args:
         summary_dir: the run's directory.
         reference: ``"package.module:function"``; the function is a ``callback_fn`` of
-            :meth:`SummaryLandscape.gen_landscapes_with_multi_process`. The current directory is looked in first.
+            :meth:`SummaryLandscape.gen_landscapes_with_multi_process`. The current directory is searched first.
         collect_landscape: as there.
         device_ids: as there.
         output: as there.
-        plot: picture file to write, or ``None``.
+        plot: image file to write, or ``None``.
 
     Raises:
-        ImportError: ``plot`` is given and matplotlib is not installed; said before any work.
-        TypeError, ValueError, FileNotFoundError: as there, or ``reference`` names no function.
+        ImportError: ``plot`` is given and matplotlib is not installed; raised before any work.
+        TypeError, ValueError, FileNotFoundError: as there, or ``reference`` does not name a function.
     """
     if plot is not None:
         try:
             importlib.import_module("matplotlib")
         except ImportError as error:
-            raise ImportError("pictures need matplotlib: pip install 'mindsummary-lightning[plot]'") from error
+            raise ImportError("figures need matplotlib: pip install 'mindsummary-lightning[plot]'") from error
     callback_fn = callback_from_reference(reference)
     made = SummaryLandscape(summary_dir).gen_landscapes_with_multi_process(
         callback_fn, collect_landscape, device_ids, output
@@ -56,12 +56,12 @@ def callback_from_reference(reference: str) -> CallbackFn:
     """The function that ``"package.module:function"`` names, as a ``callback_fn``.
 
     Raises:
-        ValueError: the text is not of that form, or names nothing callable.
+        ValueError: the text is not of that form, or does not name a callable.
     """
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
         raise ValueError(f"expected package.module:function, not {reference!r}")
-    # Like ``python -m``: a script beside the user is found; the path stays, because processes import it again.
+    # Like ``python -m``; the path stays, because worker processes import the script again.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

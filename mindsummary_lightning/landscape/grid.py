@@ -1,4 +1,4 @@
-"""A landscape as work to do: its plane, its rows of points, and the value its losses become."""
+"""Landscapes to compute: plane, rows of points, and the value that their losses become."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class LandscapeGrid:
         return f"landscape_{[self.numbers[0], self.numbers[-1]] if len(self.path) else [self.numbers[-1]]}"
 
     def rows(self) -> list[NDArray[np.float64]]:
-        """The points in pieces of work, each ``(k, 2)``: a row of the grid each, then the path if there is one."""
+        """The points in units of work of shape ``(k, 2)``: one per row of the grid, then the path if there is one."""
         grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
         return [*grid, self.path] if len(self.path) else grid
 
     def fingerprint(self, *more: object) -> str:
-        """A name for everything the losses depend on: the plane, the points and what ``more`` says."""
+        """A hash of everything the losses depend on: the plane, the points and ``more``."""
         sha = hashlib.sha256(repr((self.tag, more)).encode())
         for array in (self.x, self.y, self.path):
             sha.update(array.tobytes())
@@ -109,7 +109,7 @@ def interval_job(
         anchor: all tensors at the origin, the last checkpoint.
         names: the parameters that move.
         size: grid points on each axis.
-        seed: used if the checkpoints lie on a straight line.
+        seed: used if the checkpoints are on a straight line.
 
     Raises:
         ValueError: all checkpoints are equal.

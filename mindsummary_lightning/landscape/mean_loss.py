@@ -1,4 +1,4 @@
-"""The network a landscape is computed for: which checkpoint entry is which of its tensors, and how its loss is had.
+"""Loss of the network that a landscape is computed for, and its tensors by the names of a checkpoint.
 
 Nothing here changes a parameter.
 """
@@ -24,12 +24,13 @@ class MeanLoss(nn.Module):
     """The loss of a batch as one module, so that its parameters can be swapped for a call.
 
     Args:
-        module: a LightningModule, whose ``training_step`` (or, if that gives nothing, ``validation_step``) is asked; or
-            any module, if ``loss_fn`` is given.
-        loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module.
+        module: a LightningModule, whose ``training_step`` (or, if that returns ``None``, ``validation_step``) returns
+            the loss; or any module, if ``loss_fn`` is given.
+        loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` calls the
+            module's step.
 
     Raises:
-        TypeError: there is neither a loss function nor a step that could give the loss.
+        TypeError: there is neither a loss function nor a step that could return the loss.
     """
 
     def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None) -> None:
@@ -117,7 +118,7 @@ def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tenso
     if missing:
         raise LandscapeCheckpointError(
             f"{origin} is not of {type(module).__name__}: it has no {missing[0]!r} ({len(missing)} of {len(groups)} "
-            f"tensors are missing); it holds {', '.join(list(state)[:4])}, ... Pass the network that was trained"
+            f"tensors are missing); it has {', '.join(list(state)[:4])}, ... Pass the network that was trained"
         )
     for first, key in best.items():
         if state[key].shape != expected[groups[first][0]].shape:
@@ -135,7 +136,7 @@ def _prefixes(state: State, names: list[str]) -> list[str]:
 
 @contextmanager
 def on_its_own(module: nn.Module) -> Iterator[None]:
-    """Take a LightningModule off the Trainer it was trained with, whose loops its ``self.log`` would look for.
+    """Detach a LightningModule from the Trainer it was trained with, whose loops its ``self.log`` would use.
 
     Reads ``LightningModule._trainer`` (lightning 2.4 to 2.6.6); a module that is not attached stays as it is.
     """

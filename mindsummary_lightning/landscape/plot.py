@@ -1,4 +1,4 @@
-"""A landscape as a picture: contours, the path of training, where it ended. Needs matplotlib (the ``plot`` extra)."""
+"""Figures of landscapes: contours, the path of training and its end. Needs matplotlib (the ``plot`` extra)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _DOTS_PER_INCH = 150
 
 
 def plot_landscapes(landscapes: Mapping[str, LossLandscape], path: str | os.PathLike[str]) -> None:
-    """Draw landscapes side by side into one picture file.
+    """Draw landscapes side by side into one image file.
 
     Args:
         landscapes: tag -> landscape, as :meth:`SummaryLandscape.generate` returns them; at least one.
-        path: file to write; its ending says the format (``.png``, ``.svg``, ``.pdf``).
+        path: file to write; its extension gives the format (``.png``, ``.svg``, ``.pdf``).
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: there is nothing to draw, or the ending is not known.
+        ValueError: there is nothing to draw, or the extension is unknown.
     """
     if not landscapes:
         raise ValueError("there is no landscape to draw")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'mindsummary-lightning[plot]'") from error
+        raise ImportError("figures need matplotlib: pip install 'mindsummary-lightning[plot]'") from error
     figure = Figure(figsize=(_INCHES * len(landscapes) + 1, _INCHES), layout="constrained")
     row = figure.subplots(1, len(landscapes), squeeze=False)[0]
     for axes, (tag, landscape) in zip(row, landscapes.items(), strict=True):
@@ -57,7 +57,7 @@ def _draw(axes: Axes, tag: str, landscape: LossLandscape) -> None:
         axes.plot(path.x, path.y, color="white", linewidth=1.2, marker="o", markersize=3.5, markeredgecolor="black")
         for end in (0, -1):
             x, y = float(path.x[end]), float(path.y[end])
-            is_right = x > (surface.x[0] + surface.x[-1]) / 2  # where the text would leave the picture
+            is_right = x > (surface.x[0] + surface.x[-1]) / 2  # where the text would leave the figure
             axes.annotate(
                 f"{landscape.metadata.unit} {landscape.intervals[end]}", (x, y), color="white", fontsize=8,
                 textcoords="offset points", xytext=(-6 if is_right else 6, 6), ha="right" if is_right else "left",

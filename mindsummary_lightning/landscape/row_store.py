@@ -1,7 +1,7 @@
-"""Finished rows of a landscape in the making, one small file each, so that an interrupted one goes on.
+"""Finished rows of an unfinished landscape, one small file per row, so that an interrupted one can be continued.
 
-A row file is there as a whole or not at all. It is not synced to the disk: a killed process loses nothing, and after a
-power cut a row that cannot be read is computed again.
+Row files are replaced atomically. They are not fsynced: a killed process loses nothing, and after a power cut a row
+that cannot be read is computed again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["RowStore"]
 
 
 class RowStore:
-    """Rows of one landscape in one folder, which exists from the first :meth:`keep` to :meth:`clear`.
+    """The rows of one landscape in one folder, which exists from the first :meth:`keep` to :meth:`clear`.
 
     Args:
-        directory: the folder; its name must stand for everything the losses depend on.
+        directory: the folder; its name must identify everything the losses depend on.
     """
 
     def __init__(self, directory: str) -> None:
@@ -43,7 +43,7 @@ class RowStore:
         os.replace(file.name, path)
 
     def clear(self) -> None:
-        """Remove the rows; fine if there are none."""
+        """Remove the rows, if there are any."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _path(self, index: int) -> str:

@@ -1,7 +1,7 @@
 """``SummaryLandscape``: from the checkpoints of a run to the landscapes MindInsight draws.
 
-It checks everything before any loss is computed, keeps finished rows so that an interrupted call goes on, and writes
-one event per landscape. The mathematics is in ``directions`` and ``surface``, the processes in ``engine``.
+It validates everything before any loss is computed, keeps finished rows so that an interrupted call can be continued,
+and writes one event per landscape. The mathematics is in `directions` and `evaluation`, the processes in `workers`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CallbackFn = Callable[[], tuple[Any, nn.Module | None, Iterable[Any], Any]]
 
 
 class SummaryLandscape:
-    """Makes loss landscapes from the checkpoints that ``SummaryCollector`` left in a run's directory.
+    """Loss landscapes from the checkpoints that ``SummaryCollector`` saved in a run's directory.
 
     Args:
         summary_dir: the run's directory, the one that holds ``ckpt_dir``.
@@ -71,7 +71,7 @@ class SummaryLandscape:
                 callable of ``(output, target)``, or a dict with one under ``"Loss"``, or None if there is a model.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
-            device_ids: GPUs to use; on a machine without, as many processes. ``None`` means what the machine has.
+            device_ids: accelerators to use; on a machine without, as many processes. ``None`` uses all devices.
             output: directory of the summary file to write; ``None`` means the run's own.
 
         Returns:
@@ -115,12 +115,12 @@ class SummaryLandscape:
     ) -> dict[str, LossLandscape]:
         """Make the landscapes of a Lightning run, or of any module with a loss function.
 
-        Called again after an interrupt it goes on where it was. With more than one device it starts processes, so a
+        Called again after an interrupt it continues. With more than one device it starts processes, so a
         script needs its ``if __name__ == "__main__":``, and module and loss must be picklable.
 
         Args:
-            module: the trained LightningModule or a network in it; its own weights do not matter and are not changed.
-            dataloader: gives the samples, ``num_samples`` of them are taken once.
+            module: the trained LightningModule or a network in it; its own weights are neither used nor changed.
+            dataloader: yields the samples; ``num_samples`` of them are read once.
             loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
                 ``training_step``.
             collect_landscape: changes of the settings the run was trained with, see
@@ -138,35 +138,36 @@ class SummaryLandscape:
             tag -> the landscape that was written.
 
         Raises:
-            TypeError: an argument has the wrong type, or the loss cannot be had.
+            TypeError: an argument has the wrong type, or the loss cannot be computed.
             ValueError: a setting is out of range, the loader is empty, or the checkpoints do not fit the network or
-                are missing (``LandscapeCheckpointError``); all of that before any work.
-            FileNotFoundError: the run left no checkpoints.
+                are missing (``LandscapeCheckpointError``); checked before any work.
+            FileNotFoundError: the run has no checkpoints.
         """
         if not isinstance(module, nn.Module):
             raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
         if not isinstance(points_at_once, int) or points_at_once < 1:
             raise ValueError(f"points_at_once must be an int of at least 1, not {points_at_once!r}")
-        trail = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
+        saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         with on_its_own(module):
             loss = MeanLoss(module, loss_fn)
             options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
-            jobs = _jobs(trail, module, seed, is_last_free=collect_landscape is None)
-            batches = take_batches(dataloader, trail.settings.num_samples, seed)
+            jobs = _jobs(saved, module, seed, is_last_free=collect_landscape is None)
+            batches = take_batches(dataloader, saved.settings.num_samples, seed)
             fabric = make_fabric(accelerator, devices, precision)
-            told = _loss_of_first_batch(loss, jobs[-1], on_device(batches[:1], fabric.device), fabric.device, options)
-            about = (digest(batches), f"{told:.4g}", type(module).__qualname__, train_mode, seed, precision)
-            stores = [RowStore(os.path.join(trail.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
+            first_batch = on_device(batches[:1], fabric.device)
+            first_loss = _loss_of_first_batch(loss, jobs[-1], first_batch, fabric.device, options)
+            about = (digest(batches), f"{first_loss:.4g}", type(module).__qualname__, train_mode, seed, precision)
+            stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
                 found = launch(fabric, work)
             except KeyboardInterrupt:
                 _LOG.warning(
-                    "loss landscape interrupted; finished rows are in %s, the same call goes on", trail.directory
+                    "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
                 )
                 raise
         made = {
-            job.tag: job.landscape(losses, trail.settings.unit, trail.step_per_epoch)
+            job.tag: job.landscape(losses, saved.settings.unit, saved.step_per_epoch)
             for job, losses in zip(jobs, found, strict=True)
         }
         _write(os.path.realpath(os.fspath(output)) if output is not None else self._summary_dir, made)
@@ -186,46 +187,46 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
     return device_ids
 
 
-def _settled(trail: LandscapeCheckpoints, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
-    """The trail with its settings changed as the caller wants; given intervals must be there, saved ones are cut."""
+def _settled(saved: LandscapeCheckpoints, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
+    """The checkpoints with changed settings; given intervals must be complete, the run's own are cut."""
     changes = {} if collect_landscape is None else collect_landscape
-    settings = LandscapeSettings.from_dict(changes, base=trail.settings)
-    if settings.unit != trail.settings.unit:
-        raise ValueError(f"the run saved one checkpoint a {trail.settings.unit}, so unit cannot be {settings.unit!r}")
+    settings = LandscapeSettings.from_dict(changes, base=saved.settings)
+    if settings.unit != saved.settings.unit:
+        raise ValueError(f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}")
     if not settings.train and not settings.result:
-        raise ValueError("create_landscape has neither train nor result, so there is nothing to make")
-    settled = replace(trail, settings=settings)
-    return settled if "intervals" in changes or not settings.train else settled.with_intervals_that_are_there()
+        raise ValueError("create_landscape has neither train nor result, so no landscape is made")
+    settled = replace(saved, settings=settings)
+    return settled if "intervals" in changes or not settings.train else settled.with_saved_intervals()
 
 
-def _jobs(trail: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeGrid]:
-    settings = trail.settings
+def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeGrid]:
+    settings = saved.settings
     intervals = settings.intervals if settings.train else ()
-    last = max(trail.files, default=0) if is_last_free else settings.intervals[-1][-1]
+    last = max(saved.files, default=0) if is_last_free else settings.intervals[-1][-1]
     needed = {number for interval in intervals for number in interval} | ({last} if settings.result else set())
-    trail.check(sorted(needed))
+    saved.check(sorted(needed))
     names = moving_names(module)
     if not names:
         raise LandscapeCheckpointError(
-            f"{type(module).__name__} has no parameter with weight or bias in its name, nothing moves"
+            f"{type(module).__name__} has no parameter with weight or bias in its name, so nothing would move"
         )
     jobs = []
     for interval in intervals:
-        states = [_state(trail, number, module) for number in interval]
+        states = [_state(saved, number, module) for number in interval]
         jobs.append(interval_job(interval, states, states[-1], names, settings.landscape_size, seed))
     if settings.result:
-        jobs.append(final_job(last, _state(trail, last, module), names, settings.landscape_size, seed))
+        jobs.append(final_job(last, _state(saved, last, module), names, settings.landscape_size, seed))
     return jobs
 
 
-def _state(trail: LandscapeCheckpoints, number: int, module: nn.Module) -> Any:
-    return in_names_of(module, trail.load(number), trail.files[number])
+def _state(saved: LandscapeCheckpoints, number: int, module: nn.Module) -> Any:
+    return in_names_of(module, saved.load(number), saved.files[number])
 
 
 def _loss_of_first_batch(
     loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
-    """The loss of a few samples at the origin: shows at once whether the loss can be had at all."""
+    """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
     once = replace(options, compile=False, points_at_once=1, use_structure=False)
     return float(PlaneLoss(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
 

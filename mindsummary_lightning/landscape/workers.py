@@ -72,7 +72,7 @@ def _environment_of_workers() -> Iterator[None]:
 
 
 def on_device(batches: Sequence[Batch], device: torch.device) -> tuple[Batch, ...]:
-    """The batches with their tensors on ``device``; those that are there already are not copied."""
+    """The batches with their tensors on ``device``; those already there are not copied."""
     return tuple(Batch(move_data_to_device(batch.data, device), batch.samples) for batch in batches)
 
 
@@ -87,7 +87,7 @@ def compute_rows(
     """The losses of every row of every job; what to give ``fabric.launch``.
 
     Each process takes every n-th of the rows that the stores do not hold, stores what it finishes, and the rows are
-    added up over the processes, so that each returns all of them.
+    summed over the processes, so that each returns all of them.
 
     Args:
         fabric: the process's own.
@@ -100,7 +100,7 @@ def compute_rows(
     own_batches = on_device(batches, fabric.device)
     all_rows = [job.rows() for job in jobs]
     found = [_stored(store, rows) for store, rows in zip(stores, all_rows, strict=True)]
-    # Every process must have looked before one of them stores more, or they would divide different lists.
+    # Every process must have read the stores before one of them stores more, or they would divide different lists.
     fabric.barrier()
     shares = [
         [index for index in range(len(rows)) if index not in kept][fabric.global_rank :: fabric.world_size]
@@ -120,7 +120,7 @@ def compute_rows(
                     bar.update()
             result.append(_gathered(fabric, rows, mine))
     if fabric.world_size > 1:
-        # A process that ends with its group alive is now and then aborted by one of the group's threads.
+        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
         fabric.barrier()
         torch.distributed.destroy_process_group()
     return result

@@ -1,4 +1,4 @@
-"""Networks, data and trails for the landscape tests; at module level, because other processes must import them."""
+"""Networks, data and checkpoints for the landscape tests; at module level, because other processes must import them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def loader(net: nn.Module, batch_size: int = 32) -> DataLoader:
 
 
 def train(net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeSettings | None = None) -> None:
-    """A short training that leaves a trail in ``summary_dir``."""
+    """Train for a few steps and save landscape checkpoints in ``summary_dir``."""
     settings = settings or LandscapeSettings(landscape_size=5, num_samples=96, intervals=(tuple(range(1, 7)),))
     torch.manual_seed(0)
     for parameter in net.parameters():

@@ -37,7 +37,7 @@ def test_a_shuffling_loader_depends_on_the_seed_alone_and_leaves_the_random_stat
 
 
 def test_a_batch_without_a_batch_dimension_is_refused() -> None:
-    with pytest.raises(ValueError, match="a batch of type str holds no tensor with a batch dimension"):
+    with pytest.raises(ValueError, match="a batch of type str has no tensor with a batch dimension"):
         take_batches(["text"], 4, 0)
 
 

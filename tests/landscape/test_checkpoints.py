@@ -29,11 +29,11 @@ def saved(run: Path) -> list[int]:
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=3)
     assert writer.save(1, STATE) is True
-    trail = LandscapeCheckpoints.open(tmp_path)
-    assert trail.settings == SETTINGS
-    assert trail.step_per_epoch == 3
-    assert trail.files == {1: str(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")}
-    loaded = trail.load(1)
+    saved = LandscapeCheckpoints.open(tmp_path)
+    assert saved.settings == SETTINGS
+    assert saved.step_per_epoch == 3
+    assert saved.files == {1: str(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")}
+    loaded = saved.load(1)
     assert list(loaded) == ["weight", "count"]
     assert all(torch.equal(loaded[name], STATE[name]) for name in STATE)
 
@@ -62,7 +62,7 @@ def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
         writer.save(number, STATE)
-    assert LandscapeCheckpoints.open(tmp_path).with_intervals_that_are_there().settings.intervals == ((1, 2, 3),)
+    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((1, 2, 3),)
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_too_short_a_run_says_what_was_wanted_and_found(tmp_path: Path) -> None:
     with pytest.raises(
         LandscapeCheckpointError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"
     ):
-        LandscapeCheckpoints.open(tmp_path).with_intervals_that_are_there()
+        LandscapeCheckpoints.open(tmp_path).with_saved_intervals()
 
 
 def test_a_run_without_a_trail_says_how_to_leave_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from mindsummary_lightning.landscape import directions as d
 
 
-def trail(count: int = 5) -> list[dict[str, torch.Tensor]]:
+def checkpoints(count: int = 5) -> list[dict[str, torch.Tensor]]:
     generator = torch.Generator().manual_seed(1)
     steps = torch.randn(count, 40, generator=generator).cumsum(0)
     return [{"a.weight": step[:30].view(5, 6), "a.bias": step[30:]} for step in steps]
@@ -25,7 +25,7 @@ def test_only_weights_and_biases_move() -> None:
 
 
 def test_principal_directions_are_those_of_a_full_svd() -> None:
-    states = trail()
+    states = checkpoints()
     matrix = np.stack([flat(s) - flat(states[-1]) for s in states[:-1]])
     matrix -= matrix.mean(1, keepdims=True)
     _, _, expected = np.linalg.svd(matrix, full_matrices=False)
@@ -36,14 +36,14 @@ def test_principal_directions_are_those_of_a_full_svd() -> None:
 
 
 def test_a_tensor_that_never_changed_takes_no_part() -> None:
-    states = [state | {"frozen.weight": torch.ones(1000)} for state in trail()]
+    states = [state | {"frozen.weight": torch.ones(1000)} for state in checkpoints()]
     first, second = d.pca_directions(states, list(states[0]))
     assert list(first) == list(second) == ["a.weight", "a.bias"]
-    np.testing.assert_array_equal(flat(first), flat(d.pca_directions(trail(), ["a.weight", "a.bias"])[0]))
+    np.testing.assert_array_equal(flat(first), flat(d.pca_directions(checkpoints(), ["a.weight", "a.bias"])[0]))
 
 
 def test_a_straight_path_gets_a_random_second_direction() -> None:
-    start, end = trail(2)
+    start, end = checkpoints(2)
     states = [{name: start[name] + t * (end[name] - start[name]) for name in start} for t in (0.0, 0.5, 1.0)]
     first, second = d.pca_directions(states, list(start), seed=4)
     assert np.linalg.norm(flat(second)) > 1
@@ -53,11 +53,11 @@ def test_a_straight_path_gets_a_random_second_direction() -> None:
 
 def test_equal_checkpoints_have_no_direction() -> None:
     with pytest.raises(ValueError, match="all checkpoints of the interval are equal"):
-        d.pca_directions(trail(1) * 3, ["a.weight"])
+        d.pca_directions(checkpoints(1) * 3, ["a.weight"])
 
 
 def test_random_directions_depend_on_the_seed_alone() -> None:
-    state = trail(1)[0]
+    state = checkpoints(1)[0]
     for once, again in zip(
         d.random_directions(state, list(state), 3), d.random_directions(state, list(state), 3), strict=True
     ):
@@ -67,7 +67,7 @@ def test_random_directions_depend_on_the_seed_alone() -> None:
 
 
 def test_scaling_gives_each_tensor_the_norm_of_its_parameter() -> None:
-    state = trail(1)[0] | {"b.bias": torch.zeros(3), "c.weight": torch.ones(2, dtype=torch.float64)}
+    state = checkpoints(1)[0] | {"b.bias": torch.zeros(3), "c.weight": torch.ones(2, dtype=torch.float64)}
     names = list(state)
     found = d.scaled(d.random_directions(state, names, 0)[0], state)
     for name in names:
@@ -77,7 +77,7 @@ def test_scaling_gives_each_tensor_the_norm_of_its_parameter() -> None:
 
 
 def test_path_coordinates_are_the_least_squares_ones() -> None:
-    states = trail()
+    states = checkpoints()
     first, second = (d.scaled(x, states[-1]) for x in d.pca_directions(states, list(states[0])))
     axes = np.stack([flat(first), flat(second)], axis=1)
     expected = [np.linalg.lstsq(axes, flat(s) - flat(states[-1]), rcond=None)[0] for s in states]
@@ -85,7 +85,7 @@ def test_path_coordinates_are_the_least_squares_ones() -> None:
 
 
 def test_a_direction_of_zeros_leaves_its_coordinate_at_zero() -> None:
-    states = trail()
+    states = checkpoints()
     first, _ = (d.scaled(x, states[-1]) for x in d.pca_directions(states, list(states[0])))
     path = d.path_coordinates(states, first, {name: torch.zeros_like(part) for name, part in first.items()})
     assert np.abs(path[:, 1]).max() == 0

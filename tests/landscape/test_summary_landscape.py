@@ -263,12 +263,12 @@ class TestNothingIsComputedBefore:
         with pytest.raises(ValueError, match="the dataloader is empty"):
             SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS)
 
-    def test_no_trail(self, tmp_path: Path) -> None:
+    def test_no_checkpoints(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="train the run with SummaryCollector"):
             generate(tmp_path)
 
     def test_another_unit(self, run: Path) -> None:
-        with pytest.raises(ValueError, match="one checkpoint a step, so unit cannot be 'epoch'"):
+        with pytest.raises(ValueError, match="one checkpoint per step, so unit cannot be 'epoch'"):
             generate(run, collect_landscape={"unit": "epoch"})
 
     def test_nothing_to_make(self, run: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_failing_loss_leaves_no_file(run: Path) -> None:
     assert not list(run.glob("*summary*"))
 
 
-def test_clean_ckpt_removes_the_trail(run: Path) -> None:
+def test_clean_ckpt_removes_the_checkpoints(run: Path) -> None:
     SummaryLandscape(run).clean_ckpt()
     assert not (run / "ckpt_dir").exists()
     remove_checkpoints(run)
