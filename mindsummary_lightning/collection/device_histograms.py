@@ -1,11 +1,12 @@
-"""The histogram of a tensor reduced where the tensor lies, and over the ranks that share it.
+"""The histogram of a tensor reduced on the tensor's device, and over the ranks that share it.
 
 Nothing here waits for the device: the edges, and even how many buckets there are, stay tensors until the few numbers
-that remain are on the CPU. The result is the one ``arrays.to_histogram`` gives.
+that remain are on the CPU. The result is that of ``conversion.histograms.to_histogram``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -20,9 +21,9 @@ from mindsummary_lightning.values.limits import MAX_BUCKETS
 __all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts", "sharded_histogram"]
 
 REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-"""Dtypes whose histogram is reduced on the device; parameters and gradients have no others in practice."""
+"""Dtypes whose histogram is reduced on the device; parameters and gradients rarely have others."""
 
-_CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to here; it also bounds the working memory
+_CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to this count; it also bounds the memory in use
 
 
 def sharded_histogram(local: torch.Tensor, group: dist.ProcessGroup | None = None) -> Histogram:
@@ -41,7 +42,7 @@ def sharded_histogram(local: torch.Tensor, group: dist.ProcessGroup | None = Non
 def histogram_parts(
     tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What remains of a tensor for its histogram, on the tensor's device, without waiting for it.
+    """The few numbers that a tensor's histogram needs, on the tensor's device, without waiting for it.
 
     Args:
         tensor: elements of one of the dtypes in ``REDUCIBLE``.
@@ -70,7 +71,7 @@ def histogram_parts(
 
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
-    """The value that ``histogram_parts`` left the parts of.
+    """The histogram that ``histogram_parts`` returned the parts of.
 
     Args:
         parts: the four tensors, on the CPU.
@@ -82,12 +83,19 @@ def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
     buckets = number_of_buckets(statistics.finite) if statistics.finite else 0
     counts = counts.copy()
     counts[0] -= neg_inf_count  # below every inner edge
-    counts[-1] -= nan_count + pos_inf_count  # the search puts NaN behind every edge, as it does +inf
+    counts[-1] -= nan_count + pos_inf_count  # the search sorts NaN after every edge, as +inf
     return build_histogram(statistics, edges[: buckets + 1], counts[:buckets])
 
 
-def _wide(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64  # Apple's GPUs have no float64
+@functools.cache
+def _wide(device_type: str) -> torch.dtype:
+    """The dtype to sum in: float64, or float32 on devices without it (Apple's GPUs)."""
+    try:
+        return torch.zeros((), dtype=torch.float64, device=device_type).dtype
+    except torch.OutOfMemoryError:
+        raise  # says nothing about the dtype, and the answer is kept
+    except (RuntimeError, TypeError):
+        return torch.float32
 
 
 def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -102,7 +110,7 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     tallies = torch.zeros(4, dtype=torch.int64, device=device)
     tallies[0] = flat.numel()
     extremes = torch.full((2,), inf, dtype=torch.float32, device=device)
-    total = torch.zeros(1, dtype=_wide(device), device=device)
+    total = torch.zeros(1, dtype=_wide(device.type), device=device)
     for chunk in _chunks(flat):
         tallies[1:] += torch.stack([chunk.isnan().sum(), (chunk == inf).sum(), (chunk == -inf).sum()])
         low = chunk.nan_to_num(inf, inf, inf).amin()

@@ -21,7 +21,8 @@ from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
-from mindsummary_lightning.collection.step_values import StepValues, is_sharded
+from mindsummary_lightning.collection.sharding import is_sharded
+from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.values import SummaryValue
 
 __all__ = ["StepCollector"]

@@ -7,33 +7,41 @@ step is collected is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from mindsummary_lightning.collection.device_copy import DeviceCopy
 from mindsummary_lightning.collection.device_histograms import REDUCIBLE, histogram_from_parts, histogram_parts
+from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.conversion.arrays import refuse_what_holds_no_numbers
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["StepValues", "is_sharded"]
+__all__ = ["StepValues"]
 
 _CARRIED_WHOLE = 1024
-"""Elements up to which a histogram's tensor is copied instead of reduced: smaller than what a reduction leaves."""
-
-_PACKED_BYTES = 1 << 16
-"""Parts up to this size share a buffer; larger ones are copied by themselves, not twice."""
+"""Elements up to which a histogram's tensor is copied instead of reduced: the result of a reduction is not smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A value on its way: parts on a device, and what makes the value of them once they are on the CPU."""
+    """A value whose parts are on a device, and what makes the value of them once they are on the CPU."""
 
     parts: Sequence[torch.Tensor]
+    build: Callable[[list[torch.Tensor]], SummaryValue]
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A value whose parts are in a copy from a device."""
+
+    copy: DeviceCopy
+    parts: range
     build: Callable[[list[torch.Tensor]], SummaryValue]
 
 
@@ -42,10 +50,10 @@ class StepValues:
 
     Add, then ``send``, then ``collect_finished`` at a later hook. Adding never waits for a device and keeps no
     reference to memory of the caller: what changes afterwards does not change the value. A value that cannot be
-    converted is skipped and noted in ``problems``; nothing is raised.
+    converted, or for which a device has no memory, is skipped and noted in ``problems``; nothing is raised.
 
     Attributes:
-        problems: tag and reason of each value that was left out.
+        problems: tag and reason of each value that was skipped.
 
     >>> values = StepValues()
     >>> values.add_scalar("loss", torch.tensor(0.5))
@@ -54,10 +62,10 @@ class StepValues:
     """
 
     def __init__(self, *, _defer_cpu: bool = False) -> None:
-        # _defer_cpu sends CPU tensors the accelerators' way, so that it can be tested without one.
+        # _defer_cpu treats CPU tensors as those of an accelerator, so that tests can compare the two ways.
         self.problems: list[tuple[str, Exception]] = []
-        self._values: list[tuple[str, SummaryValue | _Pending]] = []
-        self._copies: dict[torch.device, _Copy] | None = None
+        self._values: list[tuple[str, SummaryValue | _Pending | _InFlight]] = []
+        self._copies: list[DeviceCopy] | None = None
         self._defer_cpu = _defer_cpu
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
@@ -72,7 +80,7 @@ class StepValues:
         self._add(tag, tensor, to_histogram, _pending_histogram)
 
     def add_image(self, tag: str, batch: torch.Tensor) -> None:
-        """Add a batch of pictures, NCHW with 1 or 3 channels, as one image."""
+        """Add a batch of images, NCHW with 1 or 3 channels, as one image."""
         self._add(tag, batch, batch_to_image, lambda tensor: _pending_whole(tensor, batch_to_image))
 
     def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
@@ -80,44 +88,52 @@ class StepValues:
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
     def send(self) -> None:
-        """Start the copies to the CPU, behind the work already queued on each device; later calls do nothing."""
-        if self._copies is None:
-            parts: dict[torch.device, list[torch.Tensor]] = {}
-            for _, value in self._values:
-                for part in value.parts if isinstance(value, _Pending) else ():
-                    parts.setdefault(part.device, []).append(part)
-            self._copies = {}
+        """Start one copy per device to the CPU, behind the work already queued there; later calls do nothing."""
+        if self._copies is not None:
+            return
+        self._copies = []
+        parts: dict[torch.device, list[torch.Tensor]] = {}
+        for _, value in self._values:
+            for part in value.parts if isinstance(value, _Pending) else ():
+                parts.setdefault(part.device, []).append(part)
+        copies: dict[torch.device, DeviceCopy] = {}
+        for device, group in parts.items():
             try:
-                self._copies = {device: _Copy(device, group) for device, group in parts.items()}
+                copies[device] = DeviceCopy(group)
             except Exception as error:
-                self._drop_pending(error)
+                self._drop_pending(device, error)
+        self._copies = list(copies.values())
+        first = dict.fromkeys(copies, 0)
+        for index, (tag, value) in enumerate(self._values):
+            if isinstance(value, _Pending):
+                device = value.parts[0].device
+                used = range(first[device], first[device] + len(value.parts))
+                self._values[index] = (tag, _InFlight(copies[device], used, value.build))
+                first[device] = used.stop
 
     def is_ready(self) -> bool:
         """Whether ``collect_finished`` returns without waiting; False before ``send`` if anything must be copied."""
         if self._copies is None:
             return not any(isinstance(value, _Pending) for _, value in self._values)
-        return all(copy.is_done() for copy in self._copies.values())
+        return all(copy.is_done() for copy in self._copies)
 
     def collect_finished(self) -> tuple[tuple[str, SummaryValue], ...]:
         """The values, in the order they were added; waits only for their own copies. Call it once."""
         self.send()
-        arrived: dict[torch.device, Iterator[torch.Tensor]] = {}
-        try:
-            arrived = {device: iter(copy.wait()) for device, copy in (self._copies or {}).items()}
-        except Exception as error:
-            self._drop_pending(error)
-        harvested: list[tuple[str, SummaryValue]] = []
+        arrived: dict[int, list[torch.Tensor]] = {}
+        finished: list[tuple[str, SummaryValue]] = []
         for tag, value in self._values:
-            if isinstance(value, _Pending):
-                parts = [next(arrived[part.device]) for part in value.parts]
-                try:
-                    value = value.build(parts)
-                except Exception as error:
-                    self.problems.append((tag, error))
-                    continue
-            harvested.append((tag, value))
+            try:
+                if isinstance(value, _InFlight):
+                    if id(value.copy) not in arrived:
+                        arrived[id(value.copy)] = value.copy.wait()
+                    value = value.build([arrived[id(value.copy)][index] for index in value.parts])
+            except Exception as error:
+                self.problems.append((tag, error))
+            else:
+                finished.append((tag, value))  # type: ignore[arg-type]  # send() leaves no pending value
         self._values = []
-        return tuple(harvested)
+        return tuple(finished)
 
     def _add(
         self,
@@ -132,26 +148,22 @@ class StepValues:
         except Exception as error:  # recording never stops training; the caller reports it
             self.problems.append((tag, error))
 
-    def _drop_pending(self, error: Exception) -> None:
-        self.problems += [(tag, error) for tag, value in self._values if isinstance(value, _Pending)]
-        self._values = [(tag, value) for tag, value in self._values if not isinstance(value, _Pending)]
+    def _drop_pending(self, device: torch.device, error: Exception) -> None:
+        is_lost = [isinstance(value, _Pending) and value.parts[0].device == device for _, value in self._values]
+        self.problems += [(tag, error) for (tag, _), lost in zip(self._values, is_lost, strict=True) if lost]
+        self._values = [pair for pair, lost in zip(self._values, is_lost, strict=True) if not lost]
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
-    """Whether the numbers can only be had by waiting: for a device, or for other ranks."""
+    """Whether reading the numbers would wait: for a device, or for other ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 
 
-def is_sharded(tensor: torch.Tensor) -> bool:
-    """Whether each rank holds only a part of the tensor."""
-    return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
-
-
 def _plain(tensor: Any) -> torch.Tensor:
-    """The dense, local tensor that says the same.
+    """The dense, local tensor with the same elements.
 
     Raises:
-        TypeError: it is sharded (gathering it would take all ranks) or holds no numbers that can be shown.
+        TypeError: it is sharded (gathering it would take all ranks) or has no numbers that can be shown.
     """
     if is_sharded(tensor):
         raise TypeError(f"expected a whole tensor, found a DTensor with placements {tensor.placements}")
@@ -201,41 +213,3 @@ def _groups_that_share(tensor: Any) -> list[Any]:
     if tensor.dtype not in REDUCIBLE:
         raise TypeError(f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}")
     return [tensor.device_mesh.get_group(n) for n, placement in enumerate(placements) if placement.is_shard()]
-
-
-class _Copy:
-    """Parts of one device on their way to the CPU: the small ones in one buffer, the large ones each by itself."""
-
-    def __init__(self, device: torch.device, parts: Sequence[torch.Tensor]) -> None:
-        self._parts = parts
-        small = [part.reshape(-1).view(torch.uint8) for part in parts if _is_small(part)]
-        self._buffer = torch.cat(small).to("cpu", non_blocking=True) if small else None
-        self._large = [part.to("cpu", non_blocking=True) for part in parts if not _is_small(part)]
-        self._event: Any = None
-        if device.type != "cpu":
-            self._event = torch.get_device_module(device).Event()
-            self._event.record()
-
-    def is_done(self) -> bool:
-        return self._event is None or bool(self._event.query())
-
-    def wait(self) -> list[torch.Tensor]:
-        """The parts on the CPU, in order."""
-        if self._event is not None:
-            self._event.synchronize()
-        large = iter(self._large)
-        offset = 0
-        arrived = []
-        for part in self._parts:
-            if not _is_small(part):
-                arrived.append(next(large))
-                continue
-            end = offset + part.numel() * part.element_size()
-            content = self._buffer[offset:end].clone()  # type: ignore[index]  # there is one if a part is small
-            arrived.append(content.view(part.dtype).reshape(part.shape))  # the clone is aligned for its dtype
-            offset = end
-        return arrived
-
-
-def _is_small(part: torch.Tensor) -> bool:
-    return 0 < part.numel() * part.element_size() <= _PACKED_BYTES and part.dtype is not torch.bool

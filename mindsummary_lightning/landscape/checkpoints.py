@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -164,11 +165,13 @@ class LandscapeCheckpointWriter:
             if not isinstance(entry, Tensor):
                 continue
             tensor = entry.detach()
-            if _is_sharded(tensor):
+            if is_sharded(tensor):
                 self._warn_once.warn(
                     "sharded", "loss landscape: %s is sharded over devices; such parameters are not saved", name
                 )
                 continue
+            if hasattr(tensor, "to_local"):  # a DTensor that every rank has all of
+                tensor = tensor.to_local()
             # Tied weights: one storage under several names. An empty tensor has no address to compare.
             key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
             if tensor.numel() and key in seen:
@@ -182,14 +185,6 @@ class LandscapeCheckpointWriter:
     def _write_metadata(self) -> None:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
         replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), _FILE_MODE)
-
-
-def _is_sharded(tensor: Tensor) -> bool:
-    if type(tensor) in (Tensor, torch.nn.Parameter) or not torch.distributed.is_available():
-        return False
-    from torch.distributed.tensor import DTensor  # takes a second to import, and only subclasses get here
-
-    return isinstance(tensor, DTensor)
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:

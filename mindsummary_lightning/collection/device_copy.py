@@ -1,0 +1,80 @@
+"""A copy of tensors from one device to the CPU: one buffer, one copy, no wait.
+
+A device without pinned memory or events, or without memory for the buffer, gets plain copies, which wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["DeviceCopy"]
+
+_LOG = logging.getLogger(__name__)
+_WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not change
+
+
+class DeviceCopy:
+    """Tensors of one device on their way to the CPU, behind the work queued on the device's current stream.
+
+    The tensors given are not referenced once the copy is queued.
+
+    Args:
+        parts: strided tensors, all on one device, that nobody else changes.
+
+    Raises:
+        Exception: not even a plain copy is possible; whatever the device raises.
+    """
+
+    def __init__(self, parts: Sequence[torch.Tensor]) -> None:
+        self._layout = [(part.dtype, part.shape, part.numel() * part.element_size()) for part in parts]
+        # Largest elements first, so that each part is aligned for its dtype without padding.
+        self._order = sorted(range(len(parts)), key=lambda index: -parts[index].element_size())
+        self._event: Any = None
+        ordered = [parts[index].reshape(-1).view(torch.uint8) for index in self._order]
+        try:
+            self._buffers = [self._queue(torch.cat(ordered))]
+        except Exception as error:
+            device = parts[0].device.type
+            _WARN_ONCE.warn(
+                (device, type(error)), "%s: collected values are copied one by one, which waits for the device (%s)",
+                device, error, level=logging.INFO,
+            )  # fmt: skip
+            self._event = None
+            self._buffers = [part.cpu() for part in ordered]
+
+    def is_done(self) -> bool:
+        """Whether :meth:`wait` returns without waiting."""
+        return self._event is None or bool(self._event.query())
+
+    def wait(self) -> list[torch.Tensor]:
+        """The parts on the CPU, in the order given; waits for the copy and for nothing queued after it."""
+        if self._event is not None:
+            self._event.synchronize()
+        whole = self._buffers[0] if len(self._buffers) == 1 else torch.cat(self._buffers)
+        arrived = {}
+        start = 0
+        for index in self._order:
+            dtype, shape, size = self._layout[index]
+            arrived[index] = whole[start : start + size].view(dtype).reshape(shape)
+            start += size
+        return [arrived[index] for index in range(len(self._layout))]
+
+    def _queue(self, buffer: torch.Tensor) -> torch.Tensor:
+        if buffer.device.type == "cpu":
+            return buffer
+        module = torch.get_device_module(buffer.device)
+        event = module.Event()
+        copied = buffer.to("cpu", non_blocking=True)
+        if hasattr(module, "current_stream"):
+            # The stream that copies is the device's own; without an argument it would be that of the current device.
+            event.record(module.current_stream(buffer.device))
+        else:  # Apple's GPU has one stream
+            event.record()
+        self._event = event
+        return copied
