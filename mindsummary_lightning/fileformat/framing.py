@@ -24,6 +24,7 @@ from crc32c import crc32c
 __all__ = [
     "HEADER_SIZE",
     "MASK_DELTA",
+    "MAX_PAYLOAD",
     "OVERHEAD",
     "Buffer",
     "checksum_mismatch",
@@ -40,6 +41,7 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 HEADER_SIZE = 12
 FOOTER_SIZE = 4
 OVERHEAD = HEADER_SIZE + FOOTER_SIZE
+MAX_PAYLOAD = 2**31 - 1  # bytes; protobuf makes and reads no larger message
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")

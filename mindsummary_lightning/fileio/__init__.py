@@ -1,1 +1,1 @@
-"""Bytes in, bytes out: records appended and read, small files replaced. What payloads mean is not known here."""
+"""Read and write files of records: append, scan, salvage, truncate, replace. Payloads are opaque bytes here."""

@@ -1,8 +1,8 @@
-"""One whole record to a file in one write, and nothing torn ever left behind.
+"""Complete records appended to a file, one write each; nothing truncated is ever left behind.
 
 With the write done in the caller's thread the record is in the kernel when the call returns: a killed process loses
-nothing, and there is no thread to wait for. This module never decides what happens after an error; it cuts the file
-back to its last whole record and raises.
+nothing, and there is no thread to wait for. This module never decides what happens after an error; it truncates the
+file back to its last complete record and raises.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import os
 from collections.abc import Sequence
 
 from mindsummary_lightning.fileformat.framing import Buffer, frame
+from mindsummary_lightning.fileio.regular import open_regular
 
 try:
     import fcntl
-except ImportError:  # Windows: no advisory locks; the exclusive creation still keeps two writers apart
+except ImportError:  # Windows: no advisory locks; exclusive creation still keeps two writers apart
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["RecordFile", "try_lock"]
 
-_MAX_PIECES = 512  # of one gathered write; every system takes at least 1,024
+_MAX_CHUNKS = 512  # of one gathered write; every system takes at least 1,024
 _APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -29,7 +30,7 @@ def try_lock(descriptor: int) -> bool | None:
     """Take the exclusive advisory lock of an open file without waiting.
 
     Returns:
-        True if it is ours now, False if somebody holds it, ``None`` if the file system or system has no locks.
+        True if this process holds it now, False if another one does, ``None`` if there are no locks here.
     """
     if fcntl is None:
         return None
@@ -41,7 +42,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 class RecordFile:
-    """A file of records that only grows by whole records.
+    """A file of records that only grows by complete records.
 
     Args:
         path: a file that does not exist yet.
@@ -57,35 +58,37 @@ class RecordFile:
         self.path = path
         self.size = 0
         self._is_torn = False
+        self._identity = _identity(os.fstat(self._descriptor))
         if mode != 0o600:
             try:
                 os.chmod(path, mode)
             except OSError:
-                self.close()
+                with contextlib.suppress(OSError):
+                    self.close()
                 raise
-        try_lock(self._descriptor)  # held while the file lives, so that a resumed run does not cut our tail
+        try_lock(self._descriptor)  # held until close, so that a process that starts meanwhile does not cut our tail
 
     def append(self, payload: Sequence[Buffer]) -> int:
-        """Write one record; it is in the kernel, whole, when this returns.
+        """Write one record; it is in the kernel, complete, when this returns.
 
         Args:
-            payload: the payload's pieces, in order.
+            payload: the payload's chunks, in order.
 
         Returns:
             The record's size in bytes, framing included.
 
         Raises:
             ValueError: the payload is empty.
-            OSError: it could not be written; the file ends at its last whole record again.
+            OSError: it could not be written; the file ends at its last complete record again.
         """
-        pieces = frame(payload)
-        if len(pieces) == 1:
-            return self.append_record(pieces[0])
-        size = sum(map(len, pieces))
+        chunks = frame(payload)
+        if len(chunks) == 1:
+            return self.append_record(chunks[0])
+        size = sum(map(len, chunks))
         if self._is_torn:
             self._cut_back()
         try:
-            self._write_all([memoryview(piece).cast("B") for piece in pieces])
+            self._write_all([memoryview(chunk).cast("B") for chunk in chunks])
             self.size += size
         except BaseException:
             self._give_up()
@@ -93,7 +96,7 @@ class RecordFile:
         return size
 
     def append_record(self, data: Buffer) -> int:
-        """:meth:`append` for a small record that is framed already: what a training loop waits for."""
+        """:meth:`append` for a small record that is framed already; on the hot path of a training loop."""
         if self._is_torn:
             self._cut_back()
         try:
@@ -108,14 +111,14 @@ class RecordFile:
         return size
 
     def _give_up(self) -> None:
-        # Whatever was raised: a signal's exception may come between two parts of a record.
-        with contextlib.suppress(OSError):  # what went wrong first is what is raised
+        # Called for every exception: a signal handler may raise between two parts of a record.
+        with contextlib.suppress(OSError):  # the first error is the one to raise
             self._cut_back()
 
     def _write_all(self, views: list[memoryview]) -> None:
         while views:
             if hasattr(os, "writev"):
-                written = os.writev(self._descriptor, views[:_MAX_PIECES])
+                written = os.writev(self._descriptor, views[:_MAX_CHUNKS])
             else:
                 written = os.write(self._descriptor, views[0])
             if not written:
@@ -126,15 +129,31 @@ class RecordFile:
                 views[0] = views[0][written:]
 
     def _cut_back(self) -> None:
-        # A torn record in the middle hides everything behind it from MindInsight for good; so nothing is appended while
-        # the cut fails.
+        # An incomplete record in the middle hides everything after it from MindInsight for good; so nothing is appended
+        # while the truncation fails.
         self._is_torn = True
         os.ftruncate(self._descriptor, self.size)
         self._is_torn = False
 
-    def is_deleted(self) -> bool:
-        """Whether the file has no name any more, so that nobody will ever read what is appended."""
-        return os.fstat(self._descriptor).st_nlink == 0
+    def is_lost(self) -> bool:
+        """Whether nothing that is appended will ever be read.
+
+        That is so when the file has no name any more, when the server of a network file system has forgotten it
+        (ESTALE), and when other code in the process closed the descriptor, whose number may stand for another file now.
+
+        Raises:
+            OSError: the file system does not answer.
+        """
+        try:
+            found = os.fstat(self._descriptor)
+        except OSError as error:
+            if error.errno not in (errno.ESTALE, errno.EBADF):
+                raise
+            return True
+        if _identity(found) != self._identity:
+            self._descriptor = -1  # not ours to close
+            return True
+        return found.st_nlink == 0
 
     def sync(self) -> None:
         """Wait until everything appended is on the disk.
@@ -145,23 +164,34 @@ class RecordFile:
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:
-        """Go on with the file after :meth:`close`.
+        """Continue with the file after :meth:`close`.
 
         Returns:
-            False if it is gone, is not as long as we left it or belongs to somebody else now; then leave it alone.
+            False if the path leads to another file or none, the file is not as long as it was, or another process has
+            locked it; then it is left alone.
         """
         try:
-            descriptor = os.open(self.path, _APPENDING)
+            descriptor = open_regular(self.path, _APPENDING, follow_links=False)
         except OSError:
             return False
-        if os.fstat(descriptor).st_size != self.size or try_lock(descriptor) is False:
+        found = os.fstat(descriptor)
+        if (_identity(found), found.st_size) != (self._identity, self.size) or try_lock(descriptor) is False:
             os.close(descriptor)
             return False
         self._descriptor = descriptor
         return True
 
     def close(self) -> None:
-        """Let go of the file; a second call does nothing."""
+        """Release the file; a second call does nothing.
+
+        Raises:
+            OSError: the file system reports only now that something appended earlier is lost (a quota on a network
+                mount, for example). The file is closed all the same.
+        """
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

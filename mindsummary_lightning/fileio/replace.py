@@ -1,34 +1,45 @@
-"""A small file replaced as a whole: readers see the old bytes or the new ones, never a part."""
+"""Files that appear under their name complete: readers see the old bytes or the new ones, never a part."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+from collections.abc import Iterator
+from typing import IO
 
-__all__ = ["replace_file"]
+__all__ = ["replace_file", "replacement", "temporary_name"]
 
 
-def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Put ``data`` at ``path`` so that a crash at any moment leaves either the old file or the new one.
+def temporary_name(directory: str) -> str:
+    """An unused path in a directory for something unfinished; MindInsight parses nothing of that name."""
+    return os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+@contextlib.contextmanager
+def replacement(path: str, mode: int = 0o600, *, is_synced: bool = True) -> Iterator[IO[bytes]]:
+    """A binary file to write to, which takes the place of ``path`` when the block ends without an error.
+
+    A crash at any moment leaves either the old file or the complete new one.
 
     Args:
-        path: the file to write or replace.
-        data: all of its new bytes.
-        mode: permission bits of the new file.
+        path: the file to create or replace.
+        mode: permission bits of the new file; the umask does not change them.
+        is_synced: fsync the file before it is renamed, and the directory afterwards; without it, a power cut may leave
+            an incomplete file under the name.
 
     Raises:
         OSError: it could not be written; the old file is untouched and no temporary one is left.
     """
     directory = os.path.dirname(path) or "."
-    # The name must not look like an event file: the reader would parse "…summary.<n>….tmp" as one.
-    temporary = os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = temporary_name(directory)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
             file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                os.fsync(file.fileno())
         if mode != 0o600:
             os.chmod(temporary, mode)
         os.replace(temporary, path)
@@ -36,7 +47,23 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_directory(directory)
+    if is_synced:
+        _sync_directory(directory)
+
+
+def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
+    """Put ``data`` at ``path``; see :func:`replacement`.
+
+    Returns:
+        Device and inode of the new file.
+
+    Raises:
+        OSError: it could not be written; the old file is untouched and no temporary one is left.
+    """
+    with replacement(path, mode) as file:
+        file.write(data)
+        written = os.fstat(file.fileno())
+    return written.st_dev, written.st_ino
 
 
 def _sync_directory(directory: str) -> None:

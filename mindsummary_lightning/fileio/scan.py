@@ -1,7 +1,7 @@
-"""Records from a file that may be growing or torn.
+"""Records of a file that may be growing or truncated.
 
-A tail that is no whole record yet is not an error: it may still be growing, and reading goes on at the same offset
-later. A CRC that does not match is one, and is raised with its offset.
+A last record that is not complete yet is not an error: the file may still be growing, and reading continues at the same
+offset later. A CRC that does not match is one, and is raised with its offset.
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
+from io import FileIO
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
     HEADER_SIZE,
+    MAX_PAYLOAD,
     OVERHEAD,
     checksum_mismatch,
     header_mismatch,
     unpack_length,
 )
+from mindsummary_lightning.fileio.regular import open_regular
 
-__all__ = ["RecordScanner"]
+__all__ = ["RecordScanner", "blocks_of"]
 
 _BLOCK = 1 << 20  # bytes asked from the file at a time
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
@@ -28,15 +31,15 @@ _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 class RecordScanner:
     """The payloads of a record file, in order; iterate again to read what has been added since.
 
-    Memory is bounded by one block and one record, never by the file, and a length that the rest of the file cannot hold
-    is not believed.
+    Memory is bounded by one block and one record, never by the file: a length that the rest of the file cannot hold is
+    taken for an incomplete record.
 
     Args:
         path: the file.
         offset: where to begin; the start of a record.
 
     Attributes:
-        offset: end of the last whole record read so far.
+        offset: end of the last complete record read so far.
     """
 
     def __init__(self, path: str, offset: int = 0) -> None:
@@ -44,11 +47,11 @@ class RecordScanner:
         self.offset = offset
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each whole record's payload.
+        """Yield each complete record's payload.
 
         Raises:
             DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
-            OSError: the file cannot be read.
+            OSError: the file cannot be read, or is not a regular file.
         """
         for payloads in self._blocks():
             for payload in payloads:
@@ -66,39 +69,60 @@ class RecordScanner:
             yield payloads
 
     def _blocks(self) -> Iterator[list[bytes]]:
-        offset = self.offset
-        with open(self.path, "rb", buffering=0) as file:
-            file.seek(offset)
-            block = b""
-            while True:
-                start, size, wanted, problem = 0, len(block), _BLOCK, None
-                payloads = []
-                while start + HEADER_SIZE <= size:
-                    body = start + HEADER_SIZE
-                    length, problem = _checked_length(block[start:body])
-                    if problem:
-                        break
-                    end = body + length
-                    if end + _FOOTER_SIZE > size:
-                        wanted = max(_BLOCK, end + _FOOTER_SIZE - size)
-                        break
-                    payload = block[body:end]
-                    problem = checksum_mismatch(payload, block, end)
-                    if problem:
-                        break
-                    payloads.append(payload)
-                    start = end + _FOOTER_SIZE
-                offset += start
-                if payloads:
-                    yield payloads
-                if problem:
-                    raise DamagedFileError(self.path, offset, problem)
-                if wanted > _BLOCK and not _holds(file.fileno(), offset + size - start + wanted):
-                    return
-                more = file.read(wanted)
-                if not more:
-                    return
-                block = block[start:] + more
+        with os.fdopen(open_regular(self.path), "rb", buffering=0) as file:
+            for _, payloads in blocks_of(file, self.path, self.offset):
+                yield payloads
+
+
+def blocks_of(file: FileIO, path: str, offset: int) -> Iterator[tuple[int, list[bytes]]]:
+    """The complete records of an open file, as many as one block holds at a time.
+
+    Args:
+        file: an unbuffered file.
+        path: its name, for errors.
+        offset: where to begin; the start of a record.
+
+    Yields:
+        The end of the last of the records, and their payloads.
+
+    Raises:
+        DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
+        OSError: the file cannot be read.
+    """
+    file.seek(offset)
+    block = b""
+    while True:
+        start, size, length, wanted, problem = 0, len(block), 0, _BLOCK, None
+        payloads = []
+        while start + HEADER_SIZE <= size:
+            body = start + HEADER_SIZE
+            length, problem = _checked_length(block[start:body])
+            if problem:
+                break
+            end = body + length
+            if end + _FOOTER_SIZE > size:
+                wanted = max(_BLOCK, end + _FOOTER_SIZE - size)
+                break
+            payload = block[body:end]
+            problem = checksum_mismatch(payload, block, end)
+            if problem:
+                break
+            payloads.append(payload)
+            start = end + _FOOTER_SIZE
+        offset += start
+        if payloads:
+            yield offset, payloads
+        if problem:
+            raise DamagedFileError(path, offset, problem)
+        if wanted > _BLOCK:
+            if not _holds(file.fileno(), offset + size - start + wanted):
+                return
+            if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
+                raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
+        more = file.read(wanted)
+        if not more:
+            return
+        block = block[start:] + more
 
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers

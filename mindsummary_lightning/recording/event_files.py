@@ -1,7 +1,7 @@
-"""Where a run's files lie and what they are called; nothing of what stands in them.
+"""Names of a run's files and their creation; nothing of their contents.
 
 MindInsight follows only the newest file of a kind, so a new one gets a later second than every file that is there, and
-a torn tail of an older one, which would hide the new one for ten minutes, is cut off first.
+the truncated last record of an older one, which would hide the new one for ten minutes, is cut off first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from mindsummary_lightning.fileformat.file_names import (
     read_order,
     timestamp_of,
 )
+from mindsummary_lightning.fileformat.origin import is_lineage_file, is_summary_file
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.salvage import cut_torn_tail
+from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
+from mindsummary_lightning.values.text import printable
 
 __all__ = ["EventFiles", "FileOptions"]
 
@@ -32,14 +34,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How a run's files are made.
+    """How a run's files are created.
 
     Attributes:
         prefix: first part of the file names.
         suffix: last part of the summary file's name.
-        max_file_size: bytes after which a new summary file is begun, or ``None``.
+        max_file_size: bytes after which a new summary file is started, or ``None``.
         mode: permission bits of every file.
-        fsync_secs: seconds after which appended records are forced to the disk, or ``None`` to leave it to the system.
+        fsync_secs: seconds after which appended records are fsynced, or ``None`` to leave it to the system.
         free_space_factor: a record is refused when the disk has less than this many times its size free; 0 never.
         rank: the process's rank, part of the names.
     """
@@ -54,26 +56,26 @@ class FileOptions:
 
 
 class EventFiles:
-    """Names and makes the files of one directory. Not locked; its user is."""
+    """Names and creates the files of one directory. Not thread-safe; its user holds a lock."""
 
     def __init__(self, directory: str, options: FileOptions, clock: Callable[[], float]) -> None:
         self.directory = directory
         self.options = options
         self._clock = clock
         self._stem_second: int | None = None
-        self._tails_are_cut = False
+        self._prepared: tuple[int, int] | None = None  # device and inode of the directory whose files were checked
 
     def expected_path(self, is_lineage: bool = False) -> str:
-        """The path that a file made now would get."""
+        """The path that a file created now would get."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
         name = file_name(self.options.prefix, self._second(), self.options.rank, socket.gethostname(), suffix)
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Make the newest file of its kind, empty and ours alone.
+        """Create the newest file of its kind, empty and locked.
 
         Raises:
-            OSError: the directory or the file cannot be made.
+            OSError: the directory or the file cannot be created.
         """
         self.prepare()
         of_its_kind = is_lineage_name if is_lineage else is_summary_name
@@ -96,23 +98,31 @@ class EventFiles:
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
     def prepare(self) -> None:
-        """Make the directory, and cut the torn tails that earlier processes left in it.
+        """Create the directory, and cut the truncated last records that earlier processes left in it.
 
         Raises:
-            OSError: the directory cannot be made or listed.
+            OSError: the directory cannot be created or listed.
         """
         os.makedirs(self.directory, exist_ok=True)
-        if self._tails_are_cut:
+        found = os.stat(self.directory)
+        if self._prepared == (found.st_dev, found.st_ino):
             return
-        self._tails_are_cut = True
+        self._prepared = (found.st_dev, found.st_ino)
         for name in os.listdir(self.directory):
-            if not (is_summary_name(name) or is_lineage_name(name)):
-                continue
-            path = os.path.join(self.directory, name)
-            with contextlib.suppress(OSError):
-                cut = cut_torn_tail(path) if os.path.isfile(path) else 0
-                if cut:
-                    _LOG.warning("cut %d bytes of an unfinished record off the end of %s", cut, path)
+            if is_summary_name(name):
+                self._cut(name, is_summary_file)
+            elif is_lineage_name(name):
+                self._cut(name, is_lineage_file)
+
+    def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
+        path = os.path.join(self.directory, name)
+        with contextlib.suppress(OSError):  # such a file is not ours to change: `mindsummary repair` says why
+            cut = cut_torn_tail(path, is_ours)
+            if cut:
+                _LOG.warning(
+                    "cut %d bytes of an unfinished record off the end of %s; they are kept in .damaged beside it",
+                    *(cut, printable(path)),
+                )
 
     def _second(self) -> int:
         # One second serves a run's summary and lineage file, as MindSpore's do.

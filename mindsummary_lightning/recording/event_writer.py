@@ -153,7 +153,7 @@ class EventWriter:
             self._is_open = file.reopen()
         if file is not None and self._is_open and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
-            if file.is_deleted():
+            if file.is_lost():
                 self._warnings.warn(
                     "deleted", "%s was deleted while it was being written; starting a new file", file.path
                 )

@@ -1,12 +1,14 @@
-"""The one lineage file of a run: all events so far, replaced as a whole each time one is added.
+"""The one lineage file of a run: all events so far, replaced atomically each time one is added.
 
-One damaged record would void the whole file for MindInsight, and a file whose size did not change is not read again; so
-it is never torn and only grows.
+One damaged record would void the complete file for MindInsight, and a file whose size did not change is not read again;
+so it is never truncated and only grows.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -24,6 +26,7 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.text import printable
 
 __all__ = ["LineageFileWriter"]
 
@@ -31,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LineageFileWriter:
-    """Collects a run's lineage in its file. Not locked; its user is."""
+    """Collects a run's lineage in its file. Not thread-safe; its user holds a lock."""
 
     def __init__(self, files: EventFiles, clock: Callable[[], float]) -> None:
         self._files = files
@@ -39,20 +42,25 @@ class LineageFileWriter:
         self._events: list[LineageEvent] = []
         self._records: list[bytes] = []  # of the first events; each is encoded once
         self._path: str | None = None
+        self._identity: tuple[int, int] | None = None
 
     @property
     def has_file(self) -> bool:
-        """Whether a file was begun."""
+        """Whether a file was started."""
         return self._path is not None
 
     def write(self, value: LineageValue) -> None:
         """Add an event; an exact repeat is skipped.
 
+        The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
+        and the lineage files that are there now are read.
+
         Raises:
             OSError: the file is as it was before.
         """
         self._files.prepare()
-        if self._path is None:
+        if self._path is None or self._is_gone(self._path):
+            self._path = None
             self._events, self._records = _newest_of_each_kind(self._earlier()), []
         if self._is_written(value):
             return
@@ -71,11 +79,26 @@ class LineageFileWriter:
     def _replace(self) -> None:
         for event in self._events[len(self._records) :]:
             self._records.append(b"".join(frame([encode_lineage_event(event)])))
-        if self._path is None:
-            file = self._files.create(is_lineage=True)
-            file.close()
-            self._path = file.path
-        replace_file(self._path, b"".join(self._records), self._files.options.mode)
+        data = b"".join(self._records)
+        if self._path is not None:
+            self._identity = replace_file(self._path, data, self._files.options.mode)
+            return
+        claimed = self._files.create(is_lineage=True)
+        try:
+            claimed.close()
+            self._identity = replace_file(claimed.path, data, self._files.options.mode)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(claimed.path)  # an attempt that failed leaves no empty file
+            raise
+        self._path = claimed.path
+
+    def _is_gone(self, path: str) -> bool:
+        try:
+            found = os.stat(path, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return (found.st_dev, found.st_ino) != self._identity
 
     def _is_written(self, value: LineageValue) -> bool:
         if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key
@@ -89,13 +112,16 @@ class LineageFileWriter:
         return any(isinstance(event.what, anchors) for event in self._events)
 
     def _earlier(self) -> Iterator[LineageEvent]:
-        # A later file with training lineage wipes what the reader gathered before it, so what earlier processes wrote
-        # into this directory (a run being resumed or evaluated) is carried over.
+        # A later file with training lineage clears what the reader gathered before it, so what earlier processes wrote
+        # into this directory (a run that is resumed or evaluated) is carried over.
         for path in self._files.lineage_paths():
             try:
                 yield from map(decode_lineage_event, RecordScanner(path))
             except (DamagedFileError, ValueError, OSError) as error:
-                _LOG.warning("what %s holds of this run's lineage is not carried over: %s", path, error)
+                _LOG.warning(
+                    "the lineage in %s is not carried over into this run's new file: %s",
+                    *(printable(path), printable(str(error))),
+                )
 
 
 def _is_same(old: CustomValue, new: CustomValue) -> bool:

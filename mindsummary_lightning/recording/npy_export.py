@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -10,22 +11,51 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TensorExport"]
+from mindsummary_lightning.fileio.replace import replacement
+
+__all__ = ["TensorExport", "quoted_name"]
+
+_MAX_NAME_LENGTH = 180  # characters; file systems take 255 bytes, and a step and an ending follow
+
+
+def quoted_name(tag: str, *, with_hash: bool = False) -> str:
+    """A file name for a tag: percent-quoted, so that no path separator is left.
+
+    A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's SHA-256, so that two
+    long tags do not share a file. ``~`` is in no other name of this kind: it is quoted in a tag.
+
+    Args:
+        tag: the tag.
+        with_hash: add the digits to a short name too.
+    """
+    name = quote(tag, safe="", errors="surrogatepass").replace("~", "%7E") or "_"
+    if len(name) <= _MAX_NAME_LENGTH and not with_hash:
+        return name
+    digits = hashlib.sha256(tag.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{name[: _MAX_NAME_LENGTH - 13]}~{digits}"
 
 
 class TensorExport:
     """Saves tensors to ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
 
     The seconds are those of the first export, so that a second recording of the directory does not replace the first.
+    The names of long tags are those of :func:`quoted_name`; ``tensor/shortened_names.txt`` lists them.
+
+    Args:
+        directory: the run directory.
+        mode: permission bits of the files.
+        clock: seconds since the epoch.
     """
 
-    def __init__(self, directory: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, directory: str, mode: int = 0o600, clock: Callable[[], float] = time.time) -> None:
         self._run_dir = directory
+        self._mode = mode
         self._clock = clock
         self._folder: str | None = None
+        self._shortened: dict[str, str] = {}
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
-        """Save one tensor.
+        """Save one tensor; a file that is there already is replaced atomically.
 
         Raises:
             OSError: it could not be written.
@@ -33,5 +63,13 @@ class TensorExport:
         if self._folder is None:
             self._folder = os.path.join(self._run_dir, f"export_{int(self._clock())}", "tensor")
         os.makedirs(self._folder, exist_ok=True)
-        # Quoted, a tag has no path separator left and cannot lead out of the folder.
-        np.save(os.path.join(self._folder, f"{quote(tag, safe='')}_{step}.npy"), array, allow_pickle=False)
+        name = quoted_name(tag)
+        # Not synced: a training step must not wait for the disk.
+        with replacement(os.path.join(self._folder, f"{name}_{step}.npy"), self._mode, is_synced=False) as file:
+            np.save(file, array, allow_pickle=False)
+        if "~" in name and name not in self._shortened:
+            listed = {**self._shortened, name: tag}
+            with replacement(os.path.join(self._folder, "shortened_names.txt"), self._mode, is_synced=False) as file:
+                lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
+                file.write("".join(lines).encode())
+            self._shortened = listed

@@ -113,7 +113,8 @@ class SummaryRecord(TensorBoardMethods):
             fsync_secs=checked_seconds(fsync_secs),
             free_space_factor=checked_factor(free_space_factor),
         )
-        self._export = TensorExport(self._directory) if check_export_options(export_options) else None
+        is_exporting = check_export_options(export_options)
+        self._export = TensorExport(self._directory, self._options.mode) if is_exporting else None
         self._raise_exception = raise_exception
         self._network = network
         self._example_input = example_input

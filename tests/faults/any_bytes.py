@@ -18,8 +18,9 @@ from pathlib import Path
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import OVERHEAD
-from mindsummary_lightning.fileio.salvage import cut_torn_tail, read_pieces
+from mindsummary_lightning.fileio.salvage import read_pieces
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
 from mindsummary_lightning.lineage.table import lineage_records
 from mindsummary_lightning.maintenance.repair import repair_run

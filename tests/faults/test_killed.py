@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.fileio.salvage import cut_torn_tail
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.values import Tensor, TrainInfo
 from tests.faults.processes import kill_victim, run_victim
 from tests.support import (

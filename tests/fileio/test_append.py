@@ -138,10 +138,10 @@ def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> 
 
 def test_a_deleted_file_is_noticed(path: Path) -> None:
     file = RecordFile(str(path))
-    assert not file.is_deleted()
+    assert not file.is_lost()
     path.unlink()
 
-    assert file.is_deleted()
+    assert file.is_lost()
 
 
 def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:

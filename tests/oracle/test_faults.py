@@ -16,7 +16,7 @@ import pytest
 from mindsummary_lightning import MindInsightLogger, SummaryRecord
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.fileio.salvage import cut_torn_tail
+from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
 from mindsummary_lightning.values import TrainInfo
 from tests.faults.processes import kill_victim, run_victim

@@ -475,7 +475,7 @@ def test_a_damaged_earlier_lineage_file_is_said_and_left_alone(run: Timed, caplo
     run.writer.write_lineage(TrainInfo(epoch=1))
 
     assert damaged.read_bytes() == b"\xff" * 40
-    assert "is not carried over: record at byte 0" in caplog.text
+    assert "is not carried over into this run's new file: record at byte 0" in caplog.text
 
 
 def test_lineage_that_could_not_be_written_is_not_in_the_next_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,12 +493,27 @@ def _full_disk(descriptor: int) -> None:
     raise OSError(28, "disk full")
 
 
-def test_a_deleted_lineage_file_comes_back_whole(run: Timed) -> None:
-    run.writer.write_lineage(TrainInfo(epoch=1))
+def test_lineage_in_memory_goes_with_the_file_it_came_from(run: Timed) -> None:
+    run.writer.write_lineage(UserDefinedInfo({"of the deleted run": 1}))
     shutil.rmtree(run.directory)
     run.writer.write_lineage(TrainInfo(epoch=2))
 
-    assert lineage_of(run) == [TrainInfo(epoch=1), TrainInfo(epoch=2)]
+    assert lineage_of(run) == [TrainInfo(epoch=2)]
+
+
+def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None:
+    run.writer.write_lineage(TrainInfo(epoch=1))
+    (path,) = lineage_paths(run.directory)
+    run.again().write_lineage(UserDefinedInfo({"of another process": 1}))
+    path.unlink()
+    lineage_paths(run.directory)[0].rename(path)
+    run.writer.write_lineage(EvaluationInfo("{}"))
+
+    assert [event.what for event in read_lineage(run.directory)][2:] == [
+        TrainInfo(epoch=1),
+        UserDefinedInfo({"of another process": 1}),
+        EvaluationInfo("{}"),
+    ]
 
 
 # ---- sharing

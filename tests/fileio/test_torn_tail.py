@@ -8,7 +8,8 @@ import pytest
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio import append
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.salvage import cut_torn_tail, read_pieces
+from mindsummary_lightning.fileio.salvage import read_pieces
+from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 
 RECORDS = [b"".join(frame([payload])) for payload in (b"first", b"2", b"the third one")]
 WHOLE = b"".join(RECORDS)

@@ -1,0 +1,78 @@
+"""Truncated last records of files that no process writes any more, cut off and kept beside the run.
+
+MindInsight waits up to ten minutes for the rest of such a record and shows no later file meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from io import FileIO
+
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileio.append import try_lock
+from mindsummary_lightning.fileio.damaged import damaged_path
+from mindsummary_lightning.fileio.regular import open_regular
+from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.fileio.salvage import Piece, pieces_of, skip_hole
+from mindsummary_lightning.fileio.scan import blocks_of
+
+__all__ = ["cut_torn_tail"]
+
+_BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
+_CHUNK = 1 << 20
+
+
+def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
+    """Cut a file that no process writes to back to its last complete record.
+
+    What is cut is kept in ``.damaged`` beside the file. A file with any other damage is left to ``mindsummary repair``;
+    so is one with a second name (a hard link), whose other name may be a backup. The file is locked first and then read
+    through the same descriptor, so of several processes that start together only one reads and cuts.
+
+    Args:
+        path: a summary or lineage file; a symbolic link is refused.
+        is_ours: given the first 64 KiB, says whether they prove what wrote the file; any other file is left alone.
+
+    Returns:
+        Bytes cut; 0 if the file was not cut.
+
+    Raises:
+        OSError: the file cannot be opened, read or cut, or what is to be cut cannot be kept.
+    """
+    with os.fdopen(open_regular(path, os.O_RDWR, follow_links=False), "r+b", buffering=0) as file:
+        descriptor = file.fileno()
+        # An empty file is not locked: its writer may have created it just now and be about to lock it.
+        if not os.fstat(descriptor).st_size or try_lock(descriptor) is not True:
+            return 0
+        if os.fstat(descriptor).st_nlink != 1 or not is_ours(file.read(_BEGINNING)):
+            return 0
+        tail = _torn_tail(file, path)
+        if tail is None:
+            return 0
+        _keep(file, tail, damaged_path(path, f"cut-at-{tail.start}"))
+        os.ftruncate(descriptor, tail.start)
+        return tail.end - tail.start
+
+
+def _torn_tail(file: FileIO, path: str) -> Piece | None:
+    at = 0
+    try:
+        for end, _ in blocks_of(file, path, 0):
+            at = end
+    except DamagedFileError as error:
+        at = error.offset
+    tail = next(pieces_of(file, at), None)
+    return tail if tail is not None and tail.is_tail else None
+
+
+def _keep(file: FileIO, tail: Piece, path: str) -> None:
+    with replacement(path) as kept:
+        at = tail.start
+        while (at := skip_hole(file, at, tail.end)) < tail.end:
+            file.seek(at)
+            chunk = file.read(min(_CHUNK, tail.end - at))
+            kept.seek(at - tail.start)
+            kept.write(chunk)
+            at += max(len(chunk), 1)
+        kept.truncate(tail.end - tail.start)
