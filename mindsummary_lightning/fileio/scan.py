@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from io import FileIO
+from typing import IO
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
@@ -74,11 +74,11 @@ class RecordScanner:
                 yield payloads
 
 
-def blocks_of(file: FileIO, path: str, offset: int) -> Iterator[tuple[int, list[bytes]]]:
+def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, list[bytes]]]:
     """The complete records of an open file, as many as one block holds at a time.
 
     Args:
-        file: an unbuffered file.
+        file: the file.
         path: its name, for errors.
         offset: where to begin; the start of a record.
 

@@ -1,1 +1,1 @@
-"""Looking after run directories: what is wrong with their files, and saving what damage has left whole."""
+"""Verify run directories and repair their damaged files."""

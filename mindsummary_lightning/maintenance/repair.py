@@ -1,24 +1,25 @@
-"""Damaged files of a run rebuilt from their whole records; the damaged ones are kept aside, never deleted."""
+"""Damaged files of a run rebuilt from their complete records; the damaged ones are kept, never deleted."""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
+from mindsummary_lightning.fileio.damaged import damaged_path
+from mindsummary_lightning.fileio.regular import open_regular
+from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
-from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.fileio.scan import blocks_of
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
-__all__ = ["BACKUP_DIRECTORY", "RepairedFile", "repair_run"]
-
-BACKUP_DIRECTORY = ".damaged"  # inside the run; MindInsight does not look there
+__all__ = ["RepairedFile", "repair_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class RepairedFile:
 
     Attributes:
         path: the file.
-        backup: where the damaged one lies now.
-        records: whole records kept.
+        backup: path of the damaged one.
+        records: complete records kept.
         dropped: bytes that belonged to no usable record.
     """
 
@@ -39,14 +40,14 @@ class RepairedFile:
 
 
 def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> list[RepairedFile]:
-    """Rebuild every damaged file of a run from its whole records.
+    """Rebuild every damaged file of a run from its complete records.
 
-    A rebuilt file is complete and on the disk before it takes the damaged one's place, in one step; the damaged one
-    lies in ``.damaged`` inside the run then. Files without damage are not touched.
+    A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the damaged one is then in
+    ``.damaged`` inside the run. Files without damage are not touched.
 
     Args:
         run_dir: the run directory.
-        progress: called with numbers of bytes looked at.
+        progress: called with numbers of bytes read.
 
     Returns:
         The rebuilt files.
@@ -60,7 +61,7 @@ def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
     descriptors: list[int] = []
     try:
         for path, _ in files:
-            descriptors.append(os.open(path, os.O_RDONLY))
+            descriptors.append(open_regular(path))
             if try_lock(descriptors[-1]) is False:
                 raise BlockingIOError(errno.EAGAIN, "the run is being recorded; repair it when that has ended", path)
         repaired = (_repair(path, decode, progress) for path, decode in files)
@@ -74,22 +75,25 @@ def _repair(path: str, decode: Callable[[bytes], object], progress: Callable[[in
     before = os.stat(path)
     if all(_is_usable(piece, decode, progress) for piece in read_pieces(path)):
         return None
-    directory, name = os.path.split(path)
-    # The name must not look like an event file: MindInsight would parse it.
-    temporary = os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    try:
-        records, dropped = _rebuild(path, temporary, decode)
-        os.chmod(temporary, before.st_mode & 0o777)
-        os.utime(temporary, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if os.path.islink(path):
+        raise OSError(errno.EINVAL, "is damaged, and a symbolic link; repair the run that it leads to", path)
+    with replacement(path, before.st_mode & 0o777) as rebuilt:
+        records = dropped = 0
+        for piece in read_pieces(path):
+            if piece.payload is not None and _is_usable(piece, decode, lambda size: None):
+                rebuilt.writelines(frame([piece.payload]))
+                records += 1
+            else:
+                dropped += piece.end - piece.start
+        rebuilt.flush()
+        os.fsync(rebuilt.fileno())  # before anything is kept: a full disk leaves the run as it was
+        if sum(len(payloads) for _, payloads in blocks_of(rebuilt, path, 0)) != records:
+            raise OSError(errno.EIO, "the rebuilt file does not read back as it was written", path)
+        os.utime(rebuilt.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
         now = os.stat(path)
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise BlockingIOError(errno.EAGAIN, "the file changed while it was being repaired", path)
-        backup = _set_aside(path, os.path.join(directory, BACKUP_DIRECTORY), name)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+        backup = _keep(path)
     return RepairedFile(path, backup, records, dropped)
 
 
@@ -104,32 +108,12 @@ def _is_usable(piece: Piece, decode: Callable[[bytes], object], progress: Callab
     return True
 
 
-def _rebuild(path: str, temporary: str, decode: Callable[[bytes], object]) -> tuple[int, int]:
-    records = dropped = 0
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    with os.fdopen(descriptor, "wb") as rebuilt, open(path, "rb") as damaged:
-        for piece in read_pieces(path):
-            if _is_usable(piece, decode, lambda size: None):
-                damaged.seek(piece.start)
-                rebuilt.write(damaged.read(piece.end - piece.start))
-                records += 1
-            else:
-                dropped += piece.end - piece.start
-        rebuilt.flush()
-        os.fsync(rebuilt.fileno())
-    if sum(1 for _ in RecordScanner(temporary)) != records:
-        raise OSError(errno.EIO, "the rebuilt file does not read back as it was written", temporary)
-    return records, dropped
-
-
-def _set_aside(path: str, directory: str, name: str) -> str:
-    os.makedirs(directory, exist_ok=True)
-    backup, number = os.path.join(directory, name), 0
-    while os.path.lexists(backup):
-        number += 1
-        backup = os.path.join(directory, f"{name}.{number}")
+def _keep(path: str) -> str:
+    """Give the damaged file a second name in ``.damaged``, before its first one is taken by the rebuilt file."""
+    backup = damaged_path(path, "damaged")
     try:
         os.link(path, backup)
     except OSError:  # a file system without hard links
-        shutil.copy2(path, backup)
+        with open(path, "rb") as damaged, replacement(backup, os.stat(path).st_mode & 0o777) as kept:
+            shutil.copyfileobj(damaged, kept)
     return backup

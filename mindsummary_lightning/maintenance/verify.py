@@ -1,4 +1,4 @@
-"""What is wrong with the files of a run: damage, and what MindInsight would drop, mix up or stumble over."""
+"""Findings about the files of a run: damage, and what MindInsight would drop, confuse or fail on."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Finding:
     Attributes:
         is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
         path: the file or directory.
-        offset: the byte where it lies, or ``None``.
-        message: what is wrong, and what follows from it.
+        offset: byte offset of the record, or ``None``.
+        message: what is wrong, and its consequence.
     """
 
     is_damage: bool
@@ -56,11 +56,11 @@ class Finding:
 
 
 def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
-    """Look at every record of every file of a run.
+    """Check every record of every file of a run.
 
     Args:
         run_dir: the run directory.
-        progress: called with numbers of bytes looked at.
+        progress: called with numbers of bytes read.
 
     Raises:
         OSError: the directory or a file cannot be read.
@@ -80,7 +80,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
         path = os.path.join(run_dir, name)
         second = timestamp_of(name)
         if name.endswith(".pb") and not name.startswith("memory_usage_") and os.path.isfile(path):
-            yield Finding(False, path, None, "MindInsight takes every .pb file in a run for a graph of MindSpore's")
+            yield Finding(False, path, None, "MindInsight reads every .pb file in a run as a MindSpore graph")
         if second is None or not os.path.isfile(path):
             continue
         if second > MAX_TIMESTAMP:
@@ -88,7 +88,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
                 True,
                 path,
                 None,
-                f"{second} in the name is no time in seconds; MindInsight lists no run at all because of it",
+                f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all",
             )
         if os.path.islink(path):
             yield Finding(False, path, None, "a symbolic link; MindInsight lists no run for it")
@@ -98,7 +98,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
                     False,
                     path,
                     None,
-                    f"same time in its name as {seconds[second]}; MindInsight follows only one of the two",
+                    f"the name has the same time as {seconds[second]}; MindInsight follows only one of the two",
                 )
             seconds[second] = name
 
@@ -109,7 +109,7 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            yield Finding(True, path, piece.start, _said(piece))
+            yield Finding(True, path, piece.start, _damage_message(piece))
         elif len(piece.payload) > MAX_SCALAR_EVENT:
             yield from _event(path, piece, seen)
         else:
@@ -126,23 +126,23 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
                 False,
                 path,
                 None,
-                f"{kind} {tag!r} has {twice} samples at steps it has already; MindInsight shows one of each",
+                f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step",
             )
 
 
-def _said(piece: Piece) -> str:
-    lost = piece.end - piece.start
+def _damage_message(piece: Piece) -> str:
+    size = piece.end - piece.start
     if piece.is_tail:
-        return f"{lost} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
-    return f"{piece.damage}; {lost} bytes hold no whole record; run `mindsummary repair`"
+        return f"{size} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
+    return f"{piece.damage}; {size} bytes without a complete record; run `mindsummary repair`"
 
 
 def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
-    scalars, left = decode_scalar_events([piece.payload or b"" for piece in batch])
+    scalars, others = decode_scalar_events([piece.payload or b"" for piece in batch])
     for columns in scalars:
         for tag in columns.tags:
             seen.setdefault(("scalar", tag), array("q")).frombytes(columns.steps.tobytes())
-    for index in left:
+    for index in others:
         yield from _event(path, batch[index], seen)
 
 
@@ -153,7 +153,7 @@ def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> 
             False,
             path,
             piece.start,
-            f"an event of {len(payload)} bytes; MindInsight drops what passes {MAX_EVENT}",
+            f"an event of {len(payload)} bytes; MindInsight drops events of more than {MAX_EVENT}",
         )
     try:
         event = checked_event(payload)
@@ -170,7 +170,7 @@ def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> 
 
 def _problem_of(value: SummaryValue) -> str | None:
     if isinstance(value, Tensor) and value.data.size > MAX_ELEMENTS:
-        return f"has more than {MAX_ELEMENTS} elements; MindInsight drops them"
+        return f"has more than {MAX_ELEMENTS} elements; MindInsight drops their values"
     if isinstance(value, Histogram) and value.counts.size > MAX_BUCKETS:
         return f"has {value.counts.size} buckets; MindInsight drops more than {MAX_BUCKETS}"
     try:
@@ -186,7 +186,7 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
             False,
             run_dir,
             None,
-            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last, and counts a graph among them",
+            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as one",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
@@ -207,7 +207,9 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            yield Finding(True, path, piece.start, f"{_said(piece)}; MindInsight shows nothing of this file until then")
+            yield Finding(
+                True, path, piece.start, f"{_damage_message(piece)}; until then MindInsight shows nothing of it"
+            )
             continue
         try:
             what = decode_lineage_event(piece.payload).what

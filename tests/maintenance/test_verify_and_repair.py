@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
@@ -61,7 +62,7 @@ def test_an_unfinished_record_at_the_end_is_damage(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})], "scalar 'a' has 1 samples at steps it has already"),
+        ([values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})], "scalar 'a' has 1 samples at steps that it already has"),
         ([values_at(1, {f"t{number}": 1.0 for number in range(301)})], "301 tags; MindInsight keeps the 300"),
         ([values_at(number, {"h": histogram(*range(1, 92))}) for number in (1,)], "91 buckets"),
         ([values_at(number, {"h": histogram(1)}) for number in range(51)], "1 histogram tags have more than 50 steps"),
@@ -85,7 +86,7 @@ def test_a_name_that_hides_every_run_is_damage(tmp_path: Path, capsys: pytest.Ca
     answer = mindsummary(capsys, "verify", tmp_path)
 
     assert answer.code == 1
-    assert "MindInsight lists no run at all because of it" in answer.out
+    assert "because of it MindInsight lists no run at all" in answer.out
 
 
 def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +96,7 @@ def test_names_that_mindinsight_misreads_are_warned_of(tmp_path: Path, capsys: p
 
     answer = mindsummary(capsys, "verify", tmp_path)
 
-    assert "takes every .pb file" in answer.out
+    assert "reads every .pb file" in answer.out
     assert "follows only one of the two" in answer.out
 
 
@@ -128,7 +129,9 @@ def test_repair_keeps_every_whole_record_and_the_damaged_file(
     assert answer.code == 0
     assert "3 records kept" in answer.out
     assert SummaryReader(tmp_path).scalars("loss").steps.tolist() == [1, 3]
-    assert (tmp_path / ".damaged" / path.name).read_bytes() == damaged
+    (kept,) = (tmp_path / ".damaged").iterdir()
+    assert kept.read_bytes() == damaged
+    assert not is_summary_name(kept.name)  # MindInsight on the run itself looks into hidden directories too
     assert (path.stat().st_mode & 0o777, path.stat().st_mtime) == (0o640, 1_700_000_000)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [".damaged", path.name]
     assert mindsummary(capsys, "verify", tmp_path).code == 0
