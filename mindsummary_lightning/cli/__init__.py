@@ -1,4 +1,4 @@
-"""The command ``mindsummary``: one small module a verb, found by name and imported only when it is asked for.
+"""The command ``mindsummary``: one small module per verb, found by name and imported only when it is used.
 
 A verb module has ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``. Exit codes: 0 all is
 well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command line
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from mindsummary_lightning.cli.output import escaped_log, say
 from mindsummary_lightning.errors import MindSummaryError
 
 __all__ = ["VERBS", "main"]
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line.
 
     Args:
-        argv: the words behind ``mindsummary``; ``None`` takes the process's own.
+        argv: the words after ``mindsummary``; ``None`` takes the process's own.
 
     Returns:
         The exit code.
@@ -48,13 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser([wanted] if wanted in VERBS else list(VERBS))
     try:
         arguments = parser.parse_args(words)
-    except SystemExit as left:  # argparse has said why
-        return left.code if isinstance(left.code, int) else 2
+    except SystemExit as ended:  # argparse has printed the reason
+        return ended.code if isinstance(ended.code, int) else 2
     try:
-        code: int = arguments.run(arguments)
+        with escaped_log():
+            code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # `mindsummary dump ... | head`: whoever read has had enough
+    except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser(names: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mindsummary",
-        description="Look at, check and convert MindInsight run directories.",
+        description="Show, check, repair and convert MindInsight run directories.",
         epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
@@ -86,5 +88,5 @@ def _verb(name: str) -> ModuleType:
 
 def _complain(error: BaseException, code: int) -> int:
     text = " ".join(str(error).split()) or type(error).__name__
-    print(f"mindsummary: {text}", file=sys.stderr)
+    say(f"mindsummary: {text}", sys.stderr)
     return code

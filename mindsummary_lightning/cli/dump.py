@@ -7,12 +7,13 @@ import json
 import os
 import sys
 
+from mindsummary_lightning.cli.output import say
 from mindsummary_lightning.errors import DamagedFileError
 
 __all__ = ["HELP", "NAME", "add_arguments", "run"]
 
 NAME = "dump"
-HELP = "Print the records of a summary or lineage file, one JSON object a line."
+HELP = "Print the records of a summary or lineage file, one JSON object per line."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print every whole record up to the first damaged one."""
+    """Print every complete record up to the first damaged one."""
     from mindsummary_lightning.export.json_events import plain_event
     from mindsummary_lightning.fileformat.file_names import is_lineage_name
     from mindsummary_lightning.fileformat.framing import OVERHEAD
@@ -38,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         except ValueError as error:
             raise DamagedFileError(arguments.file, offset, str(error)) from error
         line = {"offset": offset, "length": len(payload), **plain_event(event)}
-        print(json.dumps(line, ensure_ascii=False, allow_nan=False))
-    left = os.path.getsize(arguments.file) - scanner.offset
-    if left:
-        print(f"mindsummary: {left} bytes behind the last whole record are no record yet", file=sys.stderr)
+        say(json.dumps(line, ensure_ascii=False, allow_nan=False))  # what say() escapes, it escapes as JSON does
+    rest = os.path.getsize(arguments.file) - scanner.offset
+    if rest:
+        say(f"mindsummary: {rest} bytes after the last complete record are not a record yet", sys.stderr)
     return 0

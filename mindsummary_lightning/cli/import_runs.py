@@ -17,10 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Import and say what became of each directory."""
+    """Import and list the runs."""
     import os
 
-    from mindsummary_lightning.cli.output import progress_bar
+    from mindsummary_lightning.cli.output import progress_bar, say
     from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
@@ -28,8 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance)
     for imported in runs:
         written = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.written.items())) or "nothing"
-        print(f"{imported.source} -> {imported.run_dir}: {written}")
-        left_out = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.left_out.items()) if number)
-        if left_out:
-            print(f"  left out, as MindInsight has no page for it: {left_out}")
+        say(f"{imported.source} -> {imported.run_dir}: {written}")
+        if imported.same_name_as:
+            say(f"  named so because {imported.same_name_as} has the name that it would have")
+        skipped = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.skipped.items()) if number)
+        if skipped:
+            say(f"  skipped because MindInsight cannot show it: {skipped}")
     return 0

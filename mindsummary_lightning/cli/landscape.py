@@ -3,40 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
+if TYPE_CHECKING:
+    from mindsummary_lightning.landscape.summary_landscape import CallbackFn
+
+__all__ = ["HELP", "NAME", "add_arguments", "callback_from_reference", "run"]
 
 NAME = "landscape"
-HELP = "Make a run's loss landscapes from the checkpoints its collector left."
+HELP = "Compute a run's loss landscapes from the checkpoints that its collector saved."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("run_dir", metavar="RUN", help="the run; its checkpoints lie in it")
+    parser.add_argument("run_dir", metavar="RUN", help="the run; its checkpoints are in it")
     parser.add_argument(
         "--module",
         required=True,
         metavar="PACKAGE.MODULE:FUNCTION",
         help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
-        "the current directory is looked in first",
+        "the current directory is searched first",
     )
     parser.add_argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between")
     parser.add_argument("--output", metavar="DIR", help="write the landscapes there and not into the run")
-    parser.add_argument("--plot", metavar="FILE", help="draw them too, into a .png, .svg or .pdf (needs matplotlib)")
+    parser.add_argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make the landscapes and say what came out; 1 if the run asks for none."""
+    """Compute the landscapes and print a table of them; 1 if the run asks for none."""
     from mindsummary_lightning.cli.output import columns, short_number
-    from mindsummary_lightning.landscape.from_reference import landscapes_from_reference
+    from mindsummary_lightning.landscape.plot import plot_landscapes
+    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 
-    made = landscapes_from_reference(
-        arguments.run_dir,
-        arguments.module,
-        device_ids=arguments.device_ids,
-        output=arguments.output,
-        plot=arguments.plot,
+    if arguments.plot is not None:
+        try:
+            importlib.import_module("matplotlib")  # before hours of work
+        except ImportError as error:
+            raise ImportError("--plot needs matplotlib: pip install 'mindsummary-lightning[plot]'") from error
+    made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(
+        callback_from_reference(arguments.module), device_ids=arguments.device_ids, output=arguments.output
     )
+    if arguments.plot is not None:
+        plot_landscapes(made, arguments.plot)
     rows = [["tag", "grid", "smallest loss", "largest loss"]]
     for tag, landscape in made.items():
         x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
@@ -44,3 +55,24 @@ def run(arguments: argparse.Namespace) -> int:
     for line in columns(rows, right=[2, 3]):
         print(line)
     return 0 if made else 1
+
+
+def callback_from_reference(reference: str) -> CallbackFn:
+    """The function that ``"package.module:function"`` names, as a ``callback_fn``.
+
+    Raises:
+        ValueError: the text is not of that form, or names nothing callable.
+    """
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise ValueError(f"expected package.module:function, not {reference!r}")
+    # As with ``python -m``. The path stays, because worker processes import the module again.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module_name), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{reference!r} cannot be imported: {error}") from error
+    if not callable(found):
+        raise ValueError(f"{reference!r} is a {type(found).__name__}, not a function")
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called

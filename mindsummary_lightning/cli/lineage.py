@@ -1,7 +1,7 @@
 """``mindsummary lineage DIR``: the runs under a directory as a table, filtered and sorted, or as JSON.
 
-The table shows what people compare, results first; columns nobody filled are left out. On a terminal long cells are
-shortened and columns that do not fit are named below; in a pipe or file everything is there, whole and without colour.
+The table shows settings and results, results first; empty columns are skipped. On a terminal long cells are shortened
+and columns that do not fit are named below; in a pipe or file everything is printed in full and without colour.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mindsummary_lightning.cli.output import columns, heading, short_number, width
+from mindsummary_lightning.cli.output import columns, escaped, heading, say, short_number, width
 
 if TYPE_CHECKING:
     from mindsummary_lightning.lineage.table import Cell
@@ -26,7 +26,7 @@ HELP = "List the runs in a directory with their settings and results, filtered a
 
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
-# Columns by interest; a name ending in "/" stands for all that begin with it. Paths, sizes and marks are for --json.
+# Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.
 _COLUMNS = (
     *("summary_dir", "metric/", "loss", "network", "optimizer", "learning_rate", "batch_size", "epoch"),
     *("loss_function", "user_defined/", "device_num", "train_dataset_count", "test_dataset_count"),
@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             result = filter_summary_lineage(directory, condition)
             result["object"] = result["object"][: arguments.limit]
-            print(json.dumps(_finite(result), indent=2, allow_nan=False))
+            for line in json.dumps(_finite(result), indent=2, allow_nan=False).split("\n"):
+                say(line)
         else:
             _print_table(lineage_records(directory, condition)[: arguments.limit])
     except LineageSearchConditionParamError as error:
@@ -131,7 +132,7 @@ def _value(field: str, text: str) -> Cell:
 
 
 def _finite(value: Any) -> Any:
-    """The same with NaN and infinities as the text lineage shows for them, since JSON has no such numbers."""
+    """The same with NaN and infinities as text, since JSON has no such numbers."""
     from mindsummary_lightning.lineage.json_values import shown_double
 
     if isinstance(value, dict):
@@ -143,7 +144,7 @@ def _finite(value: Any) -> Any:
 
 def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
     if not records:
-        print("no runs with lineage found", file=sys.stderr)
+        say("no runs with lineage found", sys.stderr)
         return
     is_terminal = sys.stdout.isatty()
     names = [name for name in _by_interest(records[0]) if any(record[name] is not None for record in records)]
@@ -153,7 +154,7 @@ def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
     for index, line in enumerate(columns([row[:fitting] for row in rows], numbers)):
         print(line if index else heading(line))
     if fitting < len(names):
-        print("not shown, as the terminal is too narrow:", ", ".join(names[fitting:]))
+        say(f"not shown because the terminal is too narrow: {', '.join(names[fitting:])}")
 
 
 def _by_interest(names: Iterable[str]) -> list[str]:
@@ -181,5 +182,5 @@ def _fitting(rows: Sequence[Sequence[str]], limit: int) -> int:
 def _cell(value: Cell, is_terminal: bool) -> str:
     if value is None or isinstance(value, float):
         return short_number(value)
-    text = "".join(character if character.isprintable() else "?" for character in str(value))
+    text = escaped(str(value))
     return text[: _WIDEST_CELL - 1] + "…" if is_terminal and len(text) > _WIDEST_CELL else text

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print one line a run; 1 if a run cannot be read."""
+    """Print one line per run; 1 if a run cannot be read."""
     from mindsummary_lightning.cli.runs import files_size, runs_below
     from mindsummary_lightning.errors import DamagedFileError
     from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files

@@ -1,18 +1,35 @@
-"""Text on a terminal or in a pipe: columns, curves, sizes, times and the progress of long work."""
+"""Text for a terminal or pipe: columns, curves, sizes, times and progress bars.
+
+:func:`say`, :func:`heading` and :func:`columns` escape control characters, so nothing that was recorded, and no name of
+a file, can send commands to the terminal. Verbs print through them and nothing else.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import math
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
-__all__ = ["columns", "heading", "progress_bar", "readable_size", "readable_time", "short_number", "sparkline", "width"]
+__all__ = [
+    "columns",
+    "escaped",
+    "escaped_log",
+    "heading",
+    "progress_bar",
+    "readable_size",
+    "readable_time",
+    "say",
+    "short_number",
+    "sparkline",
+    "width",
+]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LETTERS = "_.-=+*#@"
@@ -23,22 +40,62 @@ def width() -> int:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
+def escaped(text: str) -> str:
+    r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``."""
+    from mindsummary_lightning.values.text import printable  # imported late: with it comes numpy
+
+    return printable(text)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print one line with control characters escaped.
+
+    Args:
+        text: the line; a line break in it is escaped too.
+        file: ``None`` is standard output.
+    """
+    print(escaped(text), file=file)
+
+
+@contextlib.contextmanager
+def escaped_log() -> Iterator[None]:
+    """Within the block, this package's warnings go to standard error with control characters escaped."""
+
+    class Escaping(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return escaped(record.getMessage())
+
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(Escaping())
+    logger = logging.getLogger("mindsummary_lightning")
+    if logger.hasHandlers():  # a program that calls main() has its own
+        yield
+        return
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 def heading(text: str) -> str:
-    """A heading: bold on a terminal, plain in a pipe or where ``NO_COLOR`` is set."""
+    """A heading, escaped: bold on a terminal, plain in a pipe or where ``NO_COLOR`` is set."""
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        return f"\x1b[1m{text}\x1b[0m"
-    return text
+        return f"\x1b[1m{escaped(text)}\x1b[0m"
+    return escaped(text)
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Lines of a table with two spaces between columns.
+    """Lines of a table with two spaces between columns; cells are escaped.
 
     Args:
         rows: cells of each line.
-        right: numbers of the columns to align at their right edge.
+        right: indices of the columns to align at their right edge.
     """
     if not rows:
         return
+    rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     for row in rows:
         cells = [
@@ -49,7 +106,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 
 
 def sparkline(values: Sequence[float], length: int) -> str:
-    """A curve of at most ``length`` characters, each the mean of a stretch of values, "!" if not finite."""
+    """A curve of at most ``length`` characters, each the mean of some neighbouring values, "!" if not finite."""
     if not len(values):
         return ""
     length = min(length, len(values))
@@ -84,7 +141,7 @@ def readable_size(size: int) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """A wall time in the local zone; a dash where it is no time."""
+    """A wall time in the local zone; a dash if it is not one."""
     try:
         return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds > 0 else "-"
     except (OverflowError, OSError, ValueError):
@@ -98,7 +155,7 @@ def short_number(value: float | None) -> str:
 
 @contextlib.contextmanager
 def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], Any]]:
-    """A progress bar on standard error while something long runs; nothing is shown if that is no terminal.
+    """A progress bar on standard error during long work; nothing is shown if that is not a terminal.
 
     Args:
         what: what is being done.

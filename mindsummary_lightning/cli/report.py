@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
     import os
 
-    from mindsummary_lightning.cli.output import progress_bar, readable_size
+    from mindsummary_lightning.cli.output import progress_bar, readable_size, say
     from mindsummary_lightning.cli.runs import runs_below
     from mindsummary_lightning.export.report import write_report
 
@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar("report", _PARTS, "part") as advance:
         write_report(found, arguments.out, advance)
     counted = f"{len(found)} run{'' if len(found) == 1 else 's'}"
-    print(f"{arguments.out}: {counted}, {readable_size(os.path.getsize(arguments.out))}")
+    say(f"{arguments.out}: {counted}, {readable_size(os.path.getsize(arguments.out))}")
     return 0

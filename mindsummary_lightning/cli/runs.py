@@ -1,4 +1,4 @@
-"""The runs a command line means."""
+"""The runs that a command line names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["files_size", "one_run", "runs_below"]
 
 
 def runs_below(directory: str) -> list[str]:
-    """The directory itself and all below it that hold event files.
+    """The directory itself and all below it that contain event files.
 
     Raises:
         FileNotFoundError: there is none.
@@ -19,7 +19,7 @@ def runs_below(directory: str) -> list[str]:
     runs = list(find_run_directories(directory))
     if not runs:
         raise FileNotFoundError(
-            f"no run in {directory}: neither it nor a directory below holds a summary or lineage file"
+            f"no run in {directory}: neither it nor a directory below it contains a summary or lineage file"
         )
     return runs
 
@@ -35,7 +35,7 @@ def one_run(directory: str) -> str:
     if runs[0] != directory and len(runs) > 1:
         listed = ", ".join(os.path.relpath(run, directory) for run in runs[:5])
         raise ValueError(
-            f"{directory} holds {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); name one of them"
+            f"{directory} contains {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); give one of them"
         )
     return runs[0]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.cli.output import (
     columns,
+    escaped,
     heading,
     readable_size,
     readable_time,
@@ -31,7 +32,7 @@ _MAX_CURVE = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that holds one")
+    parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that contains one")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(reader: SummaryReader) -> Iterator[str]:
-    from mindsummary_lightning.export.lineage_text import lineage_facts
+    from mindsummary_lightning.export.lineage_text import lineage_fields
 
     tags = reader.tags()
     series = reader.all_scalars()
@@ -61,7 +62,7 @@ def _page(reader: SummaryReader) -> Iterator[str]:
             f"{len(graph.nodes)} nodes, {len(graph.parameters)} parameters and inputs, {len(graph.constants)} constants"
         )
         yield from _section("Graph", [[""], [counted]])
-    yield from _section("Lineage", [["", ""], *map(list, lineage_facts(reader.lineage()).items())])
+    yield from _section("Lineage", [["", ""], *map(list, lineage_fields(reader.lineage()).items())])
 
 
 def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
@@ -78,7 +79,7 @@ def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator
 
 
 def _section(name: str, rows: list[list[str]], right: list[int] | None = None) -> Iterator[str]:
-    """Rows under their own first row, which names the columns; nothing if there is no second one."""
+    """A table whose first row names the columns; nothing if there is no second row."""
     if len(rows) < 2:
         return
     yield ""
@@ -128,7 +129,7 @@ def _tensors(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
 
 def _count(samples: Iterator[tuple[int, float, Any]]) -> tuple[list[str], Any]:
     number, step, last = 0, 0, None
-    for number, (step, _, last) in enumerate(samples, start=1):  # noqa: B007  # the last ones are what is wanted
+    for number, (step, _, last) in enumerate(samples, start=1):  # noqa: B007  # the last ones are wanted
         pass
     return [str(number), str(step)], last
 
@@ -142,5 +143,5 @@ def _landscapes(reader: SummaryReader) -> list[list[str]]:
 
 
 def _short(tag: str) -> str:
-    clean = "".join(character if character.isprintable() else "?" for character in tag)
+    clean = escaped(tag)
     return clean if len(clean) <= _MAX_TAG else f"{clean[: _MAX_TAG - 1]}…"

@@ -16,20 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is found; 1 if it includes damage."""
-    from mindsummary_lightning.cli.output import progress_bar
+    """Print the findings; 1 if one of them is damage."""
+    from mindsummary_lightning.cli.output import progress_bar, say
     from mindsummary_lightning.cli.runs import files_size, runs_below
     from mindsummary_lightning.maintenance.verify import verify_run
 
     runs = runs_below(arguments.directory)
     with progress_bar("checking", sum(map(files_size, runs))) as advance:
         findings = [finding for path in runs for finding in verify_run(path, advance)]
-    for finding in findings:  # not before the bar is gone: the two would share a line
+    for finding in findings:  # after the bar has gone: they would share a line
         where = finding.path if finding.offset is None else f"{finding.path}, byte {finding.offset}"
-        print(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
+        say(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
     damages = sum(finding.is_damage for finding in findings)
     warnings = len(findings) - damages
-    print(f"{_count(len(runs), 'run')} checked: {_count(damages, 'damage')}, {_count(warnings, 'warning')}")
+    say(f"{_count(len(runs), 'run')} checked: {_count(damages, 'damage')}, {_count(warnings, 'warning')}")
     return 1 if damages else 0
 
 

@@ -1,1 +1,1 @@
-"""Ways out of and into the summary format."""
+"""Export runs to other formats, and import TensorBoard's."""

@@ -1,4 +1,4 @@
-"""Events as what JSON knows: text, numbers, lists and objects."""
+"""Events as JSON values: text, numbers, lists and objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LINEAGE_NAMES = {
     DatasetGraph: "DatasetGraph",
     UserDefinedInfo: "UserDefinedInfo",
 }
-_MAX_ELEMENTS = 1000  # of a tensor; a line should stay a line
+_MAX_ELEMENTS = 1000  # of a tensor; a line should stay readable
 
 
 def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """A value of ``mindsummary_lightning.values`` as a JSON value.
 
-    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type remain.
+    Images are described, not printed; of a tensor of more than 1,000 elements only shape and type are kept.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""A run's lineage as a flat list of names and texts, for people to read."""
+"""A run's lineage as a flat list of names and texts, for display."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["lineage_facts"]
+__all__ = ["lineage_fields"]
 
 
-def lineage_facts(lineage: RunLineage) -> dict[str, str]:
-    """Facts by name, in the order of interest: training, metrics, evaluation data, data pipeline, custom data."""
-    facts: dict[str, Any] = dict(plain(lineage.train)) if lineage.train else {}
+def lineage_fields(lineage: RunLineage) -> dict[str, str]:
+    """Fields by name, in order: training, metrics, evaluation data, data pipeline, custom data."""
+    fields: dict[str, Any] = dict(plain(lineage.train)) if lineage.train else {}
     if lineage.evaluation:
         evaluation = plain(lineage.evaluation)
-        facts.update(_metrics(evaluation.pop("metric", None)))
-        facts.update(evaluation)
+        fields.update(_metrics(evaluation.pop("metric", None)))
+        fields.update(evaluation)
     if lineage.dataset:
-        facts["data"] = " <- ".join(_stages(plain(lineage.dataset)))
+        fields["data"] = " <- ".join(_stages(plain(lineage.dataset)))
     if lineage.custom:
-        facts.update(plain(lineage.custom.values))
-    return {name: f"{fact:.6g}" if isinstance(fact, float) else str(fact) for name, fact in facts.items()}
+        fields.update(plain(lineage.custom.values))
+    return {name: f"{field:.6g}" if isinstance(field, float) else str(field) for name, field in fields.items()}
 
 
 def _metrics(text: str | None) -> dict[str, Any]:

@@ -1,30 +1,41 @@
-"""A run as tables and arrays: CSV, Parquet and NumPy files."""
+"""A run as tables and arrays: CSV, Parquet and NumPy files.
+
+Each file appears under its name when it is complete, with the permissions of the run's files.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
+import json
 import os
-from collections.abc import Callable, Iterator
-from urllib.parse import quote
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from mindsummary_lightning.export.file_mode import mode_of_runs
+from mindsummary_lightning.fileio.replace import replace_file, replacement
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.npy_export import quoted_name
 
 __all__ = ["export_csv", "export_npy", "export_parquet"]
 
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count")
-_MAX_NAME_LENGTH = 180  # characters of a quoted tag in a file name; file systems take 255 bytes
+_NAMES = "names.json"
 
 
 def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> list[str]:
-    """Write ``scalars.csv`` (tag, step, wall_time, value) and ``histograms.csv`` (one row a bucket).
+    """Write ``scalars.csv`` (tag, step, wall_time, value) and ``histograms.csv`` (one row per bucket).
 
-    Numbers are written so that they read back exactly. A file without rows is not written.
+    Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
+    begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, gets an apostrophe before it, and so does one
+    that begins with an apostrophe: without its first apostrophe such a cell is the tag. A file without rows is not
+    written.
 
     Args:
         run_dir: the run.
-        out_dir: where the files go; made if needed.
+        out_dir: where the files go; created if needed.
         progress: called with numbers of samples written.
 
     Returns:
@@ -35,6 +46,7 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         OSError: a file cannot be written.
     """
     reader = SummaryReader(run_dir)
+    mode = mode_of_runs([run_dir])
     os.makedirs(out_dir, exist_ok=True)
     written = []
     for name, header, rows in (
@@ -45,40 +57,42 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         if first is None:
             continue
         written.append(os.path.join(out_dir, name))
-        with open(written[-1], "w", newline="", encoding="utf-8") as file:
+        with replacement(written[-1], mode) as binary:
+            file = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
             writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerow(first)
+            writer.writerows([header, first])
             progress(1)
             for row in rows:
                 writer.writerow(row)
                 progress(1)
+            file.detach()
     return written
 
 
 def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> list[str]:
     """Write ``scalars.parquet`` and ``histograms.parquet``, with the columns of the CSV files.
 
-    Arguments, result and errors as :func:`export_csv`.
+    Arguments, result and errors as :func:`export_csv`; tags stay as they are.
 
     Raises:
         ImportError: pandas or pyarrow is missing.
     """
     try:
         import pandas
-        import pyarrow  # noqa: F401  # what pandas writes Parquet with; asked for now so that nothing is half done
+        import pyarrow  # noqa: F401  # pandas writes Parquet with it; imported first so that nothing is half done
     except ImportError as error:
         raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
     reader = SummaryReader(run_dir)
+    mode = mode_of_runs([run_dir])
     os.makedirs(out_dir, exist_ok=True)
     written = []
     for name, frame in (
         ("scalars.parquet", reader.to_pandas()),
-        ("histograms.parquet", pandas.DataFrame(list(_histogram_rows(reader)), columns=list(_HISTOGRAM_COLUMNS))),
+        ("histograms.parquet", pandas.DataFrame(list(_histograms(reader)), columns=list(_HISTOGRAM_COLUMNS))),
     ):
         if len(frame):
             written.append(os.path.join(out_dir, name))
-            frame.to_parquet(written[-1], index=False)
+            replace_file(written[-1], frame.to_parquet(index=False), mode)
             progress(len(frame))
     return written
 
@@ -86,31 +100,63 @@ def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object]
 def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> list[str]:
     """Write ``scalar/<tag>.npy`` (fields step, wall_time, value) and ``tensor/<tag>_<step>.npy``; tags percent-quoted.
 
+    A tag of more than 180 characters is shortened, and it and tags that differ only in case get a short hash, so that
+    each has a file of its own on every file system. ``names.json`` maps the files to their tags.
+
     Arguments, result and errors as :func:`export_csv`.
     """
     reader = SummaryReader(run_dir)
-    written = []
-    for tag, series in reader.all_scalars().items():
+    mode = mode_of_runs([run_dir])
+    tensor_tags = reader.tags()["tensor"]
+    series_by_tag = reader.all_scalars()
+    written: dict[str, str] = {}
+
+    def save(folder: str, name: str, tag: str, array: np.ndarray) -> None:
+        path = os.path.join(out_dir, folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with replacement(path, mode) as file:
+            np.save(file, array, allow_pickle=False)
+        written[f"{folder}/{name}"] = tag
+
+    names = _distinct_names(series_by_tag)
+    for tag, series in series_by_tag.items():
         table = np.empty(len(series), [("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
         table["step"], table["wall_time"], table["value"] = series.steps, series.wall_times, series.values
-        written.append(_save(out_dir, "scalar", f"{_quoted(tag)}.npy", table))
+        save("scalar", f"{names[tag]}.npy", tag, table)
         progress(len(series))
-    for tag in reader.tags()["tensor"]:
+    names = _distinct_names(tensor_tags)
+    for tag in tensor_tags:
         for step, _, tensor in reader.tensors(tag):
-            written.append(_save(out_dir, "tensor", f"{_quoted(tag)}_{step}.npy", tensor.data))
+            save("tensor", f"{names[tag]}_{step}.npy", tag, tensor.data)
             progress(1)
-    return written
+    paths = [os.path.join(out_dir, *name.split("/")) for name in written]
+    if written:
+        paths.append(os.path.join(out_dir, _NAMES))
+        replace_file(paths[-1], json.dumps(written, indent=1).encode(), mode)
+    return paths
+
+
+def _distinct_names(tags: Iterable[str]) -> dict[str, str]:
+    names = {tag: quoted_name(tag) for tag in tags}
+    alike = Counter(name.casefold() for name in names.values())
+    return {tag: quoted_name(tag, with_hash=alike[name.casefold()] > 1) for tag, name in names.items()}
 
 
 def _scalar_rows(reader: SummaryReader) -> Iterator[tuple[str, int, str, str]]:
     for tag, series in reader.all_scalars().items():
+        cell = _text_cell(tag)
         for step, wall_time, value in zip(
             series.steps.tolist(), series.wall_times.tolist(), series.values, strict=True
         ):
-            yield tag, step, repr(wall_time), str(value)
+            yield cell, step, repr(wall_time), str(value)
 
 
 def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[str, int, float, float, float, int]]:
+    for tag, step, wall_time, left, width, count in _histograms(reader):
+        yield _text_cell(tag), step, wall_time, left, width, count
+
+
+def _histograms(reader: SummaryReader) -> Iterator[tuple[str, int, float, float, float, int]]:
     for tag in reader.tags()["histogram"]:
         for step, wall_time, histogram in reader.histograms(tag):
             buckets = (histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist())
@@ -118,12 +164,5 @@ def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[str, int, float, fl
                 yield tag, step, wall_time, left, width, count
 
 
-def _save(out_dir: str, folder: str, name: str, array: np.ndarray) -> str:
-    path = os.path.join(out_dir, folder, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    np.save(path, array, allow_pickle=False)
-    return path
-
-
-def _quoted(tag: str) -> str:
-    return quote(tag, safe="")[:_MAX_NAME_LENGTH] or "_"
+def _text_cell(tag: str) -> str:
+    return f"'{tag}" if tag.startswith(("=", "+", "-", "@", "\t", "\r", "'")) else tag

@@ -50,19 +50,20 @@ class Piece(NamedTuple):
     is_tail: bool = False
 
 
-def read_pieces(path: str) -> Iterator[Piece]:
-    """Every byte of a file, in order, as complete records and damaged stretches.
+def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
+    """Every byte of a file from an offset on, in order, as complete records and damaged stretches.
 
     Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there.
 
     Args:
         path: the file.
+        at: where to begin; the start of a record.
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
     """
     with os.fdopen(open_regular(path), "rb", buffering=0) as file:
-        yield from pieces_of(file)
+        yield from pieces_of(file, at)
 
 
 def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:

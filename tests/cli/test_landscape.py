@@ -1,19 +1,30 @@
 from __future__ import annotations
 
+import json
+import struct
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mindsummary_lightning.cli.landscape import callback_from_reference
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 
+pytest.importorskip("torch")
 
-def test_what_was_typed_reaches_the_function_that_makes_landscapes(
+
+def png_size(path: Path) -> tuple[int, int]:
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch")
     write_demo_run(tmp_path)
     (recorded,) = (
         value
@@ -24,29 +35,70 @@ def test_what_was_typed_reaches_the_function_that_makes_landscapes(
     )
     asked: dict[str, Any] = {}
 
-    def make(run_dir: str, reference: str, **options: Any) -> dict[str, Any]:
-        asked.update(options, run_dir=run_dir, reference=reference)
+    def generate(_: object, callback_fn: object, **options: Any) -> dict[str, Any]:
+        asked.update(options, callback_fn=callback_fn)
         return {"landscape_[1, 2, 3]": recorded}
 
-    monkeypatch.setattr("mindsummary_lightning.landscape.from_reference.landscapes_from_reference", make)
+    monkeypatch.setattr(
+        "mindsummary_lightning.landscape.summary_landscape.SummaryLandscape.gen_landscapes_with_multi_process", generate
+    )
 
-    words = ["landscape", tmp_path, "--module", "net:make", "--device-ids", 0, 1, "--plot", "x.png"]
+    words = ["landscape", tmp_path, "--module", "json:loads", "--device-ids", 0, 1, "--plot", tmp_path / "x.png"]
     answer = mindsummary(capsys, *words)
 
     assert answer.code == 0
     assert answer.out.splitlines()[1].split() == ["landscape_[1,", "2,", "3]", "16", "x", "12", "0.117537", "3.1402"]
-    assert asked == {
-        "run_dir": str(tmp_path),
-        "reference": "net:make",
-        "device_ids": [0, 1],
-        "output": None,
-        "plot": "x.png",
-    }
+    assert asked == {"callback_fn": json.loads, "device_ids": [0, 1], "output": None}
+    assert (tmp_path / "x.png").exists()
 
 
-def test_a_function_that_is_not_there_is_a_wrong_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = mindsummary(capsys, "landscape", tmp_path, "--module", "no_such_module:make")
+    from tests.landscape import nets
 
-    assert (answer.code, "cannot be imported" in answer.err) == (2, True)
+    run = tmp_path / "run"
+    nets.train(nets.Mlp(), str(run))
+    (tmp_path / "named_by_text.py").write_text(
+        "from tests.landscape import nets\n"
+        "def make():\n    net = nets.Mlp()\n    return None, net, nets.loader(net), nets.LOSS\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    answer = mindsummary(capsys, "landscape", run, "--module", "named_by_text:make", "--plot", tmp_path / "out.png")
+
+    assert (answer.code, len(answer.out.splitlines())) == (0, 3)
+    assert png_size(tmp_path / "out.png") == (1650, 750)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("json", "expected package.module:function"),
+        (":f", "expected package.module:function"),
+        ("nowhere:f", "No module named"),
+        ("json:nothing", "no attribute"),
+        ("json:__name__", "is a str, not a function"),
+    ],
+)
+def test_a_reference_that_names_no_function_is_a_wrong_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reference: str, message: str
+) -> None:
+    answer = mindsummary(capsys, "landscape", tmp_path, "--module", reference)
+
+    assert (answer.code, message in answer.err) == (2, True)
+
+
+def test_a_reference_names_a_function() -> None:
+    assert callback_from_reference("json:loads") is json.loads
+
+
+def test_a_plot_without_matplotlib_says_what_to_install_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+    answer = mindsummary(capsys, "landscape", tmp_path, "--module", "nowhere:f", "--plot", "out.png")
+
+    assert (answer.code, "mindsummary-lightning[plot]" in answer.err) == (1, True)

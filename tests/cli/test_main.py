@@ -67,7 +67,7 @@ def test_one_of_several_runs_must_be_named(tmp_path: Path, capsys: pytest.Captur
     answer = mindsummary(capsys, "show", tmp_path)
 
     assert answer.code == 2
-    assert "holds 2 runs (a, b); name one of them" in answer.err
+    assert "contains 2 runs (a, b); give one of them" in answer.err
 
 
 def test_an_interrupt_is_no_traceback(

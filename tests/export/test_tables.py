@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +42,52 @@ def test_npy_holds_series_and_tensors(tmp_path: Path, capsys: pytest.CaptureFixt
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "tensor" / "..%2Ft_2.npy"), data)
 
 
+def test_tags_that_only_their_ends_tell_apart_have_a_file_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = [f"{'layer/' * 60}{end}" for end in "ab"] + ["Loss", "loss"]
+    write_summary(tmp_path / "run", [values_at(1, {tag: float(number) for number, tag in enumerate(tags)})])
+
+    answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out")
+
+    names = json.loads((tmp_path / "out" / "names.json").read_text())
+    series = {tag: np.load(tmp_path / "out" / name)["value"].tolist() for name, tag in names.items()}
+    assert series == {tag: [number] for number, tag in enumerate(tags)}
+    assert len({name.casefold() for name in names}) == 4  # on a file system that ignores case too
+    assert answer.out.splitlines() == [str(tmp_path / "out" / name) for name in [*names, "names.json"]]
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "'"])
+def test_a_tag_is_not_a_formula_in_a_spreadsheet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str
+) -> None:
+    tag = f"{begin}cmd|' /C calc'!A0"
+    write_summary(tmp_path / "run", [values_at(1, {tag: -0.5})])
+
+    mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+
+    with (tmp_path / "out" / "scalars.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["tag"] == f"'{tag}"
+    assert row["value"] == "-0.5"  # a number is no formula
+
+
+@pytest.mark.parametrize("form", ["csv", "npy", "tensorboard", "parquet"])
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_who_cannot_read_the_run_cannot_read_the_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int
+) -> None:
+    write_demo_run(tmp_path / "run")
+    for path in (tmp_path / "run").iterdir():
+        path.chmod(mode)
+
+    assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out").code == 0
+
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert written
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {mode}
+
+
 def test_parquet_holds_the_scalars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow")
     import pandas
@@ -69,4 +117,4 @@ def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.Cap
 
     answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
 
-    assert (answer.code, "holds nothing that csv files are made of" in answer.out) == (0, True)
+    assert (answer.code, "contains nothing that csv files can hold" in answer.out) == (0, True)

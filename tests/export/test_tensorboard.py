@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_torchs_writer_is_understood(tmp_path: Path) -> None:
     ((_, _, picture),) = reader.pictures("i")
     assert picture.size == (5, 4)
     assert next(reader.tensors("t"))[2].data.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
-    assert run.left_out["text"] == 1
+    assert run.skipped["text"] == 1
 
 
 def test_tensorboardxs_writer_is_understood(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_keras_style_tensors_are_understood(tmp_path: Path) -> None:
     assert next(reader.histograms("w"))[2].counts.tolist() == [3, 4]
     assert reader.tags()["image"] == ["i", "i/1"]
     assert next(reader.images("i"))[2].encoded == png
-    assert run.left_out == {"text": 1}
+    assert run.skipped == {"text": 1}
 
 
 def test_a_lightning_run_brings_its_hyper_parameters(tmp_path: Path) -> None:
@@ -265,7 +266,7 @@ def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureF
 
     assert (there.code, back.code) == (0, 0)
     assert "120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
-    assert "left out, as TensorBoard has no page for it: 1 loss_landscape" in there.out
+    assert "skipped because TensorBoard cannot show it: 1 loss_landscape" in there.out
     assert "6 histogram, 2 image, 120 scalar, 1 tensor" in back.out
 
 
@@ -273,3 +274,39 @@ def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsy
     answer = mindsummary(capsys, "import", tmp_path, "--out", tmp_path / "mi")
 
     assert (answer.code, "no TensorBoard event file" in answer.err) == (1, True)
+
+
+def test_directories_whose_names_would_merge_become_two_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, folder in enumerate(("lr/1", "lr-1", "lr-1-2")):
+        _write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(number), "scalars"))
+
+    answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
+
+    found = {path.name: SummaryReader(path).scalars("loss").values.tolist() for path in (tmp_path / "mi").iterdir()}
+    assert found == {"lr-1": [0.0], "lr-1-3": [1.0], "lr-1-2": [2.0]}
+    assert f"named so because {tmp_path / 'tb' / 'lr' / '1'} has the name that it would have" in answer.out
+
+
+def test_a_fifo_with_the_name_of_an_event_file_is_not_opened(tmp_path: Path) -> None:
+    _write_tb(tmp_path / "tb", _keras("loss", 1, np.float32(0.5), "scalars"))
+    os.mkfifo(tmp_path / "tb" / "events.out.tfevents.2.host")
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert run.written == {"scalar": 1}
+
+
+def test_a_tensor_that_claims_a_giant_shape_takes_no_memory(tmp_path: Path) -> None:
+    from tensorboard.compat.proto import tensor_pb2, tensor_shape_pb2
+
+    event = _keras("t", 1, np.ones(1, np.float32), "tensor")
+    shape = tensor_shape_pb2.TensorShapeProto(dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=2**40)])
+    giant = tensor_pb2.TensorProto(dtype=1, tensor_shape=shape, float_val=[1.0])
+    event.summary.value[0].tensor.CopyFrom(giant)
+    _write_tb(tmp_path / "tb", event)
+
+    with pytest.raises(DamagedFileError, match="a tensor of 1099511627776 elements; MindInsight reads at most"):
+        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    assert not any(path.is_file() for path in (tmp_path / "mi").rglob("*"))

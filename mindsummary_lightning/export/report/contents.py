@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mindsummary_lightning.export.lineage_text import lineage_facts
+from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import (
     MAX_RIDGES,
     curve_figures,
@@ -146,7 +146,7 @@ def single_values(runs: Sequence[ReportRun]) -> list[SingleValue]:
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[LineageRow]:
     """The lineage of the runs, those rows first in which the runs differ."""
-    facts = [lineage_facts(run.reader.lineage()) for run in runs]
+    facts = [lineage_fields(run.reader.lineage()) for run in runs]
     rows = []
     for name in dict.fromkeys(name for found in facts for name in found):
         values = [found.get(name, "") for found in facts]

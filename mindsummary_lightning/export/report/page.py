@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
 
 __all__ = ["write_report"]
@@ -54,5 +55,5 @@ def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], o
         figure_script=script,
         bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if figures else [],
     )
-    replace_file(path, page.encode(), 0o644)
+    replace_file(path, page.encode(), mode_of_runs(run_dirs))
     progress(1)

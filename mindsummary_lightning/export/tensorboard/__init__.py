@@ -1,4 +1,4 @@
-"""Runs out to TensorBoard event files and in from them; both formats share the record framing."""
+"""Export to and import from TensorBoard event files; both formats share the record framing."""
 
 from mindsummary_lightning.export.tensorboard.exporter import ExportedRun, export_tensorboard
 from mindsummary_lightning.export.tensorboard.importer import ImportedRun, event_files, import_tensorboard

@@ -1,4 +1,4 @@
-"""Histogram buckets between TensorBoard's shapes and the one MindInsight takes: at most 90, no total lost."""
+"""Histogram buckets converted between TensorBoard's layouts and MindInsight's: at most 90, totals kept."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def histogram_of_buckets(
     """A histogram from neighbouring buckets.
 
     Args:
-        edges: ascending, shape ``(n + 1,)``; the outermost may lie far beyond the data.
+        edges: ascending, shape ``(n + 1,)``; the outermost may be far beyond the data.
         counts: elements between the edges, shape ``(n,)``.
         smallest: smallest element, finite.
         largest: largest element, finite.
-        count: all elements; ``None`` takes what the buckets hold.
+        count: all elements; ``None`` takes the sum of ``counts``.
         total: sum of the elements, or ``None``.
 
     Returns:
@@ -40,13 +40,13 @@ def histogram_of_buckets(
         edges, kept = np.array([smallest - 0.5, smallest + 0.5]), np.array([whole])
     else:
         kept = np.diff(np.rint(np.concatenate([[0], np.cumsum(counts)]))).astype(np.int64)
-        # Empty buckets at the ends are TensorBoard's way to say where the first one begins.
+        # Empty buckets at the ends are how TensorBoard marks where the first one begins.
         inside = np.flatnonzero((np.diff(edges) > 0) | (kept > 0))
         edges, kept = edges[inside[0] : inside[-1] + 2], kept[inside[0] : inside[-1] + 1]
     if kept.size > MAX_BUCKETS or (np.diff(edges) <= 0).any():
         running = np.concatenate([[0], np.cumsum(kept)])
         coarse = np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, kept.size) + 1)
-        # Elements are taken as spread evenly in their bucket; rounding the running total keeps the sum exact.
+        # Elements count as evenly spread in their bucket; rounding the running total keeps the sum exact.
         kept = np.diff(np.rint(np.interp(coarse, edges, running))).astype(np.int64)
         edges = coarse
     return Histogram(
@@ -61,7 +61,7 @@ def histogram_of_buckets(
 
 
 def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts, led by an empty bucket up to the first."""
+    """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts, with an empty bucket before the first."""
     order = np.argsort(histogram.lefts, kind="stable")
     lefts = histogram.lefts[order]
     rights = lefts + histogram.widths[order]

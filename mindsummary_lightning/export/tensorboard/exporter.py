@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections import Counter
@@ -12,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.replace import temporary_name
 from mindsummary_lightning.reading.summary_reader import KINDS, SummaryReader
 from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
 
@@ -28,12 +31,12 @@ class ExportedRun:
     Attributes:
         path: the event file.
         written: number of samples by kind.
-        left_out: number of tags by kind that TensorBoard has no place for.
+        skipped: number of tags by kind that TensorBoard cannot show.
     """
 
     path: str
     written: Mapping[str, int]
-    left_out: Mapping[str, int]
+    skipped: Mapping[str, int]
 
 
 def export_tensorboard(
@@ -41,12 +44,13 @@ def export_tensorboard(
 ) -> ExportedRun:
     """Write the scalars, images, histograms and tensors of a run to a TensorBoard event file.
 
-    Steps and wall times stay as they are. A tag that stands for several kinds keeps its name for the first and gets
-    ``/<kind>`` for the others, because TensorBoard has one kind a tag.
+    Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and gets ``/<kind>`` for
+    the others, because TensorBoard has one kind per tag. The file appears under its name when it is complete, with the
+    permissions of the run's files.
 
     Args:
         run_dir: the run.
-        out_dir: where the event file goes; made if needed.
+        out_dir: where the event file goes; created if needed.
         progress: called with numbers of samples written.
 
     Raises:
@@ -57,7 +61,7 @@ def export_tensorboard(
     tb = messages()
     reader = SummaryReader(run_dir)
     tags = reader.tags()
-    names = _one_kind_a_name(tags)
+    names = _one_kind_per_name(tags)
     os.makedirs(out_dir, exist_ok=True)
     written: Counter[str] = Counter()
     series = reader.all_scalars()
@@ -65,7 +69,8 @@ def export_tensorboard(
     path = os.path.join(
         out_dir, f"events.out.tfevents.{int(first):010d}.{socket.gethostname()}.{os.getpid()}.mindsummary"
     )
-    file = RecordFile(path, 0o644)
+    unfinished = temporary_name(out_dir)
+    file = RecordFile(unfinished, mode_of_runs([run_dir]))
     try:
         file.append([tb.Event(wall_time=first, file_version="brain.Event:2").SerializeToString()])
         for event in _scalar_events(tb, series, names):
@@ -79,10 +84,17 @@ def export_tensorboard(
             file.append([event.SerializeToString()])
             written[kind] += 1
             progress(1)
-    finally:
+        file.sync()
         file.close()
-    left_out = {"loss_landscape": len(tags["loss_landscape"])} if tags["loss_landscape"] else {}
-    return ExportedRun(path, dict(written), left_out)
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+    skipped = {"loss_landscape": len(tags["loss_landscape"])} if tags["loss_landscape"] else {}
+    return ExportedRun(path, dict(written), skipped)
 
 
 def _other_samples(
@@ -99,7 +111,7 @@ def _other_samples(
             yield "tensor", tag, step, wall_time, tensor
 
 
-def _one_kind_a_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
+def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
     for kind in KINDS:

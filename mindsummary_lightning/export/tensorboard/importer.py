@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +19,11 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileio.replace import temporary_name
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor, UserDefinedInfo
+from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
 __all__ = ["ImportedRun", "event_files", "import_tensorboard"]
 
@@ -27,19 +32,21 @@ _TENSOR_PLUGINS = ("", "tensor")  # an exported run's, and torch's ``add_tensor`
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """What an import made of one directory.
+    """The run that was made of one directory.
 
     Attributes:
         source: the directory with TensorBoard's event files.
         run_dir: the MindInsight run.
         written: number of samples by kind.
-        left_out: number of samples by what MindInsight has no page for (text, audio, ...).
+        same_name_as: the directory whose run took the name that this one would have had, or ``None``.
+        skipped: number of samples by what MindInsight cannot show (text, audio, ...).
     """
 
     source: str
     run_dir: str
     written: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
+    same_name_as: str | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 def event_files(directory: str) -> dict[str, list[str]]:
@@ -48,11 +55,12 @@ def event_files(directory: str) -> dict[str, list[str]]:
     Raises:
         OSError: the directory cannot be listed.
     """
-    os.scandir(directory).close()  # os.walk says nothing about a directory that is not there
+    os.scandir(directory).close()  # os.walk ignores a directory that does not exist
     found: dict[str, list[str]] = {}
     for folder, below, names in os.walk(directory):
         below.sort()
         paths = [os.path.join(folder, name) for name in sorted(names) if ".tfevents." in name]
+        paths = [path for path in paths if os.path.isfile(path)]  # opening a FIFO would wait for ever
         if paths:
             found[folder] = paths
     return found
@@ -64,8 +72,9 @@ def import_tensorboard(
     """Write TensorBoard event files as MindInsight runs: scalars, images, histograms, tensors, and hparams as lineage.
 
     Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir`` itself becomes
-    ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level. Values of one step that
-    follow each other share an event, at the wall time of the first.
+    ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level; if another directory has
+    that name already, ``out_dir/a-b-2``. A run appears under its name when it is complete. Neighbouring values of one
+    step share an event, at the wall time of the first.
 
     Args:
         tb_dir: a directory with event files at any depth.
@@ -75,30 +84,67 @@ def import_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         FileNotFoundError: there is no event file.
-        FileExistsError: a run to be written is there already.
+        FileExistsError: a run to be written exists already.
         DamagedFileError: an event file is damaged.
     """
     tb = messages()
     sources = event_files(tb_dir)
     if not sources:
         raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
-    runs = []
-    for folder in sources:
-        parts = os.path.relpath(folder, tb_dir).split(os.sep)
-        runs.append(ImportedRun(folder, out_dir if parts == ["."] else os.path.join(out_dir, "-".join(parts))))
+    runs = _named_runs(tb_dir, out_dir, sources)
     for run in runs:
         if os.path.isdir(run.run_dir) and any(entry.is_file() for entry in os.scandir(run.run_dir)):
-            raise FileExistsError(f"{run.run_dir} holds files already; give an --out that is new or empty")
+            raise FileExistsError(f"{run.run_dir} contains files already; give an --out that is new or empty")
+    os.makedirs(out_dir, exist_ok=True)
     for run in runs:
-        for path in sources[run.source]:
-            _import_file(tb, path, run, progress)
+        # Two levels down in a hidden directory neither MindInsight nor this package takes it for a run.
+        hidden = temporary_name(out_dir)
+        unfinished = os.path.join(hidden, "run")
+        try:
+            os.makedirs(unfinished)
+            for path in sources[run.source]:
+                _import_file(tb, path, unfinished, run, progress)
+            _publish(unfinished, run.run_dir)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
     return runs
 
 
-def _import_file(tb: SimpleNamespace, path: str, run: ImportedRun, progress: Callable[[int], object]) -> None:
+def _named_runs(tb_dir: str, out_dir: str, folders: Iterable[str]) -> list[ImportedRun]:
+    wanted = {folder: os.path.relpath(folder, tb_dir).split(os.sep) for folder in folders}
+    reserved = {"-".join(parts).casefold() for parts in wanted.values()}
+    owners: dict[str, str] = {}
+    runs = []
+    for folder, parts in wanted.items():
+        if parts == ["."]:
+            runs.append(ImportedRun(folder, out_dir))
+            continue
+        name = "-".join(parts)
+        same_name_as = owners.setdefault(name.casefold(), folder)
+        if same_name_as != folder:
+            numbered = (f"{name}-{number}" for number in itertools.count(2))
+            name = next(other for other in numbered if other.casefold() not in reserved)
+            reserved.add(name.casefold())
+        other = same_name_as if same_name_as != folder else None
+        runs.append(ImportedRun(folder, os.path.join(out_dir, name), same_name_as=other))
+    return runs
+
+
+def _publish(unfinished: str, run_dir: str) -> None:
+    try:
+        os.rename(unfinished, run_dir)
+    except OSError:  # it exists and has directories in it, such as the runs below it
+        os.makedirs(run_dir, exist_ok=True)
+        for name in sorted(os.listdir(unfinished)):
+            os.rename(os.path.join(unfinished, name), os.path.join(run_dir, name))
+
+
+def _import_file(
+    tb: SimpleNamespace, path: str, run_dir: str, run: ImportedRun, progress: Callable[[int], object]
+) -> None:
     now = 0.0
-    # A writer for each file: MindInsight lets a later file replace the tail of an earlier one, as a resumed run needs.
-    writer = EventWriter(run.run_dir, FileOptions(free_space_factor=0), clock=lambda: now)
+    # One writer per file: MindInsight lets a later file replace the end of an earlier one, as a resumed run needs.
+    writer = EventWriter(run_dir, FileOptions(free_space_factor=0), clock=lambda: now)
     pending: dict[tuple[str, str], SummaryValue] = {}
     pending_step = 0
     scanner = RecordScanner(path)
@@ -106,8 +152,8 @@ def _import_file(tb: SimpleNamespace, path: str, run: ImportedRun, progress: Cal
         progress(len(payload) + OVERHEAD)
         try:
             event = tb.Event.FromString(payload)
-            values = list(_values(tb, event, run.left_out))
-        except (ValueError, tb.DecodeError) as error:
+            values = list(_values(tb, event, run.skipped))
+        except (ArithmeticError, ValueError, tb.DecodeError) as error:
             raise DamagedFileError(path, scanner.offset - len(payload) - OVERHEAD, str(error)) from error
         if values and (not pending or event.step != pending_step):
             _write(writer, pending_step, pending, run.written)
@@ -130,7 +176,7 @@ def _write(
         written.update(kind for kind, _ in pending)
 
 
-def _values(tb: SimpleNamespace, event: Any, left_out: Counter[str]) -> Iterator[tuple[str, str, Any]]:
+def _values(tb: SimpleNamespace, event: Any, skipped: Counter[str]) -> Iterator[tuple[str, str, Any]]:
     for message in event.summary.value:
         plugin = message.metadata.plugin_data.plugin_name
         kind = message.WhichOneof("value")
@@ -145,27 +191,36 @@ def _values(tb: SimpleNamespace, event: Any, left_out: Counter[str]) -> Iterator
         elif kind == "histo":
             yield "histogram", tag, _old_histogram(message.histo)
         elif kind == "tensor":
-            found = list(_of_tensor(tag, plugin, tb.make_ndarray(message.tensor)))
+            found = list(_of_tensor(tag, plugin, _array(tb, message.tensor)))
             yield from found
             if not found:
-                left_out[plugin or "tensor"] += 1
+                skipped[plugin or "tensor"] += 1
         else:
-            left_out[plugin or kind or "empty value"] += 1
+            skipped[plugin or kind or "empty value"] += 1
 
 
 def _of_tensor(tag: str, plugin: str, array: np.ndarray[Any, Any]) -> Iterator[tuple[str, str, Any]]:
     if plugin == "scalars" and array.size == 1:
         yield "scalar", tag, float(array.reshape(()))
     elif plugin == "images" and array.ndim == 1:
-        width, height, *pictures = array.tolist()
-        for index, picture in enumerate(pictures):
-            yield "image", f"{tag}/{index}" if index else tag, Image(int(height), int(width), picture)
+        width, height, *encoded = array.tolist()
+        for index, data in enumerate(encoded):
+            yield "image", f"{tag}/{index}" if index else tag, Image(int(height), int(width), data)
     elif plugin == "histograms" and array.ndim == 2 and array.shape[1] == 3:
         yield "histogram", tag, _new_histogram(array)
     elif array.dtype.kind in "biuf" and plugin in _TENSOR_PLUGINS:
         yield "tensor", tag, Tensor(array)
     elif array.dtype.name == "bfloat16" and plugin in _TENSOR_PLUGINS:
         yield "tensor", tag, Tensor(array.astype(np.float32))
+
+
+def _array(tb: SimpleNamespace, tensor: Any) -> np.ndarray[Any, Any]:
+    # A few bytes may claim any shape: the one value of a message fills it all.
+    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    if not 0 <= size <= MAX_ELEMENTS:
+        raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
+    array: np.ndarray[Any, Any] = tb.make_ndarray(tensor)
+    return array
 
 
 def _old_histogram(histo: Any) -> Histogram:

@@ -1,4 +1,4 @@
-"""TensorBoard's messages, from the ``tensorboard`` package; imported only when something is converted."""
+"""Message classes of the ``tensorboard`` package, imported only when something is converted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["messages"]
 
 
 def messages() -> SimpleNamespace:
-    """The message classes and tensor functions both ways need.
+    """The message classes and tensor functions that export and import need.
 
     Raises:
         ImportError: the ``tensorboard`` package is missing.
