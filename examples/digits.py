@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLandscape, tensor_summary
 
 
 class DigitsData(L.LightningDataModule):
@@ -86,6 +86,7 @@ class DigitsNet(L.LightningModule):
     def _evaluate(self, batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels = batch
         logits = self(images)
+        tensor_summary("logits", logits)
         return self.loss_function(logits, labels), (logits.argmax(1) == labels).float().mean()
 
 
@@ -97,13 +98,19 @@ def main() -> None:
     arguments = parser.parse_args()
 
     L.seed_everything(0)
+    landscape = {  # checkpoints at the end of each epoch: the path runs through the whole training
+        "unit": "epoch",
+        "intervals": [list(range(1, max(3, arguments.epochs) + 1))],
+        "landscape_size": 20,
+        "num_samples": 256,
+    }
     logger = MindInsightLogger(arguments.save_dir, name="digits")
     trainer = L.Trainer(
         max_epochs=arguments.epochs,
         accelerator="cpu",
         logger=logger,
         callbacks=[
-            SummaryCollector(collect_specified_data={"histogram_regular": ".*weight"}),
+            SummaryCollector(collect_specified_data={"histogram_regular": ".*weight", "collect_landscape": landscape}),
             LearningRateMonitor("step"),
             ModelCheckpoint(monitor="val/accuracy", mode="max"),
         ],
@@ -114,9 +121,8 @@ def main() -> None:
     model, data = DigitsNet(learning_rate=arguments.learning_rate), DigitsData()
     trainer.fit(model, data)
     trainer.test(model, data, verbose=False)
-    SummaryLandscape(logger.log_dir).generate(
-        model, data.train_dataloader(), collect_landscape={"landscape_size": 15, "num_samples": 256}, devices=1
-    )
+    if arguments.epochs >= 3:  # a path needs three points
+        SummaryLandscape(logger.log_dir).generate(model, data.train_dataloader(), devices=1)
 
     accuracy = float(trainer.callback_metrics["test/accuracy"])
     print(f"\ntest accuracy {accuracy:.3f}")
