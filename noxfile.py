@@ -68,7 +68,9 @@ def mindspore_python(session: nox.Session) -> str:
 @nox.session
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
-    session.log("installing into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 2.6 GB (README: CPU only)")
+    session.log(
+        "installing into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 2.6 GB (README: CPU only)"
+    )
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)
 

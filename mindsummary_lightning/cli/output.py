@@ -165,7 +165,10 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
     if not sys.stderr.isatty():
         yield lambda count: None
         return
-    from tqdm import tqdm
-
+    try:
+        from tqdm import tqdm
+    except ImportError:  # Lightning brings it; those who only look do without
+        yield lambda count: None
+        return
     with tqdm(total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5) as bar:
         yield bar.update

@@ -3,88 +3,130 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 
 __all__ = ["HELP", "NAME", "add_arguments", "run"]
 
 NAME = "view"
-HELP = "Open runs in MindInsight, in an environment of its own that is made once; Ctrl-C ends it."
+HELP = "Open runs in MindInsight's pages; Ctrl-C ends it."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument(
-        "directory", metavar="DIR", nargs="?", help="a run, a directory of runs, or a save_dir above it"
-    )
+    parser.add_argument("directory", metavar="DIR", help="a run, or a directory with runs anywhere below it")
     parser.add_argument("--port", type=int, help="port to listen on; without it 8080, or any if that is taken")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    parser.add_argument("--status", action="store_true", help="list the servers that are running, and do nothing else")
-    parser.add_argument("--stop", action="store_true", help="end the servers that are running (with --port: that one)")
-    parser.add_argument("--reinstall", action="store_true", help="make MindInsight's environment again")
-    parser.add_argument("--wheelhouse", metavar="DIR", help="install from the wheels in DIR, without a network")
+    parser.add_argument("--no-token", action="store_true", help="answer everyone who reaches the port")
+    parser.add_argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded")
+    parser.add_argument("--wheel", metavar="FILE", help="MindInsight's wheel, where there is no network")
+    parser.add_argument(
+        "--original", action="store_true", help="start the original MindInsight, in an environment of its own"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until interrupted, or list or end servers."""
-    if arguments.status or arguments.stop:
-        return _status_or_stop(arguments)
-    if arguments.directory is None:
-        raise ValueError("view needs a directory, --status or --stop")
-    return _serve(arguments)
+    """Serve until interrupted."""
+    import os
+
+    if not os.path.isdir(arguments.directory):
+        raise NotADirectoryError(f"{arguments.directory} is not a directory")
+    if arguments.port is not None and not 0 <= arguments.port <= 65535:
+        raise ValueError(f"--port {arguments.port} is not between 0 and 65535")
+    if arguments.memory is not None and arguments.memory < 1:
+        raise ValueError(f"--memory {arguments.memory} is less than 1 MB")
+    return _run_original(arguments) if arguments.original else _run_viewer(arguments)
 
 
-def _status_or_stop(arguments: argparse.Namespace) -> int:
-    from mindsummary_lightning.mindinsight.process import running_servers, stop_server
+def _run_viewer(arguments: argparse.Namespace) -> int:
+    import os
 
-    servers = [server for server in running_servers() if arguments.port in (None, server.port)]
-    for server in servers:
-        if arguments.stop:
-            stop_server(server)
-        print(f"{server.address} {'stopped' if arguments.stop else 'shows'} {server.base}")
-    if not servers:
-        print("no server is running")
-    return 0 if servers or arguments.stop else 1
+    from mindsummary_lightning.mindinsight.frontend import frontend_directory
+    from mindsummary_lightning.viewer.access import Access, new_token
+    from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
+    from mindsummary_lightning.viewer.serve import listen, serve_until_signal
+    from mindsummary_lightning.viewer.site import create_site
+
+    token = None if arguments.no_token else new_token()
+    memory_bytes = None if arguments.memory is None else arguments.memory * 10**6
+    with listen(arguments.host, arguments.port) as listener:
+        port = listener.getsockname()[1]
+        _warn_of_others(arguments.host, port, token)
+        frontend = frontend_directory(_say, arguments.wheel)
+        access = Access(token, host_names(arguments.host))
+        app = create_site(arguments.directory, frontend, access, memory_bytes)
+        server = server_address(arguments.host, port)
+        train_id = "./" if _is_run(arguments.directory) else None
+
+        def ready() -> None:
+            print(f"runs in {os.path.abspath(arguments.directory)}")
+            _print_pages(page_addresses(server, token, train_id))
+            if not arguments.no_browser:
+                _open_browser(page_addresses(server, access.single_use_token())[0][1])
+
+        serve_until_signal(app, listener, ready)
+    _say("the viewer has ended")
+    return 0
 
 
-def _serve(arguments: argparse.Namespace) -> int:
-    import signal
-    import sys
-    import webbrowser
-
-    from mindsummary_lightning.mindinsight.environment import viewer_python
-    from mindsummary_lightning.mindinsight.process import page_addresses, pick_port, running_server
+def _run_original(arguments: argparse.Namespace) -> int:
+    from mindsummary_lightning.mindinsight.environment import original_python
+    from mindsummary_lightning.mindinsight.process import run_original
     from mindsummary_lightning.reading.base_directory import find_base
+    from mindsummary_lightning.viewer.addresses import page_addresses, server_address
+    from mindsummary_lightning.viewer.serve import listen, on_end_signals
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    def interrupt(*_: object) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
     base = find_base(arguments.directory)
-    port = pick_port(arguments.host, arguments.port)
-    python = viewer_python(say, reinstall=arguments.reinstall, wheelhouse=arguments.wheelhouse)
-    say(f"starting MindInsight on {base.path} ...")
-    # A polite end from outside and a closed terminal leave no server either; under nohup the latter is ignored already.
-    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    ends = [number for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
-    previous = {number: signal.signal(number, interrupt) for number in ends}
-    try:
-        with running_server(python, base.path, arguments.host, port) as (server, wait):
-            print(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}")
-            pages = page_addresses(server.address, None)
-            if len(base.train_ids) == 1:
-                pages += page_addresses(server.address, base.train_ids[0])
-            for name, address in pages:
-                print(f"  {name:14}  {address}")
-            print("Ctrl-C ends it", flush=True)
-            if not arguments.no_browser:
-                webbrowser.open(f"{server.address}/#/summary-manage")
-            wait()
-    except KeyboardInterrupt:
-        pass  # the way a user ends it
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    say("MindInsight has ended")
+    with listen(arguments.host, arguments.port) as listener:
+        port = listener.getsockname()[1]
+    _warn_of_others(arguments.host, port, None)
+    python = original_python(_say)
+    train_id = base.train_ids[0] if len(base.train_ids) == 1 else None
+    pages = page_addresses(server_address(arguments.host, port), None, train_id)
+
+    def ready() -> None:
+        print(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}")
+        _print_pages(pages)
+        if not arguments.no_browser:
+            _open_browser(pages[0][1])
+
+    _say(f"starting MindInsight on {base.path}")
+    with contextlib.suppress(KeyboardInterrupt), on_end_signals(interrupt):
+        run_original(python, base.path, arguments.host, port, ready)
+    _say("MindInsight has ended")
     return 0
+
+
+def _say(line: str) -> None:
+    import sys
+
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print_pages(pages: list[tuple[str, str]]) -> None:
+    for name, address in pages:
+        print(f"  {name:14}  {address}")
+    print("Ctrl-C ends it", flush=True)
+
+
+def _warn_of_others(host: str, port: int, token: str | None) -> None:
+    from mindsummary_lightning.viewer.addresses import is_loopback
+
+    if not is_loopback(host):
+        who = "and knows the token " if token else ""
+        _say(f"warning: anyone who reaches port {port} of {host} {who}can read the runs; nothing is encrypted")
+
+
+def _is_run(directory: str) -> bool:
+    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+
+    return bool(summary_files(directory) or lineage_file_paths(directory))
+
+
+def _open_browser(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)

@@ -1,13 +1,19 @@
-"""Which pages of an installed MindInsight are broken, and by which package."""
+"""Diagnostics: what ``mindsummary view`` needs, and which pages of an installed MindInsight are broken."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 
-__all__ = ["PAGES", "PageState", "examine", "installed_versions"]
+from mindsummary_lightning.mindinsight.frontend import find_pip, has_frontend
+from mindsummary_lightning.mindinsight.isolation import cache_directory, isolated_variables, python_command
+
+__all__ = ["PAGES", "PageState", "ViewerNeed", "examine", "examine_viewer", "installed_versions"]
 
 # The pages as MindInsight 2.3.1 names them.
 PAGES = (
@@ -45,13 +51,58 @@ _BREAKS = (
 _PACKAGES = ("mindinsight", "numpy", "marshmallow", "pandas", "protobuf", "scipy", "scikit-learn", "gunicorn", "Flask")
 
 
+_VIEWER_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c", "Pillow")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerNeed:
+    """Something that ``mindsummary view`` needs.
+
+    Attributes:
+        name: what it is.
+        state: what was found.
+        is_met: whether that is enough.
+    """
+
+    name: str
+    state: str
+    is_met: bool = True
+
+
+def examine_viewer() -> list[ViewerNeed]:
+    """What ``mindsummary view`` needs in this environment, and what of it was found."""
+    needs = [ViewerNeed("Python", ".".join(map(str, sys.version_info[:3])))]
+    for package in _VIEWER_PACKAGES:
+        try:
+            needs.append(ViewerNeed(package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            needs.append(ViewerNeed(package, f"is missing: python -m pip install {package}", is_met=False))
+    return [*needs, *_examine_frontend()]
+
+
+def _examine_frontend() -> list[ViewerNeed]:
+    try:
+        cache = cache_directory()
+        is_writable = os.access(cache, os.W_OK)
+    except OSError as error:
+        return [ViewerNeed("cache", f"cannot be made: {error}", is_met=False)]
+    needs = [ViewerNeed("cache", cache if is_writable else f"{cache} is not writable", is_writable)]
+    if has_frontend():
+        return [*needs, ViewerNeed("front end", "is in the cache")]
+    pip = find_pip()
+    if pip is None:
+        missing = "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
+        return [*needs, ViewerNeed("front end", missing, is_met=False)]
+    return [*needs, ViewerNeed("front end", f"is fetched on the first start, by {' '.join(pip)}")]
+
+
 @dataclass(frozen=True, slots=True)
 class PageState:
     """Whether a page works.
 
     Attributes:
         page: its name.
-        problems: what breaks it, one sentence a package; empty if nothing does.
+        problems: what breaks it, one sentence per package; empty if nothing does.
     """
 
     page: str
@@ -59,7 +110,7 @@ class PageState:
 
 
 def installed_versions(python: str) -> dict[str, str]:
-    """Versions of what matters in an environment, ``python`` among them; packages that are missing are left out.
+    """Versions of MindInsight and its packages in an environment, and ``python``'s; missing packages are skipped.
 
     Args:
         python: path of the environment's executable.
@@ -76,9 +127,16 @@ def installed_versions(python: str) -> dict[str, str]:
         "    except metadata.PackageNotFoundError: pass\n"
         "print(json.dumps(found))\n"
     )
-    answer = subprocess.run([python, "-c", code], check=False, capture_output=True, text=True)
+    answer = subprocess.run(
+        python_command(os.path.abspath(python), "-c", code),
+        check=False,
+        capture_output=True,
+        cwd=cache_directory(),
+        env=isolated_variables(),
+        text=True,
+    )
     if answer.returncode:
-        raise OSError(f"{python} failed to say what is installed: {' '.join(answer.stderr.split())[-300:]}")
+        raise OSError(f"{python} cannot list its packages: {' '.join(answer.stderr.split())[-300:]}")
     found: dict[str, str] = json.loads(answer.stdout)
     return found
 

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning.mindinsight import doctor
 from mindsummary_lightning.mindinsight.doctor import PAGES, examine, installed_versions
 from tests.cli.command import mindsummary
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
 
 _GOOD = {
     "python": "3.11.7",
@@ -56,9 +64,46 @@ def test_an_environment_is_asked_for_its_versions() -> None:
     assert "mindinsight" not in found
 
 
+def test_code_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('code from the working directory')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    assert "python" in installed_versions(sys.executable)
+
+
 def test_the_command_gives_1_if_a_page_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, "doctor")
+    answer = mindsummary(capsys, "doctor", sys.executable)
 
     assert answer.code == 1
     assert "11 of 11 pages are broken" in answer.out
     assert "mindsummary view" in answer.out
+
+
+def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "doctor")
+
+    assert answer.code == 0
+    assert "front end" in answer.out
+    assert answer.out.endswith("`mindsummary view` has all it needs\n")
+
+
+def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("aiohttp", "no-such-package"))
+
+    answer = mindsummary(capsys, "doctor")
+
+    assert answer.code == 1
+    assert "no-such-package  is missing: python -m pip install no-such-package" in answer.out
+    assert "cannot work: no-such-package" in answer.out
+
+
+def test_without_pip_and_front_end_the_viewer_needs_a_wheel(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "find_pip", lambda: None)
+
+    answer = mindsummary(capsys, "doctor")
+
+    assert answer.code == 1
+    assert "--wheel FILE" in answer.out

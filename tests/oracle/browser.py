@@ -10,6 +10,7 @@ so only a visible one counts.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -193,6 +194,20 @@ class Browser:
         """What the page's scripts and requests complained about since it was opened, at level SEVERE."""
         return [entry["message"] for entry in self._read_console() if entry["level"] == "SEVERE"]
 
+    def failed_requests(self) -> list[str]:
+        """Requests since the last call that were answered with an error or not at all: status or reason, address."""
+        failed, addresses = [], {}
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            facts = message["params"]
+            if message["method"] == "Network.requestWillBeSent":
+                addresses[facts["requestId"]] = facts["request"]["url"]
+            elif message["method"] == "Network.responseReceived" and facts["response"]["status"] >= 400:
+                failed.append(f"{facts['response']['status']} {facts['response']['url']}")
+            elif message["method"] == "Network.loadingFailed" and not facts.get("canceled"):
+                failed.append(f"{facts['errorText']} {addresses.get(facts['requestId'])}")
+        return failed
+
     def screenshot(self, path: Path) -> None:
         """Photograph the window into a PNG file."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -211,12 +226,13 @@ class Browser:
 
 
 @contextlib.contextmanager
-def running_browser(address: str, profile: Path) -> Iterator[Browser]:
+def running_browser(address: str, profile: Path, entrance: str | None = None) -> Iterator[Browser]:
     """Start Chromium for a MindInsight; it is gone after the body.
 
     Args:
         address: ``http://127.0.0.1:<port>``.
         profile: an empty directory for its profile.
+        entrance: the address that is opened first, with a token; ``None`` where none is needed.
 
     Raises:
         FileNotFoundError: Chromium or its driver is not installed.
@@ -232,10 +248,10 @@ def running_browser(address: str, profile: Path) -> Iterator[Browser]:
     options.binary_location = chromium
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(driver_path))
     try:
-        driver.get(address)
+        driver.get(entrance or address)
         # The graph page lays an introduction over itself on the first visit.
         driver.execute_script("localStorage.setItem('graphShowGuide', true); localStorage.setItem('milang', 'en-us')")
         yield Browser(driver, address)

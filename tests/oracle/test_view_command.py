@@ -1,8 +1,8 @@
-"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and nothing left after Ctrl-C.
+"""``mindsummary view`` as a user runs it: every page in a browser, with data on each, and no complaint of its scripts.
 
 Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice as the page says;
 runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script there; on a CPU it wrote something for
-every page); and one run passed directly.
+every page); and one run passed directly. The same pages of the real MindInsight are in the other modules.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.mindinsight.process import running_servers
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT, blocks
-from tests.mindinsight.view_process import View, viewing
 from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, wait_until
+from tests.viewer.view_process import View, viewing
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
@@ -41,15 +41,12 @@ _PRINTED = {
     "dataset graph": "data graph",
     "loss landscape": "loss analysis",
 }
-_LOADED = ("scalar", "histogram", "image", "tensor", "graph", "optimized_graph", "loss_landscape")
 
 
 @pytest.fixture(scope="module")
-def python() -> str:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
-    return python
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's cache; the first start fetches the front end."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="module")
@@ -81,39 +78,28 @@ class _Seen:
 
 
 @pytest.fixture(scope="module", params=["the first run's save_dir", "MindSpore's runs", "a single run"])
-def seen(
-    request: pytest.FixtureRequest, python: str, first_runs: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[_Seen]:
+def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Seen]:
     pytest.importorskip("selenium")
     if find_chromium() is None:
         pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     folder = tmp_path_factory.mktemp("view")
-    directory, train_ids = {
-        "the first run's save_dir": (first_runs, ("./version_0", "./version_1")),
-        "MindSpore's runs": (folder / "mindspore", ("./momentum_0.01", "./momentum_0.05")),
-        "a single run": (first_runs / "digits" / "version_0", ("./",)),
-    }[request.param]
-    if not directory.exists():
+    if request.param == "MindSpore's runs":
+        directory, train_ids = folder / "mindspore", ("./momentum_0.01", "./momentum_0.05")
         shutil.copytree(_MINDSPORE_RUNS, directory)  # as a user has it: below a directory of his own
-    with viewing(directory, python, folder / "cache") as view:
-        for train_id in train_ids:
-            _wait_until_loaded(MindInsight(view.address, folder), train_id)
-        with running_browser(view.address, folder / "profile") as browser:
-            yield _Seen(view, browser, train_ids)
-        assert (view.end(signal.SIGINT), view.processes()) == (0, {})
-
-
-def _wait_until_loaded(server: MindInsight, train_id: str) -> None:
-    server.wait_cached(train_id)
-    server.wait_lineage(train_id)
-    wait_until(
-        lambda: all(server.plugins(train_id).get(kind) for kind in _LOADED),
-        lambda: f"something of each of {_LOADED} in {train_id}; there is {server.plugins(train_id)}",
-    )
+    else:
+        first_runs: Path = request.getfixturevalue("first_runs")
+        is_single = request.param == "a single run"
+        directory = first_runs / "digits" / "version_0" if is_single else first_runs
+        train_ids = ("./",) if is_single else ("./digits/version_0", "./digits/version_1")
+    with (
+        viewing(directory, cache) as view,
+        running_browser(view.server, folder / "profile", view.addresses["runs"]) as browser,
+    ):
+        yield _Seen(view, browser, train_ids)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_page_is_drawn_with_its_data(page: str, seen: _Seen) -> None:
+def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, seen: _Seen) -> None:
     is_of_a_run = bool(PAGES[page].run_parameter)
 
     seen.browser.open(page, seen.train_ids[0] if is_of_a_run else None)
@@ -122,57 +108,46 @@ def test_every_page_is_drawn_with_its_data(page: str, seen: _Seen) -> None:
 
     shown = seen.browser.text()
     assert seen.browser.placeholders() == []
+    assert seen.browser.errors() == []
+    assert seen.browser.failed_requests() == []
     assert is_of_a_run or [train_id for train_id in seen.train_ids if train_id not in shown] == []
 
 
 def test_the_printed_addresses_are_those_of_the_pages(seen: _Seen) -> None:
     def address(page: str) -> str:
         run = f"?{PAGES[page].run_parameter}={seen.train_ids[0].replace('/', '%2F')}"
-        return f"{seen.view.address}/#{PAGES[page].route}{run if PAGES[page].run_parameter else ''}"
+        return f"#{PAGES[page].route}{run if PAGES[page].run_parameter else ''}"
 
     # With several runs it cannot know which one is meant.
     is_single = len(seen.train_ids) == 1
     expected = {name: address(page) for name, page in _PRINTED.items() if is_single or not PAGES[page].run_parameter}
-    assert seen.view.addresses == expected
+    assert {name: f"#{printed.split('#')[1]}" for name, printed in seen.view.addresses.items()} == expected
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals, tmp_path: Path, python: str) -> None:
-    write_demo_run(tmp_path / "version_0")
-    with viewing(tmp_path, python, tmp_path / "cache") as view:
-        assert len(view.processes()) > 2  # the command, the server, its worker
-
-        code = view.end(number)
-
-        assert (code, view.processes()) == (0, {})
-        assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+@pytest.fixture(scope="module")
+def python() -> str:
+    python = os.environ.get(PYTHON_VARIABLE)
+    if not python:
+        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+    return python
 
 
-def test_a_proxy_and_a_python_path_do_not_reach_mindinsight(tmp_path: Path, python: str) -> None:
+def test_the_original_server_shows_the_runs_and_ends_with_the_command(tmp_path: Path, python: str) -> None:
     write_demo_run(tmp_path / "runs" / "version_0")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "gunicorn.py").write_text("raise SystemExit('not the gunicorn that MindInsight needs')")
-    path = os.pathsep.join([str(tmp_path / "elsewhere"), os.environ.get("PYTHONPATH", "")])
-    variables = {"http_proxy": "http://127.0.0.1:9", "no_proxy": "", "PYTHONPATH": path}
+    (tmp_path / "runs" / "gunicorn.py").write_text("raise SystemExit('not the gunicorn that MindInsight needs')")
+    variables = {
+        "MINDSUMMARY_VIEWER_PYTHON": python,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "runs"), os.environ.get("PYTHONPATH", "")]),
+    }
+    arguments = (tmp_path / "runs", tmp_path / "cache", "--original")
 
-    with viewing(tmp_path / "runs", python, tmp_path / "cache", variables) as view:
-        assert set(MindInsight(view.address, tmp_path).train_jobs()) == {"./version_0"}
+    with viewing(*arguments, variables=variables, cwd=tmp_path / "runs") as view:  # type: ignore[arg-type]
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        assert b"MindInsight" in opener.open(view.server, timeout=60).read()
+        server = MindInsight(view.server, tmp_path)
+        wait_until(lambda: set(server.train_jobs()) == {"./version_0"}, lambda: "the run")
 
-
-def test_a_view_is_stopped_from_another_terminal(
-    tmp_path: Path, python: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_demo_run(tmp_path / "version_0")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with viewing(tmp_path, python, tmp_path / "cache") as view:
-        status = mindsummary(capsys, "view", "--status")
-        stop = mindsummary(capsys, "view", "--stop")
-
-        assert status.out == f"{view.address} shows {tmp_path}\n"
-        assert stop.out == f"{view.address} stopped {tmp_path}\n"
-        assert view.process.wait(60) == 0
-        assert view.processes() == {}
-    assert running_servers() == []
+        assert view.end(signal.SIGTERM) == 0
 
 
 def test_the_doctor_finds_nothing_broken(python: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mindsummary_lightning.mindinsight.process import pick_port
-
 __all__ = ["View", "viewing"]
 
 _END_LIMIT_S = 60
@@ -24,62 +22,65 @@ class View:
     """A command that shows runs.
 
     Attributes:
-        address: where MindInsight's pages are.
-        printed: the lines up to its addresses.
-        cache: the user's cache directory; named in the environment of the command and of whatever it starts.
+        process: the command.
+        printed: its lines up to its addresses.
     """
 
     process: subprocess.Popen[str]
-    address: str
     printed: Sequence[str]
-    cache: Path
 
     @property
     def addresses(self) -> dict[str, str]:
         """Page -> address, as printed."""
-        pairs = (line.strip().rpartition("  ") for line in self.printed if "/#/" in line)
+        pairs = (line.strip().rpartition("  ") for line in self.printed if "#/" in line)
         return {name.strip(): address for name, _, address in pairs}
+
+    @property
+    def server(self) -> str:
+        """Address of the server, without page and token."""
+        return self.addresses["runs"].split("/?")[0].split("/#")[0]
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal the way a terminal does, to the foreground process group; returns the exit code."""
         os.killpg(self.process.pid, number)
         return self.process.wait(_END_LIMIT_S)
 
-    def processes(self) -> dict[int, str]:
-        """The command's own process and all that came from it, in whatever group: number -> command line."""
-        return {
-            int(entry.name): _read(entry / "cmdline").replace("\0", " ")
-            for entry in Path("/proc").iterdir()
-            if entry.name.isdigit() and f"XDG_CACHE_HOME={self.cache}\0" in _read(entry / "environ")
-        }
+    def is_alone(self) -> bool:
+        """Whether no process is left in the command's group once it has ended."""
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
 
 @contextlib.contextmanager
-def viewing(directory: Path, python: str, cache: Path, variables: Mapping[str, str] | None = None) -> Iterator[View]:
+def viewing(
+    directory: Path, cache: Path, *options: str, variables: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[View]:
     """Run the command on a free port; the body begins when it has printed its addresses.
 
     Args:
         directory: what is passed to it.
-        python: of an environment with a working MindInsight.
-        cache: an empty directory, for its notes.
+        cache: the user's cache directory, which may hold the front end already.
+        *options: of the command, besides ``--no-browser`` and ``--port``.
         variables: environment variables the user has besides.
+        cwd: where the user is; ``None`` for where pytest is.
 
     Raises:
         AssertionError: it ended before; says what it printed.
     """
-    port = pick_port("127.0.0.1", 0)
-    environment = {**os.environ, **(variables or {}), "XDG_CACHE_HOME": str(cache), "MINDSUMMARY_VIEWER_PYTHON": python}
     process = subprocess.Popen(
-        [*_command(), "view", str(directory), "--no-browser", "--port", str(port)],
+        [*_command(), "view", str(directory), "--no-browser", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=environment,
+        cwd=cwd,
+        env={**os.environ, "XDG_CACHE_HOME": str(cache), **(variables or {})},
         start_new_session=True,  # a group of its own, as a shell gives it; not pytest's
         preexec_fn=_hear_signals,
     )
     printed: list[str] = []
-    view = View(process, f"http://127.0.0.1:{port}", printed, cache)
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -88,14 +89,15 @@ def viewing(directory: Path, python: str, cache: Path, variables: Mapping[str, s
                 break
         else:
             raise AssertionError(f"view ended with {process.wait()}: {''.join(printed)}")
-        yield view
+        yield View(process, printed)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=_END_LIMIT_S)
-        for left in view.processes():  # of a command that is broken; the test has said so
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(left, signal.SIGKILL)
+        try:
+            process.communicate(timeout=_END_LIMIT_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # of a command that is broken; the test has said so
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _hear_signals() -> None:
@@ -108,10 +110,3 @@ def _command() -> list[str]:
     script = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
     in_place = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"  # where nothing is installed
     return [script] if script else [sys.executable, "-c", in_place]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:  # it has just ended, or it is somebody else's
-        return ""

@@ -1,0 +1,67 @@
+"""Addresses of the front end's pages."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from urllib.parse import quote
+
+from mindsummary_lightning.viewer.access import TOKEN_PARAMETER
+
+__all__ = ["host_names", "is_loopback", "page_addresses", "server_address"]
+
+_OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
+_OF_ONE_RUN = {
+    "dashboard": "training-dashboard?id",
+    "scalars": "scalar?train_id",
+    "histograms": "histogram?train_id",
+    "images": "image?train_id",
+    "tensors": "tensor?train_id",
+    "graph": "graph?train_id",
+    "dataset graph": "data-map?train_id",
+    "loss landscape": "loss-analysis?train_id",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on an interface; an unknown name may be reached by others."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def host_names(host: str) -> list[str]:
+    """Names that browsers may call a server by, beside ``localhost`` and IP addresses.
+
+    Args:
+        host: the interface that it listens on.
+    """
+    return [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
+
+
+def server_address(host: str, port: int) -> str:
+    """Address of a server as a browser on this machine reaches it.
+
+    Args:
+        host: the interface that it listens on.
+        port: its port.
+    """
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
+    """Names and addresses of the pages.
+
+    Args:
+        server: address of the server.
+        token: what it asks for; ``None`` if nothing.
+        train_id: the run whose pages are meant as well; ``None`` for the pages over all runs only.
+    """
+    start = f"{server}/?{TOKEN_PARAMETER}={token}#/" if token else f"{server}/#/"
+    pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
+    if train_id is not None:
+        run = quote(train_id, safe="")
+        pages += [(name, f"{start}train-manage/{route}={run}") for name, route in _OF_ONE_RUN.items()]
+    return pages

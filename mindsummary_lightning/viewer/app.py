@@ -1,0 +1,134 @@
+"""The web application: from a request to the front end's file or to the JSON of a page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+
+from aiohttp import web
+
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.static_files import StaticFiles
+from mindsummary_lightning.viewer.worker_threads import WorkerThreads
+
+__all__ = ["API_PREFIX", "create_app"]
+
+_LOG = logging.getLogger(__name__)
+
+API_PREFIX = "/v1/mindinsight/"
+_METHODS = ("GET", "POST", "PUT", "DELETE")
+_THREADS = 8
+_MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
+_MAX_FIELDS = 100_000
+_COMPRESS_FROM_BYTES = 4096
+
+# MindInsight's codes and texts.
+_NOT_FOUND = ApiError("50545001", "404 Not Found.", HTTPStatus.NOT_FOUND)
+_WRONG_METHOD = ApiError("50545002", "405 Method Not Allowed.", HTTPStatus.METHOD_NOT_ALLOWED)
+_SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def create_app(runs: LoadedRuns, files: StaticFiles, access: Access, routes: Iterable[Route]) -> web.Application:
+    """The application.
+
+    Args:
+        runs: what the pages show.
+        files: the front end.
+        access: the check of every request.
+        routes: the endpoints of all pages.
+    """
+    site = _Site(runs, files, access, routes)
+    app = web.Application(client_max_size=_MAX_BODY_BYTES)
+    app.router.add_route("*", "/{path:.*}", site.answer)
+    app.cleanup_ctx.append(site.live)
+    return app
+
+
+class _Site:
+    def __init__(self, runs: LoadedRuns, files: StaticFiles, access: Access, routes: Iterable[Route]) -> None:
+        self._runs = runs
+        self._files = files
+        self._access = access
+        self._handlers: dict[str, dict[str, Callable[[LoadedRuns, ApiRequest], Any]]] = {}
+        for route in routes:
+            self._handlers.setdefault(API_PREFIX + route.path, {})[route.method] = route.handler
+
+    async def live(self, _: web.Application) -> AsyncIterator[None]:
+        self._threads = WorkerThreads(_THREADS)
+        yield
+        self._threads.close()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """The answer to any request."""
+        visit = self._access.check(request)
+        response = visit.answer or await self._respond(request, visit.path)
+        for name, value in visit.headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
+        try:
+            if path in self._handlers:
+                return await self._call(request, self._handlers[path])
+            if path not in self._files:
+                raise _NOT_FOUND
+            if request.method != "GET":
+                raise _WRONG_METHOD
+            return self._files.response(path)
+        except ApiError as error:
+            return _error_response(error)
+        except web.HTTPException as error:  # a body that is too large or cannot be decoded
+            return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
+        except Exception:
+            _LOG.exception("%s %s could not be answered", request.method, request.rel_url)
+            return _error_response(_SYSTEM_ERROR)
+
+    async def _call(
+        self, request: web.Request, handlers: dict[str, Callable[[LoadedRuns, ApiRequest], Any]]
+    ) -> web.Response:
+        handler = handlers.get(request.method)
+        if handler is None:
+            raise _WRONG_METHOD
+        query = _decoded_query(request.rel_url.raw_query_string)
+        asked = ApiRequest(query, await request.read(), _media_type(request))
+        takes_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+        body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
+        return web.Response(body=body, headers=headers)
+
+
+def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
+    if isinstance(answer, EncodedImage):
+        return answer.content, {"Content-Type": answer.content_type}
+    body = _json_bytes(answer)
+    headers = {"Content-Type": "application/json"}
+    if takes_gzip and len(body) >= _COMPRESS_FROM_BYTES:
+        body = gzip.compress(body, compresslevel=1)
+        headers["Content-Encoding"] = "gzip"
+    return body, headers
+
+
+def _json_bytes(answer: Any) -> bytes:
+    return json.dumps(answer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _error_response(error: ApiError) -> web.Response:
+    body = _json_bytes({"error_code": error.code, "error_msg": error.message})
+    return web.Response(body=body, status=error.status, content_type="application/json")
+
+
+def _decoded_query(raw: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise web.HTTPRequestURITooLong() from None
+
+
+def _media_type(request: web.Request) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()

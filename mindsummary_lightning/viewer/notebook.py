@@ -1,0 +1,103 @@
+"""The viewer in a notebook: :func:`show` frames the pages in the output of a cell."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import threading
+
+from mindsummary_lightning.mindinsight.frontend import frontend_directory
+from mindsummary_lightning.viewer.access import EMBED_PREFIX, Access, new_token
+from mindsummary_lightning.viewer.serve import listen, serve_until
+from mindsummary_lightning.viewer.site import create_site
+
+__all__ = ["Shown", "show"]
+
+_LOOPBACK = "127.0.0.1"
+_END_S = 2.0
+_running: dict[str, Shown] = {}
+
+
+def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
+    """Show runs in the output of a notebook's cell.
+
+    The server runs in a thread of the kernel and ends with it. A directory that is shown again keeps its server.
+
+    Args:
+        directory: a run, or a directory with runs anywhere below it.
+        height: height of the frame, pixels.
+
+    Returns:
+        What a notebook draws as the pages; ``close()`` ends the server.
+
+    Raises:
+        NotADirectoryError: ``directory`` is not one.
+        OSError: the front end cannot be fetched, or no port can be listened on.
+
+    Example:
+        >>> from mindsummary_lightning.viewer import show  # doctest: +SKIP
+        >>> show("runs")  # doctest: +SKIP
+    """
+    path = os.path.realpath(directory)
+    if not os.path.isdir(path):
+        raise NotADirectoryError(f"{os.fspath(directory)} is not a directory")
+    shown = _running.get(path)
+    if shown is None or not shown.is_running:
+        shown = _running[path] = Shown(path, frontend_directory(print), height)
+    shown.height = height
+    return shown
+
+
+class Shown:
+    """A server in a thread, drawn by notebooks as a frame.
+
+    Attributes:
+        address: path or address of the pages, the token included.
+        height: height of the frame, pixels.
+    """
+
+    def __init__(self, directory: str, frontend: str, height: int) -> None:
+        token = new_token()
+        listener = listen(_LOOPBACK, 0)
+        app = create_site(directory, frontend, Access(token))
+        self.address = f"{_server_address(listener.getsockname()[1])}{EMBED_PREFIX}{token}/"
+        self.height = height
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        ended_or_ready = threading.Event()
+
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            await serve_until(self._stop, app, listener, ended_or_ready.set)
+
+        def run() -> None:
+            try:
+                asyncio.run(serve())
+            finally:
+                ended_or_ready.set()
+
+        self._thread = threading.Thread(target=run, name="mindsummary-view", daemon=True)
+        self._thread.start()
+        ended_or_ready.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server answers."""
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """End the server."""
+        if self.is_running and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(_END_S)
+
+    def _repr_html_(self) -> str:
+        source = html.escape(f"{self.address}#/summary-manage", quote=True)
+        return f'<iframe src="{source}" width="100%" height="{self.height}" style="border: 0"></iframe>'
+
+
+def _server_address(port: int) -> str:
+    # A hub's users reach the kernel's machine through jupyter-server-proxy only.
+    prefix = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+    return f"{prefix.rstrip('/')}/proxy/{port}" if prefix else f"http://{_LOOPBACK}:{port}"

@@ -1,0 +1,161 @@
+"""``mindsummary view``: what it refuses, prints and warns of, with a front end that is already in the cache."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import urllib.error
+import urllib.request
+import webbrowser
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.viewer import serve
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.viewer.pages_client import write_frontend
+from tests.viewer.view_process import viewing
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the cache is placed by XDG_CACHE_HOME")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    cache = tmp_path / "cache"
+    write_frontend(cache / "mindsummary-lightning" / "mindinsight-frontend-2.3.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return cache
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write_demo_run(tmp_path / "runs" / "version_0")
+    return tmp_path / "runs"
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    cookies = urllib.request.HTTPCookieProcessor(CookieJar())
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+
+
+def test_a_directory_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "view", "nowhere")
+
+    assert (answer.code, answer.err) == (1, "mindsummary: nowhere is not a directory\n")
+
+
+@pytest.mark.parametrize("option", [("--port", "70000"), ("--memory", "0")])
+def test_an_impossible_number_is_refused(
+    option: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = mindsummary(capsys, "view", tmp_path, *option)
+
+    assert answer.code == 2
+    assert option[1] in answer.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals, runs: Path, cache: Path) -> None:
+    before = sorted(cache.rglob("*"))
+    with viewing(runs, cache) as view:
+        code = view.end(number)
+
+        assert (code, view.is_alone()) == (0, True)
+    assert sorted(cache.rglob("*")) == before
+
+
+def test_the_printed_address_opens_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
+    with viewing(runs, cache) as view:
+        opener = _opener()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            opener.open(view.server)
+        opener.open(view.addresses["runs"].split("#")[0])
+
+        assert b"MindInsight" in opener.open(view.server).read()
+
+
+def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
+    with viewing(runs, cache, "--no-token") as view:
+        assert "access" not in "".join(view.printed)
+        assert b"MindInsight" in _opener().open(view.server).read()
+
+
+def test_several_runs_have_the_addresses_of_all_runs(runs: Path, cache: Path) -> None:
+    with viewing(runs, cache) as view:
+        assert set(view.addresses) == {"runs", "model lineage", "data lineage"}
+
+
+def test_a_single_run_has_the_addresses_of_its_pages(runs: Path, cache: Path) -> None:
+    with viewing(runs / "version_0", cache) as view:
+        assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F")
+
+
+def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with viewing(tmp_path / "empty", cache) as view:
+        assert "runs" in view.addresses
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ((), None),
+        (("--host", "localhost"), None),
+        (("--host", "0.0.0.0"), "of 0.0.0.0 and knows the token can read the runs; nothing is encrypted"),
+        (("--host", "0.0.0.0", "--no-token"), "of 0.0.0.0 can read the runs; nothing is encrypted"),
+    ],
+)
+def test_an_interface_that_others_reach_is_warned_of(
+    options: tuple[str, ...], warning: str | None, runs: Path, cache: Path
+) -> None:
+    with viewing(runs, cache, *options) as view:
+        printed = "".join(view.printed)
+
+    assert ("warning" in printed) == (warning is not None)
+    assert warning is None or warning in printed
+
+
+def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pip", "venv", "mindinsight", "gunicorn", "aiohttp", "json", "sitecustomize"):
+        (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(runs)}
+
+    with (
+        pytest.raises(AssertionError, match="could not be fetched"),
+        viewing(runs, tmp_path / "empty_cache", variables=variables, cwd=runs),
+    ):
+        pass
+    with (
+        pytest.raises(AssertionError, match="cannot import MindInsight"),
+        viewing(
+            Path(), tmp_path / "cache", "--original", variables={"MINDSUMMARY_VIEWER_PYTHON": sys.executable}, cwd=runs
+        ),
+    ):
+        pass
+
+    assert not (tmp_path / "was_run").exists()
+
+
+def test_the_browser_is_given_an_address_that_works_once(
+    runs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+
+    def serve_no_one(app: object, listener: object, ready: object) -> None:
+        assert callable(ready)
+        ready()
+
+    monkeypatch.setattr(serve, "serve_until_signal", serve_no_one)
+
+    assert main(["view", str(runs), "--port", "0"]) == 0
+
+    (address,) = opened
+    printed = capsys.readouterr().out
+    assert address.endswith("#/summary-manage")
+    assert address not in printed
+    assert os.path.dirname(address.split("#")[0]) in printed

@@ -1,0 +1,57 @@
+"""The viewer's application under aiohttp's own test client, with made-up endpoints and a front end of a few files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+import aiohttp
+from aiohttp.test_utils import TestClient, TestServer
+
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.api import Route
+from mindsummary_lightning.viewer.app import API_PREFIX, create_app
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.static_files import StaticFiles
+
+__all__ = ["API_PREFIX", "Client", "visit", "write_frontend"]
+
+Client = TestClient  # no parameters: aiohttp's types changed between its versions
+
+
+def write_frontend(directory: Path) -> str:
+    """A front end of three files below a directory; returns its path."""
+    scripts = directory / "dist" / "static" / "js"
+    scripts.mkdir(parents=True)
+    (directory / "dist" / "index.html").write_text("<title>MindInsight</title>")
+    (scripts / "app.01234567.js").write_text("let answer = 42;" * 100)
+    (scripts / "graphvizlib.wasm").write_bytes(b"\0asm\1\0\0\0")
+    return str(directory / "dist")
+
+
+def visit(
+    folder: Path,
+    check: Callable[[Client], Awaitable[None]],
+    *,
+    routes: Iterable[Route] = (),
+    access: Access | None = None,
+) -> None:
+    """Start the application, let a coroutine visit it, and end it.
+
+    Args:
+        folder: an empty directory, for the runs and the front end.
+        check: gets the client.
+        routes: the endpoints.
+        access: who is answered; ``None`` answers everyone.
+    """
+    (folder / "runs").mkdir()
+    runs = LoadedRuns(str(folder / "runs"))
+    app = create_app(runs, StaticFiles(write_frontend(folder)), access or Access(None), routes)
+
+    async def run() -> None:
+        jar = aiohttp.CookieJar(unsafe=True)  # an IP address may set cookies
+        async with TestClient(TestServer(app), cookie_jar=jar) as client:
+            await check(client)
+
+    asyncio.run(run())

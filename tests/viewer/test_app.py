@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
+from tests.viewer.pages_client import API_PREFIX, Client, visit
+
+
+def _fail(runs: object, request: ApiRequest) -> Any:
+    raise KeyError("a mistake of ours")
+
+
+def _refuse(runs: object, request: ApiRequest) -> Any:
+    raise ApiError("50545005", "Train job is not exist.")
+
+
+def _echo(runs: object, request: ApiRequest) -> Any:
+    query = {name: list(values) for name, values in request.query.items()}
+    return {"query": query, "body": request.body.decode(), "content_type": request.content_type}
+
+
+_ROUTES = (
+    Route("GET", "echo", _echo),
+    Route("POST", "echo", _echo),
+    Route("GET", "image", lambda runs, request: EncodedImage(b"\x89PNG", "image/png")),
+    Route("GET", "numbers", lambda runs, request: {"z": 1.0, "a": [math.nan, math.inf, 0.1], "ä": None}),
+    Route("GET", "large", lambda runs, request: ["large"] * 10_000),
+    Route("GET", "fail", _fail),
+    Route("GET", "refuse", _refuse),
+)
+
+
+def test_json_is_sorted_compact_ascii_and_ends_in_a_newline(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}numbers") as answer:
+            assert answer.headers["Content-Type"] == "application/json"
+            assert await answer.read() == b'{"a":[NaN,Infinity,0.1],"z":1.0,"\\u00e4":null}\n'
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_a_handler_gets_every_value_of_the_query_blank_ones_too(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}echo?tag=a%2Fb&tag=c+d&empty=&bare&tag=%ff") as answer:
+            assert (await answer.json())["query"] == {"tag": ["a/b", "c d", "\ufffd"], "empty": [""], "bare": [""]}
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+        async with client.post(f"{API_PREFIX}echo", data=b"{}", headers=headers) as answer:
+            assert await answer.json() == {"query": {}, "body": "{}", "content_type": "application/json"}
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_an_image_is_sent_as_it_was_recorded(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}image") as answer:
+            assert (answer.headers["Content-Type"], await answer.read()) == ("image/png", b"\x89PNG")
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        for encoding in ("gzip", "identity"):
+            async with client.get(f"{API_PREFIX}large", headers={"Accept-Encoding": encoding}) as answer:
+                assert answer.headers.get("Content-Encoding", "identity") == encoding
+                assert await answer.json() == ["large"] * 10_000
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code", "text"),
+    [
+        ("GET", "/nothing", 404, "50545001", "404 Not Found."),
+        ("GET", f"{API_PREFIX}nothing", 404, "50545001", "404 Not Found."),
+        ("GET", API_PREFIX.rstrip("/"), 404, "50545001", "404 Not Found."),
+        ("PUT", f"{API_PREFIX}echo", 405, "50545002", "405 Method Not Allowed."),
+        ("OPTIONS", f"{API_PREFIX}echo", 405, "50545002", "405 Method Not Allowed."),
+        ("POST", "/", 405, "50545002", "405 Method Not Allowed."),
+        ("GET", f"{API_PREFIX}refuse", 400, "50545005", "Train job is not exist."),
+        ("GET", f"{API_PREFIX}fail", 500, "50540000", "System error."),
+    ],
+)
+def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, status: int, code: str, text: str) -> None:
+    async def check(client: Client) -> None:
+        async with client.request(method, path) as answer:
+            assert answer.status == status
+            assert await answer.json() == {"error_code": code, "error_msg": text}
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_a_mistake_of_ours_is_logged_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}fail") as answer:
+            assert "mistake" not in await answer.text()
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+    (record,) = [record for record in caplog.records if record.name == "mindsummary_lightning.viewer.app"]
+    assert "/fail could not be answered" in record.message
+    assert "a mistake of ours" in str(record.exc_info)
+
+
+def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.post(f"{API_PREFIX}echo", data=bytes(17 * 2**20)) as answer:
+            assert answer.status == 413
+            assert (await answer.json())["error_code"] == "50540000"
+
+    visit(tmp_path, check, routes=_ROUTES)
+
+
+def test_a_slow_run_does_not_stop_the_page(tmp_path: Path) -> None:
+    release = threading.Event()
+    routes = (*_ROUTES, Route("GET", "slow", lambda runs, request: release.wait(60)))
+
+    async def check(client: Client) -> None:
+        slow = [asyncio.create_task(client.get(f"{API_PREFIX}slow").__aenter__()) for _ in range(4)]
+        async with client.get("/") as page, client.get(f"{API_PREFIX}echo") as answer:
+            assert (page.status, answer.status) == (200, 200)
+        assert not any(task.done() for task in slow)
+        release.set()
+        assert [(await task).status for task in slow] == [200] * 4
+
+    visit(tmp_path, check, routes=routes)
+
+
+def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
+    release = threading.Event()
+    begun = threading.Event()
+
+    def stall(runs: object, request: ApiRequest) -> Any:
+        begun.set()
+        release.wait(60)
+
+    async def check(client: Client) -> None:
+        asking = asyncio.create_task(client.get(f"{API_PREFIX}stall").__aenter__())
+        assert await asyncio.to_thread(begun.wait, 10)
+        asking.cancel()
+
+    visit(tmp_path, check, routes=(Route("GET", "stall", stall),))
+
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("mindsummary-view")]
+    assert all(thread.daemon for thread in threads)
+    release.set()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)

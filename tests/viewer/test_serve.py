@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer import serve
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.api import Route
+from mindsummary_lightning.viewer.app import API_PREFIX, create_app
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.serve import listen, serve_until
+from mindsummary_lightning.viewer.static_files import StaticFiles
+from tests.viewer.pages_client import write_frontend
+
+_ROUTES = (Route("GET", "count", lambda runs, request: len(request.query.get("train_id", ()))),)
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    """A server in a thread; gives its port."""
+    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(None), _ROUTES)
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    ready = threading.Event()
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(
+        target=loop.run_until_complete, args=(serve_until(stop, app, listener, ready.set),), daemon=True
+    )
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        assert not thread.is_alive()
+        loop.close()
+
+
+def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
+    query = "&".join(f"train_id=./experiment/version_{number}" for number in range(10_000))
+    with _serving(tmp_path) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", f"{API_PREFIX}count?{query}")
+
+        assert connection.getresponse().read() == b"10000\n"
+
+
+def test_a_malformed_request_is_refused_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with _serving(tmp_path) as port:
+        for request in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"\x16\x03\x01\x02\x00"):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(request)
+                client.shutdown(socket.SHUT_WR)
+                assert client.recv(12) in (b"HTTP/1.1 400", b"HTTP/1.0 400", b"")
+
+    assert caplog.records == []
+
+
+def test_the_server_ends_while_connections_are_open(tmp_path: Path) -> None:
+    with _serving(tmp_path) as port:
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+        started = time.monotonic()
+
+    assert time.monotonic() - started < 10
+    for client in idle:
+        client.close()
+
+
+def test_a_wanted_port_that_is_taken_is_refused() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(OSError, match=f"cannot listen on port {port} of 127.0.0.1 .*choose another"):
+            listen("127.0.0.1", port)
+
+
+def test_another_port_is_taken_where_none_was_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        monkeypatch.setattr(serve, "_CUSTOMARY_PORT", taken.getsockname()[1])
+
+        with listen("127.0.0.1", None) as other:
+            assert other.getsockname()[1] != taken.getsockname()[1]
+
+
+def test_an_unknown_host_is_named() -> None:
+    with pytest.raises(OSError, match=r"cannot listen on port 80 of no\.such\.host\.invalid"):
+        listen("no.such.host.invalid", 80)
+
+
+_SCRIPT = """
+import sys, time
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.api import Route
+from mindsummary_lightning.viewer.app import create_app
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.serve import listen, serve_until_signal
+from mindsummary_lightning.viewer.static_files import StaticFiles
+listener = listen("127.0.0.1", 0)
+routes = [Route("GET", "stall", lambda runs, request: time.sleep(600))]
+app = create_app(LoadedRuns(sys.argv[1]), StaticFiles(sys.argv[2]), Access(None), routes)
+serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
+print("ended")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-c", _SCRIPT, str(tmp_path), write_frontend(tmp_path)]
+    hear = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}  # whoever started pytest may ignore it
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **hear) as process:  # type: ignore[call-overload]
+        assert process.stdout is not None
+        connection = http.client.HTTPConnection("127.0.0.1", int(process.stdout.readline()))
+        connection.request("GET", f"{API_PREFIX}stall")
+        started = time.monotonic()
+        process.send_signal(number)
+
+        assert process.wait(20) == 0
+        assert process.stdout.read() == "ended\n"
+        assert time.monotonic() - started < 10  # the bound is 1 s; benchmarks/viewer.py measures it

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.viewer.pages_client import Client, visit
+
+_SCRIPT = "/static/js/app.01234567.js"
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type"),
+    [
+        ("/", "text/html; charset=utf-8"),
+        (_SCRIPT, "text/javascript; charset=utf-8"),
+        ("/static/js/graphvizlib.wasm", "application/wasm"),
+        ("/graphvizlib.wasm", "application/wasm"),
+    ],
+)
+def test_files_have_their_types(tmp_path: Path, path: str, media_type: str) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(path) as answer:
+            assert (answer.status, answer.headers["Content-Type"]) == (200, media_type)
+
+    visit(tmp_path, check)
+
+
+def test_a_file_with_a_hash_in_its_name_is_kept_by_browsers_and_the_others_are_asked_for_again(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(_SCRIPT) as answer:
+            assert "immutable" in answer.headers["Cache-Control"]
+        for path in ("/", "/graphvizlib.wasm"):
+            async with client.get(path) as answer:
+                assert answer.headers["Cache-Control"] == "private, no-cache"
+                tag = answer.headers["ETag"]
+            async with client.get(path, headers={"If-None-Match": tag}) as answer:
+                assert answer.status == 304
+
+    visit(tmp_path, check)
+
+
+def test_ranges_are_answered(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(_SCRIPT, headers={"Range": "bytes=4-9", "Accept-Encoding": ""}) as answer:
+            assert (answer.status, await answer.text()) == (206, "answer")
+        async with client.get(_SCRIPT, headers={"Range": "bytes=999999-"}) as answer:
+            assert answer.status == 416
+
+    visit(tmp_path, check)
+
+
+def test_a_compressed_copy_is_sent_to_whom_it_suits(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        script = Path(tmp_path / "dist" / _SCRIPT[1:])
+        script.with_name(f"{script.name}.gz").write_bytes(gzip.compress(script.read_bytes()))
+        for encoding in ("gzip", ""):
+            async with client.get(_SCRIPT, headers={"Accept-Encoding": encoding}) as answer:
+                assert answer.headers.get("Content-Encoding", "") == encoding
+                assert await answer.read() == script.read_bytes()
+
+    visit(tmp_path, check)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/index.html",
+        "/favicon.ico",
+        "/static/",
+        "/static/js/",
+        "/static/../index.html",
+        "/static/%2e%2e/index.html",
+        "/static/js/app.01234567.js.gz",
+        "/static/js/..%2f..%2f..%2fsecret.txt",
+        "/static/js/app.01234567.js%00",
+        "//static/js/app.01234567.js",
+        "/etc/passwd",
+    ],
+)
+def test_what_is_not_one_of_the_files_is_not_found(tmp_path: Path, path: str) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+
+    async def check(client: Client) -> None:
+        from yarl import URL
+
+        async with client.session.get(URL(f"http://127.0.0.1:{client.port}{path}", encoded=True)) as answer:
+            assert answer.status == 404
+            assert await answer.json() == {"error_code": "50545001", "error_msg": "404 Not Found."}
+
+    visit(tmp_path, check)
