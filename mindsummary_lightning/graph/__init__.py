@@ -1,1 +1,1 @@
-"""From a PyTorch module and an example of its input to a ``values.Graph`` that MindInsight can draw."""
+"""The computational graph of a PyTorch module, observed while it runs, as a ``values.Graph``."""

@@ -1,8 +1,9 @@
-"""Types on the edges: what a tensor, a tuple or a number of PyTorch is called in the summary format."""
+"""Types on the edges: tensors, tuples and numbers of PyTorch in the terms of the summary format."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from mindsummary_lightning.values.data_types import DataType
 from mindsummary_lightning.values.graph_nodes import GraphType, TensorType, TupleType
 
-__all__ = ["data_type_of_torch", "graph_type", "has_dynamic_shape", "unnamed_dtype"]
+__all__ = ["data_type_of_torch", "graph_type", "tensor_type", "unnamed_dtype"]
 
 _MAX_TUPLE_ELEMENTS = 64
 _LAST_NAMED_BY_MINDINSIGHT = DataType.REF
@@ -39,46 +40,46 @@ def data_type_of_torch(dtype: torch.dtype) -> DataType:
     return _OF_TORCH.get(dtype, DataType.UNDEFINED)
 
 
+def tensor_type(tensor: torch.Tensor) -> TensorType:
+    """Dtype and shape of a tensor."""
+    return TensorType(data_type_of_torch(tensor.dtype), _shape(tensor))
+
+
 def graph_type(value: Any) -> GraphType | None:  # Any: whatever a model computes
-    """The type of a computed value; a dimension that is not a plain number is -1.
+    """The type of a computed value.
 
     Args:
-        value: tensor, symbolic number, number, text, or a sequence or mapping of these (at most 64 elements are kept).
+        value: tensor, number, text, or a sequence or mapping of these (at most 64 elements are kept).
 
     Returns:
-        None for a value that has no type in the format.
+        ``None`` for a value that has no type in the format.
     """
     if isinstance(value, torch.Tensor):
-        return TensorType(data_type_of_torch(value.dtype), tuple(_length(d) for d in value.shape))
+        return tensor_type(value)
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, (tuple, list)):
-        elements = (graph_type(element) for element in value[:_MAX_TUPLE_ELEMENTS])
+        elements = (graph_type(element) for element in islice(value, _MAX_TUPLE_ELEMENTS))
         return TupleType(tuple(DataType.NONE if element is None else element for element in elements))
-    if isinstance(value, (bool, torch.SymBool)):
+    if isinstance(value, bool):
         return DataType.BOOL
-    if isinstance(value, (int, torch.SymInt)):
+    if isinstance(value, int):
         return DataType.INT64
-    if isinstance(value, (float, torch.SymFloat)):
+    if isinstance(value, float):
         return DataType.FLOAT64
     return DataType.STRING if isinstance(value, str) else None
 
 
-def _length(dimension: int | torch.SymInt) -> int:
-    return dimension if isinstance(dimension, int) else -1
-
-
-def has_dynamic_shape(kind: GraphType | None) -> bool:
-    """Whether a dimension of the type is not known before the model runs."""
-    if isinstance(kind, TensorType):
-        return -1 in kind.shape
-    return isinstance(kind, TupleType) and any(has_dynamic_shape(element) for element in kind.elements)
-
-
 def unnamed_dtype(value: Any) -> str | None:  # Any: whatever a model computes
-    """Name of a tensor's dtype when MindInsight would show it as undefined (bfloat16, complex, float8)."""
+    """Name of a tensor's dtype where MindInsight would show it as undefined (bfloat16, complex, float8)."""
     if not isinstance(value, torch.Tensor):
         return None
     data_type = data_type_of_torch(value.dtype)
-    shown = data_type is not DataType.UNDEFINED and data_type <= _LAST_NAMED_BY_MINDINSIGHT
-    return None if shown else str(value.dtype)
+    is_shown = data_type is not DataType.UNDEFINED and data_type <= _LAST_NAMED_BY_MINDINSIGHT
+    return None if is_shown else str(value.dtype)
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    if tensor.is_nested:  # its lengths differ from row to row
+        return (tensor.size(0), *(-1 for _ in range(tensor.dim() - 1)))
+    return tuple(tensor.shape)

@@ -1,7 +1,7 @@
-"""A graph while it is being captured: nodes, weights and constants by reference, named safely when it is finished.
+"""``GraphBuilder``: nodes, parameters and constants collected by reference and named when the graph is complete.
 
-The names that nodes refer to (ids, parameter names, constant keys) share one namespace in the reader, and a parameter
-may not meet a scope; both can only be settled when all of them are known, so until then a ``Ref`` stands for each.
+Node ids, parameter names and constant keys share one namespace in MindInsight, and a parameter must not be named like
+a scope. Both can only be settled when all names are known, so until then a ``Ref`` stands for each.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-__all__ = ["TUPLE_GET_ITEM", "GraphDraft", "Ref"]
+__all__ = ["MAX_NODES", "GraphBuilder", "Ref"]
 
-TUPLE_GET_ITEM = "TupleGetItem"
-"""MindSpore's name for taking one of several results; the optimized view of the reader bridges such nodes."""
+MAX_NODES = 100_000
+"""Maximum number of operations; MindInsight does not load a larger graph."""
 
 
 class _Kind(Enum):
@@ -38,14 +38,14 @@ class _Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Something a node can take as input, by its place in the draft."""
+    """Something that a node can take as input: its kind and its index in the builder."""
 
     kind: _Kind
     index: int
 
 
 @dataclass(slots=True)
-class _DraftNode:
+class _Node:
     op_type: str
     scope: str
     inputs: tuple[Ref, ...]
@@ -54,29 +54,31 @@ class _DraftNode:
 
 
 @dataclass
-class GraphDraft:
+class GraphBuilder:
     """Collects a graph node by node, each after the nodes it takes input from.
 
     Attributes:
-        scopes: where the scopes of the nodes were named.
-        max_nodes: nodes that may be added before ``node`` raises ``GraphCaptureError``.
+        scopes: names the scopes of the nodes.
+        max_nodes: number of nodes after which ``node`` raises.
     """
 
-    scopes: ScopeNames
-    max_nodes: int
-    _nodes: list[_DraftNode] = field(default_factory=list)
+    scopes: ScopeNames = field(default_factory=ScopeNames)
+    max_nodes: int = MAX_NODES
+    _nodes: list[_Node] = field(default_factory=list)
     _parameters: dict[tuple[str, bool], tuple[int, GraphType | None]] = field(default_factory=dict)
     _constants: list[AttributeValue] = field(default_factory=list)
     _outputs: list[tuple[Ref, GraphType | None]] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self._nodes)
+
     def parameter(self, name: str, parameter_type: GraphType | None, *, is_input: bool = False) -> Ref:
         """A weight or buffer, or with ``is_input`` an input of the graph; the same name gives the same reference."""
-        key = (name, is_input)
-        index, _ = self._parameters.setdefault(key, (len(self._parameters), parameter_type))
+        index, _ = self._parameters.setdefault((name, is_input), (len(self._parameters), parameter_type))
         return Ref(_Kind.PARAMETER, index)
 
     def constant(self, value: AttributeValue) -> Ref:
-        """A constant, one for each use as MindSpore does: a shared one would tie unrelated nodes together."""
+        """A constant, one per use as MindSpore has it: a shared one would connect unrelated nodes."""
         self._constants.append(value)
         return Ref(_Kind.CONSTANT, len(self._constants) - 1)
 
@@ -91,31 +93,35 @@ class GraphDraft:
         """One more operation.
 
         Raises:
-            GraphCaptureError: the graph would pass ``max_nodes``.
+            GraphCaptureError: the graph has ``max_nodes`` already.
         """
         if len(self._nodes) >= self.max_nodes:
-            raise GraphCaptureError(
-                f"the graph has more than {self.max_nodes} operations, which is the most that is recorded"
-            )
-        self._nodes.append(_DraftNode(safe_op_type(op_type), scope, tuple(inputs), attributes, output_type))
+            raise GraphCaptureError(f"it has more than {self.max_nodes} operations, the most that MindInsight loads")
+        self._nodes.append(_Node(safe_op_type(op_type), scope, tuple(inputs), attributes, output_type))
         return Ref(_Kind.NODE, len(self._nodes) - 1)
 
     def output(self, ref: Ref, output_type: GraphType | None) -> None:
         """Mark a result of the whole graph."""
         self._outputs.append((ref, output_type))
 
-    def has_operations(self) -> bool:
-        """Whether the reader's two views would have anything to show (the optimized one bridges tuple items)."""
-        return any(node.op_type != TUPLE_GET_ITEM and node.inputs for node in self._nodes)
-
     def build(self, name: str) -> Graph:
-        """The finished graph: decimal ids, unique names, only the parameters and constants that a node takes.
+        """The complete graph: decimal ids, unique names, only connected operations, parameters and constants.
 
         Args:
             name: name of the graph.
+
+        Raises:
+            GraphCaptureError: no operation is connected to anything.
         """
         used = {ref for node in self._nodes for ref in node.inputs}
-        names = {Ref(_Kind.NODE, index): str(index + 1) for index in range(len(self._nodes))}
+        connected = [
+            (Ref(_Kind.NODE, index), node)
+            for index, node in enumerate(self._nodes)
+            if node.inputs or Ref(_Kind.NODE, index) in used
+        ]
+        if not any(node.inputs for _, node in connected):
+            raise GraphCaptureError("no operation on a tensor was seen")
+        names = {ref: str(number) for number, (ref, _) in enumerate(connected, start=1)}
         taken = set(self.scopes.parts) | set(names.values())
         parameters: list[GraphParameter] = []
         for (text, _), (index, parameter_type) in self._parameters.items():
@@ -132,7 +138,7 @@ class GraphDraft:
                 taken.add(names[ref])
                 constants.append(GraphConstant(names[ref], value))
         return Graph(
-            nodes=tuple(_finished(node, str(k + 1), names) for k, node in enumerate(self._nodes)),
+            nodes=tuple(_graph_node(node, names[ref], names) for ref, node in connected),
             name=name,
             parameters=tuple(parameters),
             constants=tuple(constants),
@@ -140,12 +146,13 @@ class GraphDraft:
         )
 
 
-def _finished(node: _DraftNode, name: str, names: dict[Ref, str]) -> GraphNode:
+def _graph_node(node: _Node, name: str, names: dict[Ref, str]) -> GraphNode:
+    leaf = f"{node.op_type}-op{name}"
     return GraphNode(
         name=name,
         op_type=node.op_type,
         scope=node.scope,
-        full_name=f"{node.scope}/{node.op_type}-op{name}",
+        full_name=f"{node.scope}/{leaf}" if node.scope else leaf,
         inputs=tuple(GraphInput(names[ref]) for ref in node.inputs),
         attributes=node.attributes,
         output_type=node.output_type,

@@ -1,6 +1,6 @@
-"""Properties of a node: any Python value, made small and plain enough for the reader to keep.
+"""Attributes of a node: any Python value in a form that is small and plain enough for the reader.
 
-MindInsight drops an attribute whose serialized value passes 1,024 bytes, so a larger one is cut to a text.
+MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a shortened text.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def attributes_of(properties: Iterable[tuple[str, Any]]) -> tuple[Attribute, ...
 
 
 def attribute_value(value: Any) -> AttributeValue:  # Any: arguments and properties of any module
-    """A value of the format, whose encoding stays below 1,024 bytes.
+    """A value of the format whose encoding is below 1,024 bytes.
 
-    A dtype keeps its type, devices, layouts and other objects become text, a tuple or list that is too large becomes
-    its beginning as text.
+    A dtype keeps its type; devices, layouts and other objects become text; a tuple or list that is too large becomes
+    a text of its first elements.
     """
     plain = _plain(value, _MAX_NESTING)
     return plain if _encoded_bound(plain) <= _MAX_VALUE_BYTES else _text(plain)
@@ -47,7 +47,7 @@ def _plain(value: Any, nesting: int) -> AttributeValue:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, torch.Tensor):
-        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may lie on another device
+        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
     if isinstance(value, torch.dtype):
         data_type = data_type_of_torch(value)
         return str(value) if data_type is DataType.UNDEFINED else data_type
@@ -57,7 +57,7 @@ def _plain(value: Any, nesting: int) -> AttributeValue:
 
 
 def _encoded_bound(value: AttributeValue) -> int:
-    """An upper bound of the bytes that a value takes in the file; the exact number is the codec's."""
+    """Upper bound of the bytes that a value takes in the file; only the codec knows the exact number."""
     if isinstance(value, str):
         return len(value.encode()) + 16
     if isinstance(value, tuple):
@@ -68,7 +68,7 @@ def _encoded_bound(value: AttributeValue) -> int:
 def _text(value: Any) -> str:
     try:
         text = str(value)
-    except Exception:  # a __str__ of the user's may do anything
+    except Exception:  # a user's __str__ may do anything
         text = type(value).__name__
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= _MAX_TEXT_BYTES:

@@ -1,7 +1,7 @@
 """Names that MindInsight keeps: scopes, operation types, parameters and constants of a graph.
 
-Every rule here guards against a graph, a node or an edge that the reader drops (MindInsight 2.3.1,
-``datavisual/data_transform/graph``). Nothing here knows torch: it turns any text into a text that is safe.
+Each rule guards against a graph, a node or an edge that the reader drops (MindInsight 2.3.1,
+``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe one.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-__all__ = ["MAX_SCOPE_DEPTH", "ROOT_SCOPE", "ScopeNames", "safe_name", "safe_op_type", "unique_parameter_name"]
-
-ROOT_SCOPE = "Default"
-"""The scope MindSpore puts every forward operation in."""
+__all__ = ["MAX_SCOPE_DEPTH", "ScopeNames", "safe_name", "safe_op_type", "unique_parameter_name"]
 
 MAX_SCOPE_DEPTH = 64
-"""Scopes below this depth are folded into their parent: the reader walks the scope tree with recursive calls."""
+"""Deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls."""
 
 _MAX_NAME_CHARACTERS = 120
 _OP_SUFFIX = re.compile(r"-op\d+$")
@@ -27,7 +24,7 @@ _READER_TYPES = frozenset({"Const", "Load", "MakeTuple", "UpdateState"})
 def safe_name(text: str, fallback: str) -> str:
     r"""One part of a path, made of letters, digits and ``_ . -`` only.
 
-    ``< > "`` make the reader refuse the graph, ``{ } | \`` and line ends break the page's drawing, ``/`` would open a
+    With ``< > "`` the reader rejects the graph, ``{ } | \`` and line breaks break the drawing, ``/`` would start a
     scope.
 
     Args:
@@ -41,24 +38,25 @@ def safe_op_type(text: str) -> str:
     """An operation type that the reader counts as an operation and groups without failing.
 
     ``Parameter`` in the type of five sibling operations makes it lay them out as weights, and it then fails on their
-    consumers; a type ending in ``_scope`` is left out of the search.
+    consumers; a type ending in ``_scope`` is not found by the search.
     """
     kept = _kept_by_optimized_view(safe_name(text, "op").replace("Parameter", "Param"))
     return f"{kept}_" if kept in _READER_TYPES or kept.endswith("_scope") else kept
 
 
 def _kept_by_optimized_view(part: str) -> str:
-    """Its filter for the optimizer's operations takes every node with this word, in lower case, in its path."""
-    return part.replace("optimizer", "Optimizer")
+    """The optimized view drops paths that hold ``optimizer`` or start with ``Gradients``."""
+    part = part.replace("optimizer", "Optimizer")
+    return f"_{part}" if part.startswith("Gradients") else part
 
 
 def unique_parameter_name(text: str, taken: Collection[str]) -> str:
-    """A parameter name that meets no other name of the graph.
+    """A parameter name that differs from every other name of the graph.
 
     Args:
         text: dotted name of the parameter; its slashes become ``_``.
         taken: node ids, scope parts and the names given so far: the reader copies a parameter to
-            ``<scope>/<name>`` of each consumer, where it must not meet a scope.
+            ``<scope>/<name>`` of each consumer, where no scope may have that name.
     """
     base = safe_name(text, "parameter")
     if _OP_SUFFIX.search(base):
@@ -71,17 +69,16 @@ def unique_parameter_name(text: str, taken: Collection[str]) -> str:
 
 
 class ScopeNames:
-    """Scopes ``Default/network-Net/conv1-Conv2d``, one for each path of modules, never two alike."""
+    """Scopes such as ``encoder-Sequential/0-Linear``: one per module path, no two alike."""
 
-    def __init__(self, network_class: str) -> None:
+    def __init__(self) -> None:
         self._scopes: dict[tuple[str, str, str], str] = {}
         self._paths: set[str] = set()
-        self._parts: set[str] = {ROOT_SCOPE}
-        self.root = self.child(ROOT_SCOPE, "network", network_class)
+        self._parts: set[str] = set()
 
     @property
     def parts(self) -> frozenset[str]:
-        """Every part of every scope made so far."""
+        """Every part of every scope so far."""
         return frozenset(self._parts)
 
     def child(self, parent: str, name: str, class_name: str) -> str:
@@ -95,10 +92,11 @@ class ScopeNames:
         base = _kept_by_optimized_view(f"{safe_name(name, 'module')}-{safe_name(class_name, 'Module')}")
         if _OP_SUFFIX.search(base):
             base = f"{base}_"  # a class named op3 would make the scope look like a node
+        prefix = f"{parent}/" if parent else ""
         part, attempt = base, 1
-        while f"{parent}/{part}" in self._paths:
+        while f"{prefix}{part}" in self._paths:
             attempt += 1
             part = f"{base}_{attempt}"
-        self._paths.add(f"{parent}/{part}")
+        self._paths.add(f"{prefix}{part}")
         self._parts.add(part)
-        return f"{parent}/{part}"
+        return f"{prefix}{part}"

@@ -23,9 +23,10 @@ _LOG = logging.getLogger(__name__)
 _KEY = "mindsummary_lightning.SummaryCollector"
 
 
-def save_state(checkpoint: dict[str, Any], step: int, record: SummaryRecord | None) -> None:
-    """Put the steps done and the run directory into a checkpoint, as plain values."""
-    checkpoint[_KEY] = {"step": step, "directory": None if record is None else record.directory}
+def save_state(checkpoint: dict[str, Any], step: int, record: SummaryRecord | None, graph: str | None) -> None:
+    """Put the steps done, the run directory and the fingerprint of the recorded graph into a checkpoint."""
+    directory = None if record is None else record.directory
+    checkpoint[_KEY] = {"step": step, "directory": directory, "graph": graph}
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:

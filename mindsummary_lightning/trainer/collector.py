@@ -33,6 +33,7 @@ from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_state, saved_state
+from mindsummary_lightning.trainer.graph_recorder import GraphRecorder, module_fingerprint
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase, pass_over
@@ -116,7 +117,8 @@ class SummaryCollector(CallbackBase):
         self._trail: LandscapeCheckpointWriter | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
-        self._wants_graph = self._specified.collect_graph
+        self._graph: GraphRecorder | None = None
+        self._graph_modules: str | None = None
         self._resumed: dict[str, Any] = {}
         self._reported: set[str] = set()
         pass_over(self, SummaryCollector, _IDLE if self._gradients else (*_IDLE, "on_before_optimizer_step"))
@@ -170,6 +172,8 @@ class SummaryCollector(CallbackBase):
         if self._specified.collect_dataset_graph:
             self._guarded("the data graph", lambda: lineage.dataset(dataset_graph(trainer.train_dataloader)))
         lineage.custom(trainer, pl_module)
+        if self._specified.collect_graph:
+            self._guarded("the computational graph", lambda: self._plan_graph(pl_module))
         if self._specified.landscape is not None:
             batches = trainer.num_training_batches
             self._trail = LandscapeCheckpointWriter(
@@ -194,6 +198,8 @@ class SummaryCollector(CallbackBase):
         if self._lineage is not None:
             self._lineage.flush_when_due()
         steps.begin_batch()
+        if self._graph is not None:
+            self._graph.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
@@ -212,27 +218,34 @@ class SummaryCollector(CallbackBase):
         steps.end_batch(outputs, accumulated, has_stepped, batch)
         if steps.has_in_flight:
             self._harvest()
-        if has_stepped and self._wants_graph:
-            self._record_graph(pl_module, batch)
+        if has_stepped and not steps.has_in_flight:
+            self._record_graph()
         if has_stepped and self._trail is not None:
             self._save_parameters("step", steps.step, pl_module)
 
-    def _record_graph(self, module: Any, batch: Any) -> None:
-        """Record the graph once, behind the values of the first step.
+    def _plan_graph(self, module: Any) -> None:
+        """Observe the first training step, unless the graph of these modules is in the run already."""
+        if isinstance(self._resumed.get("graph"), str) and self._resumed.get("directory") == self._record.directory:  # type: ignore[union-attr]
+            self._graph_modules = self._resumed["graph"]
+        modules = module_fingerprint(module)
+        if modules != self._graph_modules:
+            self._graph = GraphRecorder(module, self._record)  # type: ignore[arg-type]  # there is one on rank zero
+            self._graph_modules = modules
+
+    def _record_graph(self) -> None:
+        """Record the graph behind the values of the first step.
 
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
         """
-        self._wants_graph = False
-        self._harvest(wait=True)
-        example = getattr(module, "example_input_array", None)
-        if self._record is not None:
-            self._record.capture_graph(module, batch if example is None else example)
+        if self._graph is not None and self._graph.write_when_observed():
+            self._graph = None
 
     def _harvest(self, wait: bool = False) -> None:
         if self._steps is not None:
             for step, values in self._steps.collect_finished(wait):
                 if self._record is not None:
                     self._record.write_values(step, values)
+                    self._record_graph()
 
     # ---- epochs, checkpoints, evaluation
 
@@ -244,7 +257,7 @@ class SummaryCollector(CallbackBase):
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
-            save_state(checkpoint, self._steps.step, self._record)
+            save_state(checkpoint, self._steps.step, self._record, self._graph_modules if self._graph is None else None)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
@@ -311,6 +324,9 @@ class SummaryCollector(CallbackBase):
     def _end(self, status: str) -> None:
         if not self._is_on or self._record is None or self._lineage is None:
             return
+        if self._graph is not None:
+            self._graph.end()
+            self._graph = None
         self._lineage.flush()
         if not self._owns_record:
             return
@@ -339,7 +355,7 @@ class SummaryCollector(CallbackBase):
             _LOG.warning(text)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_record": None, "_lineage": None, "_steps": None, "_trail": None}
+        return {**self.__dict__, "_record": None, "_lineage": None, "_steps": None, "_trail": None, "_graph": None}
 
 
 def _optional_count(name: str, count: Any) -> int | None:

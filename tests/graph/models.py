@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-__all__ = ["KINDS", "AwkwardNames", "ConvNet", "resnet_like", "vit_like"]
+__all__ = ["KINDS", "AwkwardNames", "ConvNet"]
 
 
 class Block(nn.Module):
@@ -253,7 +253,7 @@ KINDS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     "awkward-names": lambda: (AwkwardNames(), torch.randn(2, 4)),
     "digits": lambda: (_digits(), torch.randn(2, 4)),
     "gan": lambda: (Gan(), torch.randn(2, 5)),
-    "compiled": lambda: (_compiled(), [_image(), torch.zeros(2)]),
+    "compiled": lambda: (_compiled(), _image()),
     "bag": lambda: (Bag(), (torch.randint(0, 50, (8,)), torch.tensor([0, 4]))),
     "dataclass": lambda: (TakesDataclass(), Points(torch.randn(4, 3), torch.randn(4))),
     "in-place": lambda: (InPlace(), torch.randn(3, 4)),
@@ -262,63 +262,3 @@ KINDS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     "half": lambda: (ConvNet().to(torch.bfloat16), _image()),
     "identity": lambda: (nn.Identity(), torch.randn(2)),
 }  # fmt: skip
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inside: int, middle: int, stride: int) -> None:
-        super().__init__()
-        outside = middle * 4
-        self.conv1, self.bn1 = nn.Conv2d(inside, middle, 1, bias=False), nn.BatchNorm2d(middle)
-        self.conv2, self.bn2 = nn.Conv2d(middle, middle, 3, stride, 1, bias=False), nn.BatchNorm2d(middle)
-        self.conv3, self.bn3 = nn.Conv2d(middle, outside, 1, bias=False), nn.BatchNorm2d(outside)
-        self.relu = nn.ReLU(inplace=True)
-        same = stride == 1 and inside == outside
-        self.downsample = (
-            None if same else nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
-        )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        short = x if self.downsample is None else self.downsample(x)
-        out = self.relu(self.bn1(self.conv1(x)))
-        out = self.relu(self.bn2(self.conv2(out)))
-        return self.relu(self.bn3(self.conv3(out)) + short)
-
-
-def resnet_like() -> nn.Module:
-    """The layout of ResNet-50: 25.6 million weights."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
-    inside = 64
-    for middle, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        layers.append(
-            nn.Sequential(
-                *(Bottleneck(inside if k == 0 else middle * 4, middle, stride if k == 0 else 1) for k in range(count))
-            )
-        )
-        inside = middle * 4
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
-
-
-class _Vit(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = nn.Conv2d(3, 768, 16, 16)
-        self.token = nn.Parameter(torch.zeros(1, 1, 768))
-        self.position = nn.Parameter(torch.zeros(1, 197, 768))
-        layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
-        self.head = nn.Linear(768, 1000)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.patches(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.position
-        return self.head(self.encoder(x)[:, 0])
-
-
-def vit_like() -> nn.Module:
-    """The layout of ViT-B/16: 86 million weights."""
-    return _Vit()

@@ -6,8 +6,10 @@ sources are ``datavisual/data_transform/graph/{graph,msgraph,optimized_graph}.py
 
 from __future__ import annotations
 
+from typing import Any
+
 from mindsummary_lightning.fileformat.graph_codec import attribute_size
-from mindsummary_lightning.values.graph_nodes import Graph
+from mindsummary_lightning.values.graph_nodes import Graph, GraphNode
 
 FORBIDDEN = set('<>"{}|\\\n\r\t\x00')
 TYPES_OF_THE_READER = {"", "Const", "Parameter", "Load", "MakeTuple", "UpdateState", "name_scope", "aggregation_scope"}
@@ -46,18 +48,19 @@ def _names(graph: Graph) -> list[str]:
 def _scopes(graph: Graph) -> list[str]:
     broken = []
     scopes = {"/".join(parts[:k]) for node in graph.nodes for parts in [node.scope.split("/")] for k in range(1, 70)}
+    names = {node.full_name for node in graph.nodes}
     for node in graph.nodes:
-        if node.full_name != f"{node.scope}/{node.op_type}-op{node.name}":
+        if node.full_name != f"{node.scope}/{node.op_type}-op{node.name}".lstrip("/"):
             broken.append(f"{node.full_name!r} does not lie in its scope {node.scope!r}")
-        if not all(node.scope.split("/")) or node.scope.count("/") > 64:
+        if (node.scope and not all(node.scope.split("/"))) or node.scope.count("/") > 64:
             broken.append(f"scope {node.scope!r} has an empty part or too many")
         if node.full_name in scopes:
             broken.append(f"node {node.full_name!r} is named like a scope")
         if "optimizer" in node.full_name or node.full_name.startswith("Gradients") or "opt" in node.instance_name:
             broken.append(f"the optimized view drops {node.full_name!r}")
         for entry in node.inputs:  # parameters and constants are copied to <scope>/<name>
-            copy = f"{node.scope}/{entry.name}"
-            if not entry.name.isdecimal() and (copy in scopes or copy in {other.full_name for other in graph.nodes}):
+            copy = f"{node.scope}/{entry.name}".lstrip("/")
+            if not entry.name.isdecimal() and (copy in scopes or copy in names):
                 broken.append(f"the copy {copy!r} of a parameter meets another name")
     return broken
 
@@ -89,3 +92,11 @@ def _attributes(graph: Graph) -> list[str]:
     values = [(node.full_name, a.name, a.value) for node in graph.nodes for a in node.attributes]
     values += [("constants", constant.name, constant.value) for constant in graph.constants]
     return [f"{name} of {owner} is too large" for owner, name, value in values if attribute_size(value) > 1024]
+
+
+def sources(graph: Graph, consumer: GraphNode) -> list[Any]:
+    """What feeds a node: types of nodes, names of parameters, values of constants."""
+    named: dict[str, Any] = {node.name: node.op_type for node in graph.nodes}
+    named |= {parameter.name: parameter.name for parameter in graph.parameters}
+    named |= {constant.name: constant.value for constant in graph.constants}
+    return [named[entry.name] for entry in consumer.inputs]

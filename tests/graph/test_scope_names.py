@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mindsummary_lightning.graph.capture import capture_example
-from mindsummary_lightning.graph.graph_builder import GraphDraft
+from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.node_attributes import attribute_value
 from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH, ScopeNames
 from mindsummary_lightning.values.graph_nodes import TensorType
@@ -37,32 +37,32 @@ def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) 
 def test_no_text_breaks_a_rule_of_the_reader(
     operations: list[tuple[list[tuple[str, str]], str, str, bool]],
 ) -> None:
-    scopes = ScopeNames("Net")
-    draft = GraphDraft(scopes, max_nodes=100)
+    scopes = ScopeNames()
+    builder = GraphBuilder(scopes, max_nodes=100)
     for path, op_type, parameter, is_input in operations:
-        scope = scopes.root
+        scope = ""
         for name, class_name in path:
             scope = scopes.child(scope, name, class_name)
-        inputs = [draft.parameter(parameter, TensorType(11), is_input=is_input), draft.constant(1)]  # type: ignore[arg-type]
-        draft.node(op_type, scope, inputs)
+        inputs = [builder.parameter(parameter, TensorType(11), is_input=is_input), builder.constant(1)]  # type: ignore[arg-type]
+        builder.node(op_type, scope, inputs)
 
-    broken = [rule for rule in broken_rules(draft.build("Net")) if "nothing to show" not in rule]
+    broken = [rule for rule in broken_rules(builder.build("Net")) if "nothing to show" not in rule]
 
     assert broken == []
 
 
 def test_modules_whose_names_become_alike_keep_scopes_of_their_own() -> None:
-    scopes = ScopeNames("Net")
+    scopes = ScopeNames()
 
-    first, second = (scopes.child(scopes.root, name, "Linear") for name in ("a<b", "a>b"))
+    first, second = (scopes.child("", name, "Linear") for name in ("a<b", "a>b"))
 
-    assert (first, second) == ("Default/network-Net/a_b-Linear", "Default/network-Net/a_b-Linear_2")
-    assert scopes.child(scopes.root, "a<b", "Linear") == first
+    assert (first, second) == ("a_b-Linear", "a_b-Linear_2")
+    assert scopes.child("", "a<b", "Linear") == first
 
 
 def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
-    scopes = ScopeNames("Net")
-    scope = scopes.root
+    scopes = ScopeNames()
+    scope = ""
     for _ in range(500):
         scope = scopes.child(scope, "inner", "Net")
 

@@ -1,0 +1,121 @@
+"""``StepObserver``: the graph of the next call of a module's method, such as ``training_step``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from mindsummary_lightning.graph.instruments import Instruments
+from mindsummary_lightning.graph.observation import Observation
+from mindsummary_lightning.values.graph_nodes import Graph
+
+__all__ = ["StepObserver", "observed_call"]
+
+# Any, in this module: arguments and results of the user's methods.
+
+
+class StepObserver:
+    """Observes the first call of a method after ``arm``. The call itself is the user's: nothing runs a second time.
+
+    Args:
+        module: the module that has the method.
+        method: its name.
+
+    Attributes:
+        graph: the graph, once the method has returned.
+        error: why there is none.
+    """
+
+    def __init__(self, module: nn.Module, method: str = "training_step") -> None:
+        self.graph: Graph | None = None
+        self.error: Exception | None = None
+        self._module = module
+        self._method = method
+        self._before: dict[str, Any] = {}
+        self._armed: Callable[..., Any] | None = None
+
+    def arm(self) -> None:
+        """Put an observed method in the place of the module's own, until it is called."""
+        original = getattr(self._module, self._method)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.disarm()
+            output, self.graph, self.error = observed_call(self._module, original, args, kwargs)
+            return output
+
+        # Lightning reads the signature of training_step one wrapper deep.
+        call.__wrapped__ = getattr(original, "__wrapped__", original)
+        attributes = self._module.__dict__
+        self._before = {self._method: attributes[self._method]} if self._method in attributes else {}
+        self._armed = attributes[self._method] = call
+
+    def disarm(self) -> None:
+        """Give the module its own method back."""
+        attributes = self._module.__dict__
+        if self._armed is not None and attributes.get(self._method) is self._armed:
+            del attributes[self._method]
+            attributes.update(self._before)
+        self._armed = None
+
+
+def observed_call(
+    module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, Graph | None, Exception | None]:
+    """Call a function once and observe it.
+
+    Args:
+        module: the root of the scopes.
+        function: what to call, usually a method of the module.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+
+    Returns:
+        What it returned, its graph, and the reason if there is no graph.
+
+    Raises:
+        Exception: what the function raises.
+    """
+    instruments, error = _instruments(module, function, args, kwargs)
+    if instruments is None:
+        return function(*args, **kwargs), None, error
+    with instruments.watching():
+        output = function(*args, **kwargs)
+    if instruments.error is not None:
+        return output, None, instruments.error
+    try:
+        with torch._C.DisableTorchFunction():
+            return output, instruments.observation.finish(output), None
+    except Exception as failure:  # observing never disturbs what is observed
+        return output, None, failure
+
+
+def _instruments(
+    module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Instruments | None, Exception | None]:
+    try:
+        observation = Observation(module)
+        observation.add_inputs([*zip(_argument_names(function, len(args)), args, strict=True), *kwargs.items()])
+        return Instruments(observation), None
+    except Exception as error:  # observing never disturbs what is observed
+        return None, error
+
+
+def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
+    try:
+        called = function.forward if isinstance(function, nn.Module) else function
+        parameters = list(inspect.signature(called).parameters.values())
+    except (TypeError, ValueError):  # written in C
+        parameters = []
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "input")
+    return [*names, *(f"{rest}.{index}" for index in range(count - len(names)))][:count]

@@ -1,0 +1,70 @@
+"""Tensors in arguments, batches and results of any structure, which is only read: no property of it is computed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+__all__ = ["named_tensors", "tensors_in"]
+
+# Any, here and below: arguments and batches have whatever type the user gives them.
+_MAX_DEPTH = 8
+_MAX_OBJECTS = 10_000
+_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins", "numpy")
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """Every tensor in nested tuples, lists and mappings, such as the arguments of a torch function."""
+    found: list[torch.Tensor] = []
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            waiting.extend(reversed(value))
+        elif isinstance(value, Mapping):
+            waiting.extend(reversed(list(value.values())))
+    return found
+
+
+def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor in a batch or result with its dotted name (``batch.image``, ``batch.0.edge_index``).
+
+    Beside tuples, lists and mappings, the attributes of dataclasses and other objects are followed; underscored ones
+    add nothing to the name (a PyTorch Geometric batch keeps ``x`` in ``_store._mapping``).
+
+    Args:
+        value: any structure; also a self-referential one.
+        name: name of the whole.
+    """
+    seen: set[int] = set()
+    waiting = [(name, value, 0)]
+    while waiting and len(seen) < _MAX_OBJECTS:
+        name, value, depth = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif depth < _MAX_DEPTH and id(value) not in seen:
+            seen.add(id(value))
+            inner = [(_joined(name, key), element, depth + 1) for key, element in _elements(value)]
+            waiting.extend(reversed(inner))
+
+
+def _joined(name: str, key: Any) -> str:
+    return name if isinstance(key, str) and key.startswith("_") else f"{name}.{key}"
+
+
+def _elements(value: Any) -> list[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, (tuple, list)):
+        return list(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
+    if isinstance(value, (type, nn.Module)):
+        return []
+    if not dataclasses.is_dataclass(value) and type(value).__module__.partition(".")[0] in _OPAQUE_PACKAGES:
+        return []
+    return list(getattr(value, "__dict__", {}).items())
