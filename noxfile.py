@@ -233,3 +233,18 @@ def package(session: nox.Session) -> None:
     session.chdir(folder)
     session.run(python, "digits.py", "--epochs", "1", external=True)
     session.run(str(folder / "clean" / "bin" / "mindsummary"), "show", "runs", external=True)
+
+    session.run("python", "-m", "venv", "--clear", str(folder / "looking"))
+    python = str(folder / "looking" / "bin" / "python")
+    for words in looking_commands(wheel):
+        session.run(python, *words, "--quiet", external=True)
+    looks = (ROOT / "tests" / "package" / "look_only.py", ROOT / "tests" / "oracle" / "mindspore_runs")
+    session.run(python, *map(str, looks), external=True, env={"XDG_CACHE_HOME": str(folder / "cache")})
+
+
+def looking_commands(wheel: str) -> list[list[str]]:
+    """What docs/install.md tells those who only look to run after ``python``, with a wheel in the place of the name."""
+    section = (ROOT / "docs" / "install.md").read_text(encoding="utf-8").partition("## Looking only")[2]
+    lines = [line.split()[1:] for line in section.splitlines() if line.startswith("    python -m pip")]
+    commands = [[word.strip('"') for word in line] for line in lines]
+    return [[wheel if word == PACKAGE.replace("_", "-") else word for word in words] for words in commands]
