@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer import notebook, show
+from tests.viewer.pages_client import write_frontend
+
+
+@pytest.fixture(autouse=True)
+def _frontend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    directory = write_frontend(tmp_path / "frontend")
+    monkeypatch.setattr(notebook, "frontend_directory", lambda say: directory)
+    monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
+    yield
+    for shown in notebook._running.values():
+        shown.close()
+
+
+def _get(address: str) -> bytes:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    content: bytes = opener.open(address).read()
+    return content
+
+
+def test_a_cell_frames_the_pages(tmp_path: Path) -> None:
+    source = re.fullmatch(
+        r'<iframe src="(\S+)#/summary-manage" width="100%" height="600" style="border: 0"></iframe>',
+        show(tmp_path, height=600)._repr_html_(),
+    )
+
+    assert source is not None
+    assert b"MindInsight" in _get(source[1])
+    assert b"enable_debugger" in _get(f"{source[1]}v1/mindinsight/ui-config")
+
+
+def test_the_frame_is_of_no_use_without_its_token(tmp_path: Path) -> None:
+    address = show(tmp_path).address
+
+    for other in (address.split("/embed")[0], address.replace(address.split("/")[-2], "guess")):
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            _get(other)
+
+
+def test_a_directory_that_is_shown_again_keeps_its_server(tmp_path: Path) -> None:
+    assert show(tmp_path) is show(str(tmp_path))
+    assert show(tmp_path, height=300).height == 300
+
+
+def test_close_ends_the_server_and_its_thread(tmp_path: Path) -> None:
+    shown = show(tmp_path)
+    shown.close()
+
+    assert not shown.is_running
+    assert not [thread for thread in threading.enumerate() if thread.name == "mindsummary-view"]
+    with pytest.raises(OSError, match="refused"):
+        _get(shown.address)
+    assert show(tmp_path).is_running
+
+
+def test_under_jupyterhub_the_frame_goes_through_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/me/")
+
+    assert re.fullmatch(r"/user/me/proxy/\d+/embed/\S+/", show(tmp_path).address)
+
+
+def test_a_directory_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError, match="nowhere is not a directory"):
+        show(tmp_path / "nowhere")
