@@ -1,6 +1,6 @@
 """Everything that works without PyTorch and Lightning, tried in the environment that runs this script.
 
-``python look_only.py RUNS`` with a directory of runs that a real MindSpore wrote; standard library only. It is started by
+``python look_only.py RUNS`` with a directory of runs that a real MindSpore wrote; standard library only. Started by
 ``nox -s package`` with the wheel that was built and the packages that docs/install.md names.
 """
 
