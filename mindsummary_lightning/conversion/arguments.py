@@ -1,52 +1,119 @@
-"""Refusals of bad arguments: each names the argument, what was given and what is expected.
+"""Checks of arguments: each refusal names the argument, what was given and what is expected.
 
 Shared by everything that takes the same argument, so that a mistake reads the same wherever it is made.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
+    "check_callable",
     "check_export_options",
     "check_flag",
-    "check_max_file_size",
     "check_network",
+    "checked",
     "checked_count",
     "checked_directory",
-    "checked_factor",
-    "checked_mode",
     "checked_name",
-    "checked_seconds",
+    "drops_num_process",
 ]
 
+_LOG = logging.getLogger(__name__)
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-def check_max_file_size(max_file_size: object) -> None:
-    """Refuse what is no size of a file.
+
+class _Rule(NamedTuple):
+    types: tuple[type, ...]
+    type_text: str
+    is_in_range: Callable[[Any], bool]
+    range_text: str
+    show: Callable[[Any], str] = repr
+
+
+_INT = (int,)
+_COUNT = _Rule(_INT, "an int", lambda count: count >= 1, "at least 1")
+_FLAG = _Rule((bool,), "a bool", lambda flag: True, "")
+_RULES = {
+    "max_file_size": _Rule(
+        (int, type(None)),
+        "an int of bytes or None",
+        lambda size: size is None or size >= 1,
+        "at least 1 byte, or None for no limit",
+    ),
+    "file_mode": _Rule(
+        _INT,
+        "an int such as 0o640",
+        lambda mode: 0o600 <= mode <= 0o777 and mode & 0o600 == 0o600,
+        "0o600..0o777 and let the owner read and write",
+        oct,
+    ),
+    "fsync_secs": _Rule(
+        (int, float, type(None)),
+        "a number of seconds or None",
+        lambda seconds: seconds is None or seconds > 0,
+        "above 0, or None for no fsync",
+    ),
+    "free_space_factor": _Rule(_INT, "an int", lambda factor: factor >= 0, "0 or more"),
+    "step": _Rule(_INT, "an int", lambda step: -(2**63) <= step < 2**63, "in the range of 64 bits"),
+}
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value of ``max_file_size``, ``file_mode``, ``fsync_secs``, ``free_space_factor`` or ``step``.
 
     Raises:
-        TypeError: it is no int.
-        ValueError: it is below 1.
+        TypeError: it has another type; a bool is not an int.
+        ValueError: it is out of range.
     """
-    if max_file_size is None:
-        return
-    if not isinstance(max_file_size, int) or isinstance(max_file_size, bool):
-        raise TypeError(f"max_file_size must be an int of bytes or None, not {max_file_size!r}")
-    if max_file_size < 1:
-        raise ValueError(f"max_file_size must be at least 1 byte, or None for no limit, not {max_file_size}")
+    return _checked(name, value, _RULES[name])
 
 
-def check_export_options(export_options: object) -> bool:
-    """Whether tensors are exported as npy files.
+def checked_count(name: str, count: Any) -> int:
+    """An int of at least 1; raises as :func:`checked`."""
+    return int(_checked(name, count, _COUNT))
 
-    Raises:
-        TypeError: the options are no dict.
-        ValueError: a key or format is not known.
-    """
+
+def check_flag(name: str, flag: Any) -> None:
+    """Refuse what is not a bool."""
+    _checked(name, flag, _FLAG)
+
+
+def _checked(name: str, value: Any, rule: _Rule) -> Any:
+    if not isinstance(value, rule.types) or (isinstance(value, bool) and bool not in rule.types):
+        raise TypeError(f"{name} must be {rule.type_text}, not {value!r}")
+    if not rule.is_in_range(value):
+        raise ValueError(f"{name} must be {rule.range_text}, not {rule.show(value)}")
+    return value
+
+
+def checked_name(name: Any) -> str:
+    """A tag, as UTF-8 can hold it."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {name!r}")
+    if not name:
+        raise ValueError("name must not be empty")
+    return utf8_text(name)
+
+
+def checked_directory(name: str, directory: Any) -> str:
+    """An absolute path with ``~`` and environment variables expanded; it need not exist."""
+    if not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {directory!r}")
+    path = os.fspath(directory)
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise ValueError(f"{name} must be a path of text, not {path!r}")
+    return os.path.abspath(os.path.expanduser(os.path.expandvars(path)))
+
+
+def check_export_options(export_options: Any) -> bool:
+    """Whether tensors are exported as npy files; raises for any other option."""
     if export_options is None:
         return False
     if not isinstance(export_options, Mapping):
@@ -60,70 +127,36 @@ def check_export_options(export_options: object) -> bool:
     return tensor_format == "npy"
 
 
-def checked_directory(name: str, directory: Any) -> str:
-    """An absolute path, with ``~`` and environment variables filled in; nothing need be there."""
-    if not isinstance(directory, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {directory!r}")
-    path = os.fspath(directory)
-    if not isinstance(path, str) or not path or "\0" in path:
-        raise ValueError(f"{name} must be a path of text, not {path!r}")
-    return os.path.abspath(os.path.expanduser(os.path.expandvars(path)))
-
-
 def check_network(name: str, network: Any) -> None:
-    """Refuse what is no ``torch.nn.Module``, without importing torch."""
+    """Refuse what is not a ``torch.nn.Module``, without importing torch."""
     if network is not None and not (hasattr(network, "forward") and hasattr(network, "named_modules")):
         raise TypeError(f"{name} must be a torch.nn.Module or None, not {network!r}")
 
 
-def checked_mode(mode: Any) -> int:
-    """Permission bits that let the owner read and write."""
-    if not isinstance(mode, int) or isinstance(mode, bool):
-        raise TypeError(f"file_mode must be an int such as 0o640, not {mode!r}")
-    if not 0o600 <= mode <= 0o777 or mode & 0o600 != 0o600:
-        raise ValueError(f"file_mode must let the owner read and write (0o600..0o777), not {mode:#o}")
-    return mode
+def check_callable(name: str, value: Any) -> None:
+    """Refuse what is neither callable nor ``None``."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, not {value!r}")
 
 
-def checked_seconds(seconds: Any) -> float | None:
-    """A positive number of seconds, or None."""
-    if seconds is None:
-        return None
-    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
-        raise TypeError(f"fsync_secs must be a number of seconds or None, not {seconds!r}")
-    if not seconds > 0:
-        raise ValueError(f"fsync_secs must be above 0, or None for no fsync, not {seconds}")
-    return float(seconds)
+def drops_num_process(position: int) -> Callable[[_F], _F]:
+    """Decorate an ``__init__`` that ignores MindSpore's number of writer processes.
 
+    Args:
+        position: where MindSpore 2 has ``num_process`` among the positional arguments, ``self`` being 0. An int there
+            is dropped, and so is the keyword.
+    """
 
-def checked_factor(factor: Any) -> int:
-    """A factor of free space, 0 or more."""
-    if not isinstance(factor, int) or isinstance(factor, bool):
-        raise TypeError(f"free_space_factor must be an int, not {factor!r}")
-    if factor < 0:
-        raise ValueError(f"free_space_factor must be 0 or more, not {factor}")
-    return factor
+    def decorate(init: _F) -> _F:
+        @functools.wraps(init)
+        def without_num_process(*args: Any, **kwargs: Any) -> None:
+            is_given = kwargs.pop("num_process", None) is not None
+            if len(args) > position and type(args[position]) is int:
+                is_given, args = True, (*args[:position], *args[position + 1 :])
+            if is_given:
+                _LOG.debug("num_process is ignored: values are written by the call that records them")
+            init(*args, **kwargs)
 
+        return without_num_process  # type: ignore[return-value]
 
-def checked_name(name: Any) -> str:
-    """A tag as UTF-8 holds it."""
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a str, not {name!r}")
-    if not name:
-        raise ValueError("name must not be empty")
-    return utf8_text(name)
-
-
-def check_flag(name: str, flag: Any) -> None:
-    """Refuse what is no bool."""
-    if not isinstance(flag, bool):
-        raise TypeError(f"{name} must be a bool, not {flag!r}")
-
-
-def checked_count(name: str, count: Any) -> int:
-    """A positive int; a bool is none."""
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"{name} must be an int, not {count!r}")
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1, not {count}")
-    return count
+    return decorate

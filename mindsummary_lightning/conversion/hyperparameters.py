@@ -10,12 +10,13 @@ import dataclasses
 import enum
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.conversion.flattening import Items, attempted, leaves, mapping_items
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
@@ -24,7 +25,7 @@ __all__ = ["MAX_PARAMETERS", "flatten"]
 MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
 
-_DEEPEST = 16  # levels; a parameter that refers to itself ends here
+_MAX_DEPTH = 16  # levels of lists in a text
 _MAX_TEXT = 1000  # characters of a list or of an object's repr; texts are kept whole
 _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thousand digits
 
@@ -41,36 +42,19 @@ def flatten(params: Any) -> dict[str, CustomValue]:
         infinities become text; a tensor of one element its number; a module its class and number of parameters; a
         function or class its name; an empty container ``{}``.
     """
-    return {key: _plain(value) for key, value in islice(_leaves("", params, 0), MAX_PARAMETERS)}
+    return {key: _plain(value) for key, value in islice(leaves(params, _items, empty="{}"), MAX_PARAMETERS)}
 
 
-def _leaves(prefix: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    children = _children(value) if depth < _DEEPEST else None
-    if children is None:
-        if prefix:
-            yield prefix, value
-        return
-    shown = [(key, child) for key, child in children if not key.startswith("_")]
-    if prefix and not shown:  # also what keeps empty containers within containers from being walked without end
-        yield prefix, "{}"
-    for key, child in shown:
-        yield from _leaves(f"{prefix}/{key}" if prefix else key, child, depth + 1)
-
-
-def _children(value: Any) -> list[tuple[str, Any]] | None:
-    """Keys and values of a container, or ``None`` for a leaf."""
-    try:
-        if isinstance(value, Mapping):
-            return [(utf8_text(str(key)), _item(value, key)) for key in value]
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
-        if type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
-            return [(utf8_text(str(key)), child) for key, child in vars(value).items()]
-        if _is_list(value) and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS)):
-            return [(str(index), child) for index, child in enumerate(islice(value, MAX_PARAMETERS))]
-    except Exception:  # a container that fails while it is read is named by its type like any other object
-        return None
-    return None
+def _items(value: Any) -> Items | None:
+    """Keys and values of a container without those that are hidden, or ``None`` for a leaf."""
+    items = mapping_items(value)
+    if items is None and dataclasses.is_dataclass(value) and not isinstance(value, type):
+        items = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    if items is None and type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
+        items = mapping_items(vars(value))
+    if items is None and _is_list(value) and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS)):
+        items = [(str(index), child) for index, child in enumerate(islice(value, MAX_PARAMETERS))]
+    return None if items is None else [(key, child) for key, child in items if not key.startswith("_")]
 
 
 def _has_keys(value: Any) -> bool:
@@ -78,22 +62,14 @@ def _has_keys(value: Any) -> bool:
     return isinstance(value, Mapping) or is_dataclass or type(value).__name__ == "Namespace"
 
 
-def _item(mapping: Mapping[Any, Any], key: Any) -> Any:
-    try:
-        return mapping[key]
-    except Exception as error:  # OmegaConf: a missing value or an interpolation that leads nowhere
-        return f"<{type(error).__name__}>"
-
-
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or type(value).__name__ == "ListConfig"
 
 
 def _plain(value: Any) -> CustomValue:
-    try:
-        return _plain_number(value) if isinstance(value, (bool, int, float)) else _plain_object(value)
-    except Exception:  # whatever a user's object does when it is looked at
-        return _type_name(type(value))
+    plain: Callable[[Any], CustomValue] = _plain_number if isinstance(value, (bool, int, float)) else _plain_object
+    name: CustomValue = _type_name(type(value))
+    return attempted(name, plain, value)
 
 
 def _plain_number(value: bool | int | float) -> CustomValue:
@@ -143,7 +119,7 @@ def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
             yield ", "
         if room <= 0:
             return
-        is_inner = _is_list(value) and depth < _DEEPEST
+        is_inner = _is_list(value) and depth < _MAX_DEPTH
         for piece in _list_text(value, room, depth + 1) if is_inner else [_element_text(value)]:
             yield piece
             room -= len(piece)

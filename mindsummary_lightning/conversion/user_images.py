@@ -19,7 +19,7 @@ from mindsummary_lightning.conversion.image_grid import tile
 from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
-__all__ = ["figure_to_image", "to_image"]
+__all__ = ["check_dataformats", "figure_to_image", "to_image"]
 
 _CHANNELS = (1, 3, 4)
 _LARGEST = 1e300  # infinities become this large, so that differences stay finite
@@ -30,6 +30,16 @@ _TO_NCHW = {
     "NHWC": lambda array: array.transpose(0, 3, 1, 2),
     "NCHW": lambda array: array,
 }
+
+
+def check_dataformats(dataformats: str | None) -> None:
+    """Refuse a layout that does not exist.
+
+    Raises:
+        ValueError: it is neither ``None`` nor one of HW, HWC, CHW, NHWC and NCHW.
+    """
+    if dataformats is not None and str(dataformats).upper() not in _TO_NCHW:
+        raise ValueError(f"dataformats must be one of {', '.join(_TO_NCHW)}, not {dataformats!r}")
 
 
 def to_image(image: Any, dataformats: str | None = None) -> Image:

@@ -6,9 +6,7 @@ module knows neither torch nor Lightning, neither bytes nor protobuf.
 
 from __future__ import annotations
 
-import logging
 import os
-import weakref
 from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Any
@@ -16,31 +14,28 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import (
+    check_callable,
     check_export_options,
     check_flag,
-    check_max_file_size,
     check_network,
+    checked,
     checked_directory,
-    checked_factor,
-    checked_mode,
     checked_name,
-    checked_seconds,
+    drops_num_process,
 )
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
-from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions, shared_event_writer
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
 from mindsummary_lightning.recording.npy_export import TensorExport
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
 from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS, convert_value
+from mindsummary_lightning.recording.writer_handle import WriterHandle
 from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
 __all__ = ["PLUGINS", "SummaryRecord"]
-
-_LOG = logging.getLogger(__name__)
-
-_FAILURES = (OSError, RuntimeError, RecordTooLargeError)  # what a value's way to the disk may end in
 
 
 class SummaryRecord(TensorBoardMethods):
@@ -61,7 +56,8 @@ class SummaryRecord(TensorBoardMethods):
         raise_exception: raise when a value cannot be written, instead of logging it and going on.
         export_options: ``{"tensor_format": "npy"}`` saves each recorded tensor to
             ``<log_dir>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy`` too; ``None``: no export.
-        num_process: MindSpore's number of writer processes; accepted and not used, because none are needed.
+        num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
+            ``file_suffix``, its position in MindSpore 2, is ignored too.
         example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of positional
             arguments or a dict of keyword arguments.
         file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
@@ -82,6 +78,7 @@ class SummaryRecord(TensorBoardMethods):
         True
     """
 
+    @drops_num_process(position=4)
     def __init__(
         self,
         log_dir: str | os.PathLike[str],
@@ -100,44 +97,35 @@ class SummaryRecord(TensorBoardMethods):
     ) -> None:
         self._directory = checked_directory("log_dir", log_dir)
         check_prefix_and_suffix(file_prefix, file_suffix)
-        check_max_file_size(max_file_size)
         check_flag("raise_exception", raise_exception)
         check_network("network", network)
-        if num_process is not None:
-            _LOG.info("num_process is not used: values are written by the call that records them")
-        self._options = FileOptions(
+        options = FileOptions(
             prefix=file_prefix,
             suffix=file_suffix,
-            max_file_size=max_file_size,
-            mode=checked_mode(file_mode),
-            fsync_secs=checked_seconds(fsync_secs),
-            free_space_factor=checked_factor(free_space_factor),
+            max_file_size=checked("max_file_size", max_file_size),
+            mode=checked("file_mode", file_mode),
+            fsync_secs=checked("fsync_secs", fsync_secs),
+            free_space_factor=checked("free_space_factor", free_space_factor),
         )
-        is_exporting = check_export_options(export_options)
-        self._export = TensorExport(self._directory, self._options.mode) if is_exporting else None
-        self._raise_exception = raise_exception
+        super().__init__(FailurePolicy(self._directory, raise_exception))
+        self._handle = WriterHandle(self._directory, options)
+        self._export = TensorExport(self._directory, options.mode) if check_export_options(export_options) else None
         self._network = network
         self._example_input = example_input
         self._has_tried_network = False
         self._mode = "train"
         self._pending: dict[tuple[str, str], Any] = {}
         self._to_export: dict[str, np.ndarray] = {}
-        self._writer: EventWriter | None = None
-        self._letting_go: weakref.finalize[..., SummaryRecord] | None = None
         self._is_closed = False
         self._has_recorded = False
         self._has_captured_graph = False
-        self._lost = 0
-        self._reported: set[str] = set()
-        self._counters = {}
-        self._said = set()
 
     # ---- what users of MindSpore know
 
     @property
     def log_dir(self) -> str:
         """Full path of the summary file; before the first value, the path it is going to have."""
-        return self._live_writer().summary_path
+        return self._handle.acquire().summary_path
 
     @property
     def mode(self) -> str:
@@ -172,15 +160,21 @@ class SummaryRecord(TensorBoardMethods):
 
         Raises:
             TypeError: ``name`` is no str, or ``value`` is of no kind the plugin takes.
-            ValueError: ``plugin`` is not known, ``name`` is empty or ``value`` has the wrong shape or a number that
+            ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or a number that
                 would break MindInsight.
-            RecordTooLargeError: the tensor has more elements than MindInsight reads.
+            RecordTooLargeError: the tensor has more elements than MindInsight reads and ``raise_exception`` is set;
+                otherwise it is skipped with one warning.
         """
         tag = checked_name(name)
         key = (plugin, tag)
-        recorded = convert_value(plugin, value)
+        try:
+            recorded = convert_value(plugin, value)
+        except RecordTooLargeError as error:
+            self._policy.skip(plugin, tag, error)
+            return
         if key in self._pending:
-            self._report_once(f"twice {key}", "%s %r was added twice before record(); the newest is recorded", *key)
+            text = "%s %r was added twice before record(); the newest is recorded"
+            self._policy.warnings.warn(("twice", key), text, *key)
         if plugin == "tensor" and self._export is not None:
             self._to_export[tag] = np.array(to_array(value))
         self._pending[key] = recorded
@@ -207,12 +201,8 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
-        if not isinstance(step, int) or isinstance(step, bool):
-            raise TypeError(f"step must be an int, not {step!r}")
-        if not -(2**63) <= step < 2**63:
-            raise ValueError(f"step must fit 64 bits, not {step}")
-        if plugin_filter is not None and not callable(plugin_filter):
-            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
+        checked("step", step)
+        check_callable("plugin_filter", plugin_filter)
         check_network("train_network", train_network)
         pending, self._pending = self._pending, {}
         exports, self._to_export = self._to_export, {}
@@ -238,8 +228,8 @@ class SummaryRecord(TensorBoardMethods):
         Raises:
             OSError: the disk refused it and ``raise_exception`` is set.
         """
-        if self._writer is not None:
-            self._attempt("flush", self._writer.sync)
+        if self._handle.writer is not None:
+            self._attempt("flush", self._handle.writer.sync)
 
     def close(self) -> None:
         """Let go of the files; a second call does nothing. What could not be recorded is logged as a total."""
@@ -247,8 +237,7 @@ class SummaryRecord(TensorBoardMethods):
             return
         self._is_closed = True
         self.release()
-        if self._lost:
-            _LOG.error("%d records of %s could not be written in all", self._lost, self._directory)
+        self._policy.log_total()
 
     def __enter__(self) -> SummaryRecord:
         if self._is_closed:
@@ -288,21 +277,24 @@ class SummaryRecord(TensorBoardMethods):
                     is_done &= self._attempt(f"tensor {tag!r}", self._export.save, tag, step, array)
         if self._is_closed:
             return False
-        # Not through _attempt: a training loop waits for this call, a step at a time.
-        try:
-            (self._writer or self._live_writer()).write_values(step, values)
-        except _FAILURES as error:
-            return self._has_failed("values", error)
+        if not -(2**63) <= step < 2**63:
+            self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
+            return False
+        try:  # not through _attempt: this is the hot path
+            (self._handle.writer or self._handle.acquire()).write_values(step, values)
+        except WRITE_ERRORS as error:
+            self._policy.write_failed("values", error)
+            return False
         self._has_recorded = True
         return is_done
 
     def begin_file(self) -> None:
         """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
-        self._live_writer().begin_file()
+        self._handle.acquire().begin_file()
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph at once; returns and raises as :meth:`write_values`."""
-        return self._attempt("the graph", self._live_writer().write_graph, graph)
+        return self._attempt("the graph", self._handle.acquire().write_graph, graph)
 
     def write_lineage(self, value: LineageValue) -> bool:
         """Write a lineage value at once; returns and raises as :meth:`write_values`.
@@ -311,7 +303,7 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: it holds something that would break MindInsight.
         """
         check_recordable(value)
-        return self._attempt("lineage", self._live_writer().write_lineage, value)
+        return self._attempt("lineage", self._handle.acquire().write_lineage, value)
 
     def capture_graph(self, network: Any, example: Any) -> bool:
         """Capture and write the computational graph of a module, once for each of this object's lives.
@@ -332,17 +324,14 @@ class SummaryRecord(TensorBoardMethods):
         try:
             graph = capture_example(network, example)
         except GraphCaptureError as error:
-            self._report_once("graph", "the computational graph is not recorded: %s", error)
+            self._policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
             return False
         self._has_captured_graph = self.write_graph(graph)
         return self._has_captured_graph
 
     def release(self) -> None:
-        """Let go of the files until the next value."""
-        writer, self._writer = self._writer, None
-        if writer is not None and self._letting_go is not None:
-            self._letting_go.detach()
-            writer.release()
+        """Close the files until the next value."""
+        self._policy.attempt("the end of the run", self._handle.release)
 
     @property
     def has_recorded(self) -> bool:
@@ -357,40 +346,12 @@ class SummaryRecord(TensorBoardMethods):
     @property
     def lost(self) -> int:
         """Number of writes that failed so far."""
-        return self._lost
-
-    def _live_writer(self) -> EventWriter:
-        if self._writer is None:
-            self._writer = shared_event_writer(self._directory, self._options)
-            # A record that is dropped without close() keeps no file open.
-            self._letting_go = weakref.finalize(self, self._writer.release_when_free)
-            self._letting_go.atexit = False
-        return self._writer
+        return self._policy.lost
 
     def _attempt(self, what: str, action: Callable[..., None], *arguments: Any) -> bool:
-        if self._is_closed:
-            return False
-        try:
-            action(*arguments)
-        except _FAILURES as error:
-            return self._has_failed(what, error)
-        self._has_recorded = True
-        return True
-
-    def _has_failed(self, what: str, error: Exception) -> bool:
-        """Decide what a failure means: raised again, or counted, logged once for its kind, and False."""
-        if self._raise_exception:
-            raise error
-        self._lost += 1
-        reason = f"{type(error).__name__} {getattr(error, 'errno', '')}"
-        if reason not in self._reported:
-            self._reported.add(reason)
-            _LOG.error(
-                "%s could not be recorded in %s: %s. Training goes on; each further loss of this kind is counted and "
-                "the total logged at the end",
-                *(what, self._directory, error),
-            )
-        return False
+        is_done = not self._is_closed and self._policy.attempt(what, action, *arguments)
+        self._has_recorded |= is_done
+        return is_done
 
     def _record_network(self, train_network: Any) -> bool:
         network = self._network if self._network is not None else train_network
@@ -398,16 +359,11 @@ class SummaryRecord(TensorBoardMethods):
             return True
         self._has_tried_network = True
         if self._example_input is None:
-            self._report_once("no example", "the network's graph is not recorded: SummaryRecord got no example_input")
+            text = "the network's graph is not recorded: SummaryRecord got no example_input"
+            self._policy.warnings.warn("no example", text)
             return True
         return self.capture_graph(network, self._example_input)
 
-    def _report_once(self, reason: str, text: str, *facts: object) -> None:
-        if reason not in self._reported:
-            self._reported.add(reason)
-            _LOG.warning(text, *facts)
-
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
-        left_behind = ("_writer", "_letting_go", "_network", "_example_input")
-        return {**self.__dict__, **dict.fromkeys(left_behind), "_pending": {}, "_to_export": {}}
+        return {**self.__dict__, "_network": None, "_example_input": None, "_pending": {}, "_to_export": {}}

@@ -1,28 +1,28 @@
 """The ``add_*`` methods that users of TensorBoard's ``SummaryWriter`` call on ``logger.experiment``.
 
-Names and first arguments are those they know; arguments that only place or time a TensorBoard event are taken and not
-used. A kind that MindInsight has no page for is said once and left out.
+Names and first arguments are the same; arguments that only place or time a TensorBoard event are accepted and ignored.
+A value that cannot be recorded, or a kind that MindInsight has no page for, is skipped with one warning.
 """
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from mindsummary_lightning.conversion.arguments import check_network, checked_name
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
-from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
+from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 
 __all__ = ["TensorBoardMethods"]
 
-_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 _NO_PAGE = (
     "add_audio",
@@ -40,17 +40,21 @@ _NO_PAGE = (
 
 
 class TensorBoardMethods(ABC):
-    """Writes single values at once, in TensorBoard's words.
+    """TensorBoard-compatible methods, each of which writes one value immediately.
 
     Every method takes ``global_step``; without one, values of a tag are counted from 0.
+
+    Args:
+        policy: what happens to a value that cannot be recorded.
     """
 
-    _counters: dict[str, int]
-    _said: set[str]
+    def __init__(self, policy: FailurePolicy) -> None:
+        self._policy = policy
+        self._counters: dict[str, int] = {}
 
     @abstractmethod
     def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
-        """Write ready values at a step."""
+        """Write converted values at a step."""
 
     @abstractmethod
     def write_lineage(self, value: LineageValue) -> bool:
@@ -62,19 +66,24 @@ class TensorBoardMethods(ABC):
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record one number; a tensor or array must have one element."""
-        self._write(tag, to_scalar(scalar_value), global_step)
+        self._write("scalar", tag, global_step, to_scalar, scalar_value)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None, *_: Any, **__: Any
     ) -> None:
         """Record several numbers under ``main_tag/key``, in this run (TensorBoard makes a run of each)."""
         main = checked_name(main_tag)
-        pairs = [(checked_name(f"{main}/{key}"), to_scalar(value)) for key, value in tag_scalar_dict.items()]
-        self.write_values(self._step(main, global_step), list(pairs))
+        pairs: list[tuple[str, SummaryValue]] = []
+        for key, value in tag_scalar_dict.items():
+            tag = checked_name(f"{main}/{key}")
+            number = self.converted("scalar", tag, to_scalar, value)
+            if number is not None:
+                pairs.append((tag, number))
+        self.write_values(self._step(main, global_step), pairs)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record the distribution of a tensor or array; the buckets are MindSpore's, whatever ``bins`` says."""
-        self._write(tag, to_histogram(values), global_step)
+        self._write("histogram", tag, global_step, to_histogram, values)
 
     def add_image(
         self,
@@ -84,8 +93,9 @@ class TensorBoardMethods(ABC):
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Record one picture: uint8 in 0..255 or floating in [0, 1], laid out as ``dataformats`` says."""
-        self._write(tag, to_image(img_tensor, dataformats), global_step)
+        """Record one image: uint8 in 0..255 or floating in [0, 1], in the layout ``dataformats``."""
+        check_dataformats(dataformats)
+        self._write("image", tag, global_step, to_image, img_tensor, dataformats)
 
     def add_images(
         self,
@@ -95,14 +105,14 @@ class TensorBoardMethods(ABC):
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Record a batch of pictures as one, up to eight in a row."""
-        self._write(tag, to_image(img_tensor, dataformats), global_step)
+        """Record a batch of images as one image, up to eight per row."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, *_: Any, **__: Any
     ) -> None:
-        """Record a Matplotlib figure, and close it unless told not to."""
-        self._write(tag, figure_to_image(figure), global_step)
+        """Record a Matplotlib figure, then close it unless ``close`` is False."""
+        self._write("figure", tag, global_step, figure_to_image, figure)
         if close:
             import matplotlib.pyplot
 
@@ -110,7 +120,7 @@ class TensorBoardMethods(ABC):
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record a tensor element by element."""
-        self._write(tag, to_tensor(tensor), global_step)
+        self._write("tensor", tag, global_step, to_tensor, tensor)
 
     def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
@@ -132,16 +142,28 @@ class TensorBoardMethods(ABC):
         if name not in _NO_PAGE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-        def leave_out(*_: Any, **__: Any) -> None:
-            if name not in self._said:
-                self._said.add(name)
-                _LOG.warning("%s is left out: MindInsight has no page for what it records", name)
+        def skip(*_: Any, **__: Any) -> None:
+            self._policy.warnings.warn(name, "%s is skipped: MindInsight has no page for what it records", name)
 
-        return leave_out
+        return skip
 
-    def _write(self, tag: str, value: SummaryValue, global_step: int | None) -> None:
+    def converted(
+        self, kind: str, tag: str, convert: Callable[..., _T], *arguments: Any, per_tag: bool = False
+    ) -> _T | None:
+        """Convert a value; ``None`` if it cannot be recorded, which is logged once per kind or per tag.
+
+        Raises:
+            Exception: it cannot be recorded and ``raise_exception`` is set.
+        """
+        return self._policy.converted(kind, tag, convert, *arguments, per_tag=per_tag)
+
+    def _write(
+        self, kind: str, tag: str, global_step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
+    ) -> None:
         tag = checked_name(tag)
-        self.write_values(self._step(tag, global_step), [(tag, value)])
+        value = self.converted(kind, tag, convert, *arguments)
+        if value is not None:
+            self.write_values(self._step(tag, global_step), [(tag, value)])
 
     def _step(self, tag: str, global_step: int | None) -> int:
         if global_step is not None:

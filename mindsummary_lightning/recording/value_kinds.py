@@ -51,6 +51,7 @@ def convert_value(plugin: str, value: Any) -> Any:
         TypeError: the value is of no kind the plugin takes.
         ValueError: the plugin is not known, or the value cannot be recorded.
     """
+    plugin = "LANDSCAPE" if plugin == "landscape" else plugin  # MindSpore 2.7 spells it so
     if plugin not in PLUGINS:
         raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
     if plugin in _CONVERTERS:

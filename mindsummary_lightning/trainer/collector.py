@@ -25,7 +25,7 @@ from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
     check_flag,
-    check_max_file_size,
+    checked,
     checked_count,
     checked_directory,
 )
@@ -104,7 +104,7 @@ class SummaryCollector(CallbackBase):
         check_flag("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         self._custom_lineage = checked_custom_lineage(custom_lineage_data)
-        check_max_file_size(max_file_size)
+        checked("max_file_size", max_file_size)
         check_export_options(export_options)
         self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
         self._gradients = checked_gradients(collect_gradients)

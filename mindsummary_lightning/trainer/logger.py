@@ -7,25 +7,24 @@ the file is the SummaryRecord's.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
     check_flag,
-    check_max_file_size,
     check_network,
-    checked_mode,
+    checked,
     checked_name,
 )
+from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
-from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
+from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
@@ -41,10 +40,7 @@ from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["MindInsightLogger"]
 
-_LOG = logging.getLogger(__name__)
-
 _EXACT = 2**53  # ints below it are floats
-_DEEPEST = 16  # levels of metrics within metrics; a mapping that holds itself ends here
 
 
 @serve_log_dir
@@ -106,7 +102,7 @@ class MindInsightLogger(LoggerBase):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._prefix = utf8_text(prefix)
         self._sub_dir = None if sub_dir is None else _checked_path("sub_dir", sub_dir)
-        check_max_file_size(max_file_size)
+        checked("max_file_size", max_file_size)
         check_export_options(export_options)
         check_flag("raise_exception", raise_exception)
         check_flag("log_graph", log_graph)
@@ -114,14 +110,13 @@ class MindInsightLogger(LoggerBase):
             "max_file_size": max_file_size,
             "export_options": export_options,
             "raise_exception": raise_exception,
-            "file_mode": checked_mode(file_mode),
+            "file_mode": checked("file_mode", file_mode),
         }
         self._log_graph = log_graph
         self._graph_is_logged = False
         self._experiment: SummaryRecord | None = None
         self._last_step = -1
         self._tags: dict[str, str] = {}
-        self._left_out: set[str] = set()
         self._is_shown = False
 
     # ---- where the run is
@@ -184,14 +179,16 @@ class MindInsightLogger(LoggerBase):
             return
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
-        for name, value in metrics.items():
+        for name, value in metrics.items() if type(metrics) is dict else self._items(metrics):
             kind = type(value)
             if name in tags and (kind is float or (kind is int and -_EXACT < value < _EXACT)):
                 pairs.append((tags[name], float(value)))
             else:
                 pairs.extend(self._scalars(name, value))
-        self._last_step = self._checked_step(step)
-        (self._experiment or self.experiment).write_values(self._last_step, pairs)
+        number = self._checked_step(step)
+        if number.bit_length() < 64:  # SummaryRecord skips the values of others
+            self._last_step = number
+        (self._experiment or self.experiment).write_values(number, pairs)
 
     @rank_zero_only
     def log_hyperparams(
@@ -246,33 +243,37 @@ class MindInsightLogger(LoggerBase):
             dataformats: layout of arrays, such as ``"CHW"``; ``None`` finds out where that is unambiguous.
             kwargs: options of other loggers (captions, masks); not used.
 
+        An image that cannot be shown, or whose layout is ambiguous, is skipped with one warning.
+
         Raises:
-            TypeError: an image is of no kind that can be shown.
-            ValueError: its shape is ambiguous or cannot be shown.
+            TypeError: ``images`` is not a list of images.
+            ValueError: ``dataformats`` is not a layout.
         """
         name = checked_name(key)
         if isinstance(images, (str, os.PathLike)) or hasattr(images, "shape") or not isinstance(images, Iterable):
             raise TypeError(
                 f"images must be a list of pictures, not {type(images).__name__}; put a single one in a list"
             )
-        pictures = [to_image(image, dataformats) for image in images]
-        tags = [name] if len(pictures) == 1 else [f"{name}/{index}" for index in range(len(pictures))]
-        self._write(list(zip(tags, pictures, strict=True)), step)
+        check_dataformats(dataformats)
+        batch = list(images)
+        for index, image in enumerate(batch):
+            tag = name if len(batch) == 1 else f"{name}/{index}"
+            self._write("image", tag, step, to_image, image, dataformats)
 
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
         """Record the distribution of a tensor or array of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), to_histogram(values))], step)
+        self._write("histogram", checked_name(key), step, to_histogram, values)
 
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
         """Record a tensor or array, element by element, of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), to_tensor(tensor))], step)
+        self._write("tensor", checked_name(key), step, to_tensor, tensor)
 
     @rank_zero_only
     def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
         """Record a Matplotlib figure as a picture; it stays open. ``step`` as in :meth:`log_image`."""
-        self._write([(checked_name(key), figure_to_image(figure))], step)
+        self._write("figure", checked_name(key), step, figure_to_image, figure)
 
     @rank_zero_only
     def log_graph(self, model: Any, input_array: Any = None) -> None:
@@ -293,27 +294,27 @@ class MindInsightLogger(LoggerBase):
         if example is not None:
             self._graph_is_logged = self.experiment.capture_graph(model, example)
 
-    def _write(self, pairs: list[tuple[str, SummaryValue]], step: int | None) -> None:
-        self.experiment.write_values(max(self._last_step, 0) if step is None else self._checked_step(step), pairs)
+    def _write(
+        self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
+    ) -> None:
+        value = self.experiment.converted(kind, tag, convert, *arguments)
+        if value is not None:
+            number = max(self._last_step, 0) if step is None else self._checked_step(step)
+            self.experiment.write_values(number, [(tag, value)])
 
-    def _scalars(self, name: Any, value: Any, depth: int = 0) -> list[tuple[str, SummaryValue]]:
-        tag = ""
-        try:
-            tag = utf8_text(f"{self._prefix}/{name}" if self._prefix else str(name))
-            if isinstance(value, Mapping) and depth < _DEEPEST:
-                parts = [(f"{name}/{inner}", part) for inner, part in value.items()]
-                return [pair for inner, part in parts for pair in self._scalars(inner, part, depth + 1)]
-            if not tag:
-                return []
-            number = to_scalar(value)
-        except Exception as error:  # whatever a user's object does when it is looked at
-            if tag not in self._left_out:
-                self._left_out.add(tag)
-                _LOG.warning("metric %r is left out: %s", tag, error)
-            return []
-        if isinstance(name, str):
-            self._tags[name] = tag
-        return [(tag, number)]
+    def _items(self, metrics: Any) -> Iterable[tuple[Any, Any]]:
+        return self.experiment.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
+
+    def _scalars(self, name: Any, value: Any) -> list[tuple[str, SummaryValue]]:
+        pairs: list[tuple[str, SummaryValue]] = []
+        for key, leaf in leaves({name: value}):
+            tag = f"{self._prefix}/{key}" if self._prefix else key
+            number = self.experiment.converted("metric", tag, to_scalar, leaf, per_tag=True)
+            if number is not None:
+                pairs.append((tag, number))
+                if key == name:
+                    self._tags[key] = tag
+        return pairs
 
     def _checked_step(self, step: Any) -> int:
         if type(step) is int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["printable", "utf8_text"]
+__all__ = ["error_text", "printable", "utf8_text"]
 
 
 def utf8_text(text: str) -> str:
@@ -24,3 +24,13 @@ def printable(text: str) -> str:
 def _escape(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def error_text(error: BaseException) -> str:
+    """The message of an error, or its type's name if it has none or fails to give it."""
+    try:
+        return printable(str(error)) or type(error).__name__
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a user's class of errors; SystemExit is no better than the others here
+        return type(error).__name__

@@ -101,7 +101,6 @@ def called_never() -> None:
         (Hostile(), "Hostile"),
         (HostileText("x"), "HostileText"),
         (HostileMapping(a=1), "HostileMapping"),
-        ({HostileKey(): 1}, "dict"),
         ("a\ud800", "a\\ud800"),
         ("<b>\0\n../ \u202e", "<b>\0\n../ \u202e"),
         (slice(1, 2), "slice(1, 2, None)"),
@@ -134,7 +133,9 @@ def test_a_list_of_containers_is_numbered() -> None:
 
 
 def test_keys_that_are_no_text_become_text() -> None:
-    assert flatten({1: "a", None: "b", (2, 3): "c"}) == {"1": "a", "None": "b", "(2, 3)": "c"}
+    flat = flatten({1: "a", None: "b", (2, 3): "c", HostileKey(): "d"})
+
+    assert flat == {"1": "a", "None": "b", "(2, 3)": "c", "HostileKey": "d"}
 
 
 def test_omegaconf_is_unfolded_with_its_interpolations() -> None:
@@ -187,7 +188,7 @@ def test_a_container_that_holds_itself_ends() -> None:
     items: list[Any] = []
     items += [items, items]
 
-    assert flatten(mapping)["again/again/a"] == 1
+    assert flatten(mapping) == {"a": 1, "again": "dict"}
     assert str(flatten({"items": items})["items"]).startswith("[[[[")
 
 

@@ -33,7 +33,7 @@ def test_numbers_are_kept_and_all_else_is_left_out() -> None:
         HostileKey(): 1.0,
     }
 
-    assert finite_metrics(metrics) == {"float": 0.5, "int": 2.0, "array": 1.5}
+    assert finite_metrics(metrics) == {"float": 0.5, "int": 2.0, "array": 1.5, "HostileKey": 1.0}
 
 
 def test_nested_metrics_become_flat_names() -> None:
@@ -52,9 +52,9 @@ def test_tensors_of_one_element_are_numbers_and_those_without_data_are_left_out(
 
 def test_metrics_that_hold_themselves_end() -> None:
     metrics: dict[str, Any] = {"a": 1.0}
-    metrics["again"] = metrics["twice"] = metrics
+    metrics["inner"] = {"b": 2.0, "again": metrics, "twice": metrics}
 
-    assert finite_metrics(metrics)["again/a"] == 1.0
+    assert finite_metrics(metrics) == {"a": 1.0, "inner/b": 2.0}
 
 
 def test_a_name_is_what_utf8_holds() -> None:

@@ -167,7 +167,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"export_options": {"image_format": "png"}}, ValueError, "export_options knows only 'tensor_format'"),
     ({"export_options": {"tensor_format": "csv"}}, ValueError, "tensor_format of export_options must be 'npy'"),
     ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, not 'rw'"),
-    ({"file_mode": 0o400}, ValueError, "file_mode must let the owner read and write"),
+    ({"file_mode": 0o400}, ValueError, "file_mode must be 0o600..0o777 and let the owner read and write"),
     ({"fsync_secs": "1"}, TypeError, "fsync_secs must be a number of seconds or None"),
     ({"fsync_secs": 0}, ValueError, "fsync_secs must be above 0"),
     ({"free_space_factor": 0.5}, TypeError, "free_space_factor must be an int"),
@@ -221,9 +221,17 @@ def test_a_bad_value_raises_and_is_not_kept(
     assert not os.listdir(tmp_path)
 
 
-def test_a_tensor_beyond_what_mindinsight_shows_is_refused_where_it_is_added(run: Path) -> None:
+def test_a_tensor_beyond_what_mindinsight_shows_is_skipped_where_it_is_added(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SummaryRecord(run) as record:
+        for _ in range(2):
+            record.add_value("tensor", "t", np.zeros(10_000_001, np.int8))
+        assert record.record(1) is True
+
+    assert [line.getMessage()[:24] for line in caplog.records] == ["tensor 't' is skipped: a"]
     with pytest.raises(RecordTooLargeError, match="10000001 elements; MindInsight shows at most 10000000"):
-        SummaryRecord(run).add_value("tensor", "t", np.zeros(10_000_001, np.int8))
+        SummaryRecord(run, raise_exception=True).add_value("tensor", "t", np.zeros(10_000_001, np.int8))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +240,7 @@ def test_a_tensor_beyond_what_mindinsight_shows_is_refused_where_it_is_added(run
         ({"step": 1.0}, TypeError, "step must be an int, not 1.0"),
         ({"step": True}, TypeError, "step must be an int, not True"),
         ({"step": None}, TypeError, "step must be an int, not None"),
-        ({"step": 2**63}, ValueError, "step must fit 64 bits"),
+        ({"step": 2**63}, ValueError, "step must be in the range of 64 bits"),
         ({"step": 1, "plugin_filter": 3}, TypeError, "plugin_filter must be callable or None, not 3"),
         ({"step": 1, "train_network": 3}, TypeError, "train_network must be a torch.nn.Module or None, not 3"),
     ],
@@ -584,7 +592,7 @@ def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
     assert [line.levelno for line in caplog.records] == [logging.ERROR, logging.ERROR]
     assert "values could not be recorded in" in caplog.records[0].getMessage()
     assert "disk full" in caplog.records[0].getMessage()
-    assert caplog.records[1].getMessage() == f"3 records of {run} could not be written in all"
+    assert caplog.records[1].getMessage() == f"3 records of {run} could not be written in total"
     assert read_scalars(run, "a") == [(0, 1.0), (4, 3.0)]
 
 

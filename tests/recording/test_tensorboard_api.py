@@ -120,8 +120,8 @@ def test_a_kind_without_a_page_is_said_once_and_left_out(
 
     assert not run.exists()
     assert [line.getMessage() for line in caplog.records] == [
-        "add_text is left out: MindInsight has no page for what it records",
-        "add_embedding is left out: MindInsight has no page for what it records",
+        "add_text is skipped: MindInsight has no page for what it records",
+        "add_embedding is skipped: MindInsight has no page for what it records",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning.errors import RecordTooLargeError
 from tests.trainer.support import Net, files, loader, points, trainer
 
 
@@ -30,6 +31,19 @@ class Hostile:
 
     def __float__(self) -> float:
         raise RuntimeError("no float")
+
+
+class Quitting:
+    def __float__(self) -> float:
+        raise SystemExit("no float")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise SystemExit("no float")
+
+
+class Interrupted:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
 
 
 @dataclass
@@ -118,7 +132,7 @@ def test_log_hyperparams_takes_anything(params: Any) -> None:
 
 
 @pytest.mark.parametrize("value", _STRANGE, ids=lambda value: type(value).__name__)
-def test_a_metric_that_is_no_number_is_left_out_with_one_warning(
+def test_a_metric_that_is_no_number_is_skipped_with_one_warning(
     tmp_path: Path, value: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     logger = MindInsightLogger(tmp_path)
@@ -127,8 +141,73 @@ def test_a_metric_that_is_no_number_is_left_out_with_one_warning(
 
     assert len(points(logger.log_dir, "good")) == 3
     recorded = any(tag.startswith("odd") for tag in SummaryReader(logger.log_dir).tags()["scalar"])
-    warnings = [record for record in caplog.records if "left out" in record.message]
-    assert len(warnings) == (0 if recorded and not isinstance(value, dict) else 1)
+    warnings = [record for record in caplog.records if "is skipped" in record.message]
+    assert len(warnings) == (0 if recorded and not isinstance(value, Mapping) else 1)
+
+
+_NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseException], str]] = [
+    (lambda logger: logger.log_image("a", ["no/such/file.png"]), OSError, "image 'a' is skipped"),
+    (lambda logger: logger.log_image("a", [np.zeros((2, 5, 7))]), ValueError, "image 'a' is skipped"),
+    (lambda logger: logger.log_histogram("a", 3.0), ValueError, "histogram 'a' is skipped"),
+    (lambda logger: logger.log_tensor("a", "text"), TypeError, "tensor 'a' is skipped"),
+    (
+        lambda logger: logger.log_tensor("a", np.zeros(10_000_001, bool)),
+        RecordTooLargeError,
+        "tensor 'a' is skipped",
+    ),
+    (lambda logger: logger.log_figure("a", 3), TypeError, "figure 'a' is skipped"),
+    (lambda logger: logger.log_metrics({"a": Quitting()}, 1), SystemExit, "metric 'a' is skipped: no float"),
+    (lambda logger: logger.log_metrics(None), TypeError, "metrics of 'log_metrics' is skipped"),  # type: ignore[arg-type]
+    (lambda logger: logger.experiment.add_tensor("a", 3.0), ValueError, "tensor 'a' is skipped"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), _NOT_RECORDABLE, ids=lambda part: str(part)[:40])
+def test_a_value_that_cannot_be_recorded_is_skipped_with_one_warning_or_raises_if_asked_to(
+    tmp_path: Path,
+    call: Callable[[MindInsightLogger], object],
+    kind: type[BaseException],
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    patient = MindInsightLogger(tmp_path / "patient")
+    for _ in range(3):
+        call(patient)
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    assert words in warning
+    assert files(tmp_path) == []
+    with pytest.raises(kind):
+        call(MindInsightLogger(tmp_path / "strict", raise_exception=True))
+
+
+def test_a_keyboard_interrupt_while_a_value_is_read_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        MindInsightLogger(tmp_path).log_metrics({"a": Interrupted()}, 1)
+
+
+def test_steps_that_do_not_fit_64_bits_are_skipped_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for step in (1, 10**30, -(2**63) - 1, 2, 2**63):
+        logger.log_metrics({"a": 1.0}, step)
+    logger.log_metrics({"a": 1.0})
+
+    assert points(logger.log_dir, "a") == [(1, 1.0), (2, 1.0), (3, 1.0)]
+    (warning,) = caplog.records
+    assert warning.getMessage() == f"step {10**30} does not fit 64 bits; its values are skipped"
+
+
+def test_metrics_that_hold_themselves_end_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    metrics: dict[str, Any] = {"a": 1.0}
+    metrics["again"] = metrics
+    logger = MindInsightLogger(tmp_path)
+    for step in range(3):
+        logger.log_metrics(metrics, step)
+
+    assert [step for step, _ in points(logger.log_dir, "a")] == [0, 1, 2]
+    assert len(caplog.records) == 1
 
 
 def test_numbers_beyond_float32_and_nan_are_recorded_as_the_format_can(tmp_path: Path) -> None:
@@ -196,10 +275,10 @@ _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda p: MindInsightLogger(p).log_image("", [np.zeros((4, 4))]), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_image(3, []), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_image("a", np.zeros((4, 4))), TypeError, "list of pictures"),
-    (lambda p: MindInsightLogger(p).log_image("a", ["no/such/file.png"]), (OSError), "no/such"),  # type: ignore[list-item]
-    (lambda p: MindInsightLogger(p).log_histogram("a", 3.0), ValueError, "dimension"),
-    (lambda p: MindInsightLogger(p).log_tensor("a", "text"), TypeError, "text"),
-    (lambda p: MindInsightLogger(p).log_figure("a", 3), TypeError, "figure|Figure"),
+    (lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WH"), ValueError, "dataformats"),
+    (lambda p: MindInsightLogger(p).log_histogram(3, np.zeros(2)), TypeError, "name"),  # type: ignore[arg-type]
+    (lambda p: MindInsightLogger(p).log_tensor("", np.zeros(2)), ValueError, "name"),
+    (lambda p: MindInsightLogger(p).log_figure(None, 3), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_graph("model"), TypeError, "model"),
     (lambda p: SummaryCollector(3), TypeError, "summary_dir"),  # type: ignore[arg-type]
     (lambda p: SummaryCollector(p, 0), ValueError, "collect_freq"),
@@ -258,7 +337,7 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
     assert running.global_step == 6
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1
-    assert "Training goes on" in errors[0].message
+    assert "Training continues" in errors[0].message
 
 
 def test_a_record_that_cannot_be_written_stops_training_if_asked_to(tmp_path: Path) -> None:

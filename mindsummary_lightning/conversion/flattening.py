@@ -1,0 +1,81 @@
+"""Flattening of nested containers to ``outer/inner`` keys, for metrics and hyper-parameters alike.
+
+MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is read, nothing is raised
+except KeyboardInterrupt, and nothing is walked without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from mindsummary_lightning.values.text import utf8_text
+
+__all__ = ["attempted", "leaves", "mapping_items"]
+
+_T = TypeVar("_T")
+Items: TypeAlias = list[tuple[str, Any]]
+
+_MAX_DEPTH = 16
+_MAX_NODES = 100_000  # containers that share parts could otherwise unfold without end
+
+
+def attempted(default: _T, read: Callable[..., _T], *arguments: Any) -> _T:
+    """What ``read`` returns, or ``default`` if it raises anything but KeyboardInterrupt (SystemExit included)."""
+    try:
+        return read(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return default
+
+
+def mapping_items(value: Any) -> Items | None:
+    """Keys, as text, and values of a mapping; ``None`` for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    return [(_key_text(key), _item(value, key)) for key in value]
+
+
+def leaves(
+    root: Any, items_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
+) -> Iterator[tuple[str, Any]]:
+    """Walk nested containers in order.
+
+    Args:
+        root: a container.
+        items_of: gives the keys and values of a container, ``None`` for a leaf; a container whose items cannot be read
+            is a leaf.
+        empty: yielded for an empty container; ``None`` yields nothing.
+
+    Yields:
+        ``outer/inner`` key and value of each leaf. A container within itself, or more than 16 levels deep, is a leaf.
+    """
+    todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, ())]
+    for _ in range(_MAX_NODES):
+        if not todo:
+            return
+        key, value, outer = todo.pop()
+        is_leaf = len(outer) > _MAX_DEPTH or any(value is container for container in outer)
+        items = None if is_leaf else attempted(None, items_of, value)
+        if items is None:
+            if key:
+                yield key, value
+        elif items:
+            inner = (*outer, value)
+            todo += [(f"{key}/{name}" if key else name, child, inner) for name, child in reversed(items)]
+        elif key and empty is not None:
+            yield key, empty
+
+
+def _key_text(key: Any) -> str:
+    return attempted(type(key).__name__, lambda: utf8_text(str(key)))
+
+
+def _item(mapping: Mapping[Any, Any], key: Any) -> Any:
+    try:
+        return mapping[key]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # OmegaConf: a missing value or an interpolation that leads nowhere
+        return f"<{type(error).__name__}>"

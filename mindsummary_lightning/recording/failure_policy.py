@@ -1,0 +1,106 @@
+"""The one policy for failures to record: training continues unless ``raise_exception=True``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.values.text import error_text
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["WRITE_ERRORS", "FailurePolicy"]
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+WRITE_ERRORS = (OSError, RuntimeError, RecordTooLargeError)
+"""The errors in which writing a value may end."""
+
+
+class FailurePolicy:
+    """Decides what happens when a value cannot be converted or written.
+
+    Args:
+        directory: the run, for messages.
+        raise_exception: raise every error again instead of logging it.
+    """
+
+    def __init__(self, directory: str, raise_exception: bool) -> None:
+        self.lost = 0
+        """Writes that failed so far."""
+        self.warnings = WarnOnce(_LOG)
+        self._directory = directory
+        self._raise_exception = raise_exception
+
+    def attempt(self, what: str, action: Callable[..., None], *arguments: object) -> bool:
+        """Call something that writes.
+
+        Returns:
+            Whether it succeeded.
+
+        Raises:
+            OSError, RuntimeError, RecordTooLargeError: it failed and ``raise_exception`` is set.
+        """
+        try:
+            action(*arguments)
+        except WRITE_ERRORS as error:
+            self.write_failed(what, error)
+            return False
+        return True
+
+    def write_failed(self, what: str, error: Exception) -> None:
+        """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""
+        if self._raise_exception:
+            raise error
+        self.lost += 1
+        self.warnings.warn(
+            ("write", type(error), getattr(error, "errno", None)),
+            "%s could not be recorded in %s: %s. Training continues; further losses of this kind are counted and the "
+            "total is logged at the end",
+            *(what, self._directory, error),
+            level=logging.ERROR,
+        )
+
+    def converted(
+        self, kind: str, tag: str, convert: Callable[..., _T], *arguments: object, per_tag: bool = False
+    ) -> _T | None:
+        """Convert a value that a caller wants recorded.
+
+        Args:
+            kind: what it is to become, such as ``"image"``; the first failure of a kind is logged.
+            tag: its tag, for the message.
+            convert: called with ``arguments``; the caller has checked those that are not the value.
+            arguments: the value first.
+            per_tag: log the first failure of each tag instead.
+
+        Returns:
+            The converted value, or ``None`` if it cannot be recorded.
+
+        Raises:
+            Exception: it cannot be recorded and ``raise_exception`` is set.
+            KeyboardInterrupt: always passed on.
+        """
+        try:
+            return convert(*arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a user's object raises when it is read, SystemExit included
+            self.skip(kind, tag, error, per_tag)
+            return None
+
+    def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
+        """Log the first value of a kind that cannot be recorded; raise the error if ``raise_exception`` is set."""
+        if self._raise_exception:
+            raise error
+        self.warnings.warn(
+            ("value", kind, tag if per_tag else ""),
+            "%s %r is skipped: %s. Further ones that cannot be recorded are skipped silently",
+            *(kind, tag, error_text(error)),
+        )
+
+    def log_total(self) -> None:
+        """Log how many records were lost, if any."""
+        if self.lost:
+            _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)
