@@ -18,7 +18,8 @@ _WALL_TIME, _STEP = 1, 2
 _HOLDS = {3: "version", 4: "graph", 5: "values"}
 _SUMMARY = 5
 _KINDS = {3: "scalar", 4: "image", 8: "tensor", 9: "histogram", 10: "loss_landscape"}
-_TAG, _SCALAR = 1, 3
+_TAG, _SCALAR, _IMAGE = 1, 3, 4
+_IMAGE_HEIGHT, _IMAGE_WIDTH = 1, 2
 
 
 class ValuePlace(NamedTuple):
@@ -30,6 +31,8 @@ class ValuePlace(NamedTuple):
         start: offset of its message in the payload.
         end: offset behind it.
         scalar: the value of a scalar, as it costs nothing here; 0.0 for other kinds.
+        width: columns of an image in pixels; 0 for other kinds.
+        height: rows of an image in pixels; 0 for other kinds.
     """
 
     tag: str
@@ -37,6 +40,8 @@ class ValuePlace(NamedTuple):
     start: int
     end: int
     scalar: float = 0.0
+    width: int = 0
+    height: int = 0
 
 
 class EventOutline(NamedTuple):
@@ -92,7 +97,7 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValuePlace])
 
 
 def _place(payload: bytes, start: int, end: int) -> ValuePlace | None:
-    tag, kind, scalar, at = "", None, 0.0, start
+    tag, kind, scalar, width, height, at = "", None, 0.0, 0, 0, start
     while at < end:
         field, wire, _, body, at = _next_field(payload, at, end)
         if field == _TAG and wire == _DELIMITED:
@@ -101,7 +106,18 @@ def _place(payload: bytes, start: int, end: int) -> ValuePlace | None:
             kind = _KINDS[field]
             if field == _SCALAR:
                 (scalar,) = _FLOAT32.unpack_from(payload, body)
-    return None if kind is None else ValuePlace(tag, kind, start, end, scalar)
+            elif field == _IMAGE:
+                width, height = _image_size(payload, body, at)
+    return None if kind is None else ValuePlace(tag, kind, start, end, scalar, width, height)
+
+
+def _image_size(payload: bytes, at: int, end: int) -> tuple[int, int]:
+    sizes = {_IMAGE_HEIGHT: 0, _IMAGE_WIDTH: 0}
+    while at < end:
+        field, wire, number, _, at = _next_field(payload, at, end)
+        if field in sizes and wire == _VARINT:
+            sizes[field] = number & 0x7FFFFFFF  # an int32; no writer leaves a negative one
+    return sizes[_IMAGE_WIDTH], sizes[_IMAGE_HEIGHT]
 
 
 def _next_field(payload: bytes, at: int, end: int) -> tuple[int, int, int, int, int]:

@@ -10,7 +10,7 @@ import logging
 import os
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,25 +23,44 @@ from mindsummary_lightning.reading.outlines import Location, OutlinedRecord, out
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.samples import in_file_order
 
-__all__ = ["FollowedFile"]
+__all__ = ["FollowedFile", "LocatedSample"]
 
 _LOG = logging.getLogger(__name__)
 _MAX_CHUNKS = 16  # of columns; joined when there are more, so that a long run is not a million small arrays
 _INT32 = np.iinfo(np.int32)
 
 
+class LocatedSample(NamedTuple):
+    """A sample that is located but not decoded.
+
+    Attributes:
+        step: its step.
+        wall_time: seconds since the epoch.
+        location: the bytes of its value.
+        width: columns of an image in pixels; 0 for other kinds.
+        height: rows of an image in pixels; 0 for other kinds.
+    """
+
+    step: int
+    wall_time: float
+    location: Location
+    width: int
+    height: int
+
+
 class _Locations:
     """Locations of the values of one tag and kind in a file, in file order."""
 
-    __slots__ = ("ends", "records", "starts", "steps", "wall_times")
+    __slots__ = ("ends", "heights", "records", "starts", "steps", "wall_times", "widths")
 
     def __init__(self) -> None:
         self.steps, self.wall_times = array("q"), array("d")
         self.starts, self.ends, self.records = array("q"), array("q"), array("q")
+        self.widths, self.heights = array("i"), array("i")  # in pixels; 0 if it is not an image
 
     @property
     def nbytes(self) -> int:
-        return 40 * len(self.steps)
+        return 48 * len(self.steps)
 
 
 class _LooseScalars:
@@ -168,11 +187,12 @@ class FollowedFile:
         found = self._located.get((kind, tag))
         return np.array(found.steps if found else (), np.int64)
 
-    def sample(self, kind: str, tag: str, index: int) -> tuple[float, Location]:
-        """Wall time in seconds and location of a sample, counted in file order; ``kind`` is any but scalar."""
+    def sample(self, kind: str, tag: str, index: int) -> LocatedSample:
+        """A sample, counted in file order; ``kind`` is any but scalar."""
         found = self._located[kind, tag]
-        return found.wall_times[index], Location(
-            self.path, found.starts[index], found.ends[index], found.records[index]
+        location = Location(self.path, found.starts[index], found.ends[index], found.records[index])
+        return LocatedSample(
+            found.steps[index], found.wall_times[index], location, found.widths[index], found.heights[index]
         )
 
     def _take(self, payloads: list[bytes], begin: int) -> None:
@@ -201,6 +221,8 @@ class FollowedFile:
                 found.starts.append(location.start + value.start)
                 found.ends.append(location.start + value.end)
                 found.records.append(location.record)
+                found.widths.append(value.width)
+                found.heights.append(value.height)
 
     def _join_chunks(self) -> None:
         for tags, chunks in self._columns.items():

@@ -9,20 +9,23 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
-from mindsummary_lightning.reading.followed_file import FollowedFile
+from mindsummary_lightning.reading.followed_file import FollowedFile, LocatedSample
 from mindsummary_lightning.reading.outlines import Location
 from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.samples import KINDS, LocatedSamples, kept_samples, merged_files
+from mindsummary_lightning.reading.samples import KINDS, kept_samples, merged_files
 from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["FollowedRun", "GraphLocation"]
 
 _LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 class GraphLocation(NamedTuple):
@@ -62,6 +65,7 @@ class FollowedRun:
         self._files: list[FollowedFile] = []
         self._models: list[GraphLocation] = []
         self._tags: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self._remembered: dict[Hashable, object] = {}
         self.nbytes = 0
         self.is_whole = True
 
@@ -81,6 +85,7 @@ class FollowedRun:
             is_stale = any(name not in found or file.was_rewritten(found[name]) for name, file in known.items())
             if is_stale:
                 known = {}
+                self._remembered = {}
             files = [known.get(name) or FollowedFile(os.path.join(self.run_dir, name)) for name in names]
             is_new = is_stale or len(files) > len(known)
             self._files = files
@@ -122,8 +127,15 @@ class FollowedRun:
             raise LookupError(f"{self.run_dir} has no scalar {tag!r}")
         return merged_files(files)
 
-    def located(self, kind: str, tag: str) -> LocatedSamples:
-        """The samples of an image, tensor, histogram or loss_landscape tag, located but not decoded.
+    def samples(
+        self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None
+    ) -> list[LocatedSample]:
+        """Samples of a tag, located but not decoded, by step.
+
+        Args:
+            kind: image, tensor, histogram or loss_landscape.
+            tag: the tag.
+            select: chooses samples: the indices that it returns for the ascending steps; ``None`` takes all.
 
         Raises:
             LookupError: the run has no such tag.
@@ -133,15 +145,26 @@ class FollowedRun:
             if not files:
                 raise LookupError(f"{self.run_dir} has no {kind} {tag!r}")
             kept = kept_samples([(file.path, steps) for file, steps in files])
-            joined = np.concatenate([steps for _, steps in files])
+            if select is not None:
+                kept = kept[select(np.concatenate([steps for _, steps in files])[kept])]
             begins = np.cumsum([0, *(steps.size for _, steps in files)])
             owners = np.searchsorted(begins, kept, side="right") - 1
-            found = [
-                files[owner][0].sample(kind, tag, index - begins[owner])
-                for owner, index in zip(owners.tolist(), kept.tolist(), strict=True)
+            indices = (kept - begins[owners]).tolist()
+            return [
+                files[owner][0].sample(kind, tag, index) for owner, index in zip(owners.tolist(), indices, strict=True)
             ]
-        wall_times, locations = (list(column) for column in zip(*found, strict=True))
-        return LocatedSamples(joined[kept].tolist(), wall_times, locations)
+
+    def remembered(self, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten.
+
+        Args:
+            key: names the result, for example ``("statistics", location)``.
+            compute: called if the result is not known.
+        """
+        known = self._remembered
+        if key not in known:
+            known[key] = compute()
+        return cast("_T", known[key])
 
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,9 +11,22 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
+from mindsummary_lightning.fileformat.summary_codec import decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.values.events import SummaryValue
 
-__all__ = ["Location", "OutlinedBatch", "OutlinedRecord", "outline_batch", "outlined_batches", "read_location"]
+__all__ = [
+    "Location",
+    "OutlinedBatch",
+    "OutlinedRecord",
+    "decoded",
+    "outline_batch",
+    "outlined_batches",
+    "read_location",
+    "read_value",
+]
+
+_T = TypeVar("_T")
 
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 
@@ -109,6 +122,28 @@ def read_location(location: Location) -> bytes:
     with open(location.path, "rb") as file:
         file.seek(location.start)
         return file.read(location.end - location.start)
+
+
+def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
+    """The value at a location.
+
+    Args:
+        location: the bytes of the value.
+        decode: decoder of the bytes.
+
+    Raises:
+        DamagedFileError: the bytes are not such a value.
+        OSError: the file cannot be read.
+    """
+    try:
+        return decode(read_location(location))
+    except ValueError as error:
+        raise DamagedFileError(location.path, location.record, str(error)) from error
+
+
+def read_value(location: Location) -> SummaryValue:
+    """The summary value at a location; raises as :func:`decoded`."""
+    return decoded(location, decode_value)
 
 
 def _refuse(error: DamagedFileError) -> None:

@@ -19,7 +19,7 @@ from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.outlines import Location, outlined_batches, read_location
+from mindsummary_lightning.reading.outlines import Location, decoded, outlined_batches
 from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.samples import (
@@ -157,7 +157,7 @@ class SummaryReader:
                         newest = record.location
         if newest is None:
             return None
-        graph = _decoded_at(newest, decode_event).what
+        graph = decoded(newest, decode_event).what
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
@@ -266,7 +266,7 @@ def _read_values(
     samples: LocatedSamples, decode: Callable[[bytes], Any] = decode_value
 ) -> Iterator[tuple[int, float, Any]]:
     for step, wall_time, location in zip(samples.steps, samples.wall_times, samples.locations, strict=True):
-        yield step, wall_time, _decoded_at(location, decode)
+        yield step, wall_time, decoded(location, decode)
 
 
 def _opened_picture(message: bytes) -> PIL.Image.Image:
@@ -277,13 +277,6 @@ def _opened_picture(message: bytes) -> PIL.Image.Image:
         return PIL.Image.open(BytesIO(cast("Image", image).encoded), formats=_PICTURE_FORMATS)
     except Exception as error:  # each of Pillow's readers has errors of its own
         raise ValueError(f"the image cannot be opened: {error}") from error
-
-
-def _decoded_at(location: Location, decode: Callable[[bytes], _T]) -> _T:
-    try:
-        return decode(read_location(location))
-    except ValueError as error:
-        raise DamagedFileError(location.path, location.record, str(error)) from error
 
 
 def _decoded(scanner: RecordScanner, decode: Callable[[bytes], _T]) -> Iterator[_T]:

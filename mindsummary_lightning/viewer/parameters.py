@@ -5,8 +5,9 @@ from __future__ import annotations
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.tags import has_tag, split_tag
 
-__all__ = ["MISSING", "WRONG_TYPE", "WRONG_VALUE", "known_run", "page_slice", "required", "whole_number"]
+__all__ = ["MISSING", "WRONG_TYPE", "WRONG_VALUE", "known_run", "known_tag", "page_slice", "required", "whole_number"]
 
 MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
 _UNKNOWN_RUN = "50545005"
@@ -62,6 +63,24 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
     if run is None:
         raise ApiError(_UNKNOWN_RUN, message)
     return run
+
+
+def known_tag(run: FollowedRun, shown: str, code: str, message: str) -> tuple[str, str]:
+    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph.
+
+    Args:
+        run: the run.
+        shown: for example ``loss/auto/scalar``.
+        code: error code of a tag that the run does not have.
+        message: beginning of its message.
+
+    Raises:
+        ApiError: the run does not have it.
+    """
+    if not has_tag(run, shown):
+        detail = "Invalid parameter value. Can not find any data in this train job by given tag."
+        raise ApiError(code, f"{message} Detail: {detail}")
+    return split_tag(shown)
 
 
 def _number_or(request: ApiRequest, name: str, default: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.samples import KINDS
 
-__all__ = ["OPTIMIZED", "PLUGINS", "shown_tags", "split_tag"]
+__all__ = ["OPTIMIZED", "PLUGINS", "has_tag", "shown_tags", "split_tag"]
 
-PLUGINS = ("graph", "image", "scalar", "optimized_graph", "histogram", "tensor", "loss_landscape")
+PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
 OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the optimizer's part taken out
 _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
 
@@ -18,7 +19,15 @@ def shown_tags(run: FollowedRun) -> dict[str, list[str]]:
     return {**shown, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
 
 
+def has_tag(run: FollowedRun, shown: str) -> bool:
+    """Whether a run has a tag, as the pages name it, of any kind."""
+    tag, kind = split_tag(shown)
+    if kind:
+        return tag in run.tags()[kind]
+    return any(graph.name in (shown, shown.removesuffix(OPTIMIZED)) for graph in run.graphs())
+
+
 def split_tag(shown: str) -> tuple[str, str]:
     """Tag and kind of a shown tag; the kind is ``""`` for a graph."""
     tag, slash, kind = shown.rpartition("/")
-    return (tag, kind) if slash else (shown, "")
+    return (tag, kind) if slash and kind in KINDS else (shown, "")

@@ -1,0 +1,66 @@
+"""Histograms of a tag over its steps, all in the same bins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+from mindsummary_lightning.reading.followed_file import LocatedSample
+from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import known_run, known_tag, required
+from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
+from mindsummary_lightning.viewer.sampling import MAX_HISTOGRAMS, spread
+from mindsummary_lightning.viewer.tensor_samples import described_tensors, step_histogram
+
+__all__ = ["ROUTES"]
+
+_UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."
+
+
+def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The histograms of a histogram or tensor tag."""
+    train_id, shown = required(request, "train_id"), required(request, "tag")
+    run = known_run(runs, train_id)
+    tag, kind = known_tag(run, shown, _UNKNOWN, _NO_HISTOGRAM)
+    if kind == "histogram":
+        found = [
+            (sample, histogram)
+            for sample in run.samples(kind, tag, spread(MAX_HISTOGRAMS))
+            if (histogram := _recorded(sample)) is not None
+        ]
+    elif kind == "tensor":
+        found = [(sample, step_histogram(run, sample)) for sample, _ in described_tensors(run, tag)]
+    else:
+        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: there is no histogram in this tag: {shown}")
+    try:
+        buckets = rebucketed([histogram for _, histogram in found])
+    except (ValueError, OverflowError) as error:
+        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: Invalid parameter value. {error}") from None
+    return {
+        "train_id": train_id,
+        "tag": shown,
+        "histograms": [
+            {"step": sample.step, "wall_time": sample.wall_time, "buckets": bins}
+            for (sample, _), bins in zip(found, buckets, strict=True)
+        ],
+    }
+
+
+def _recorded(sample: LocatedSample) -> StepHistogram | None:
+    try:
+        value = cast("Histogram", read_value(sample.location))
+    except (ValueError, OSError):  # the value contradicts itself, or its bytes changed since they were located
+        return None
+    columns = (value.lefts.tolist(), value.widths.tolist(), value.counts.tolist())
+    buckets = sorted(zip(*columns, strict=True), key=lambda bucket: bucket[0])
+    return StepHistogram(buckets, _finite(value.min), _finite(value.max), sum(columns[2]))
+
+
+def _finite(number: float | None) -> float:
+    return number if number is not None and math.isfinite(number) else 0.0
+
+
+ROUTES = (Route("GET", "datavisual/histograms", histograms),)

@@ -1,0 +1,58 @@
+"""Scalar curves, of one run and of several side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import WRONG_TYPE, known_run, known_tag, required
+from mindsummary_lightning.viewer.sampling import thinned
+from mindsummary_lightning.viewer.tags import has_tag
+
+__all__ = ["ROUTES"]
+
+
+def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The points of one curve."""
+    train_id, shown = required(request, "train_id"), required(request, "tag")
+    run = known_run(runs, train_id)
+    return {"metadatas": _points(run, _scalar_tag(run, shown))}
+
+
+def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The points of several curves of several runs; what does not exist is skipped."""
+    found = []
+    for train_id in request.query.get("train_id", ()):
+        run = runs.run(train_id)
+        for shown in request.query.get("tag", ()):
+            if run is not None and has_tag(run, shown):
+                found.append({"train_id": train_id, "tag": shown, "values": _points(run, _scalar_tag(run, shown))})
+    return {"scalars": found}
+
+
+def _scalar_tag(run: FollowedRun, shown: str) -> str:
+    tag, kind = known_tag(run, shown, "5054500E", "Scalar value is not exist.")
+    if kind != "scalar":
+        raise ApiError(WRONG_TYPE, "Invalid parameter type. 'scalar_value' expect number type.")
+    return tag
+
+
+def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
+    series = run.scalars(tag)
+    chosen = thinned(series.values)
+    values = series.values[chosen].tolist()
+    return [
+        {"step": step, "wall_time": wall_time, "value": value if math.isfinite(value) else None}
+        for step, wall_time, value in zip(
+            series.steps[chosen].tolist(), series.wall_times[chosen].tolist(), values, strict=True
+        )
+    ]
+
+
+ROUTES = (
+    Route("GET", "datavisual/scalar/metadata", scalar_metadata),
+    Route("GET", "datavisual/scalars", scalars),
+)

@@ -1,0 +1,120 @@
+"""Tensors: shapes, statistics, histograms, and the numbers of a slice of one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.reading.followed_file import LocatedSample
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import (
+    MISSING,
+    WRONG_VALUE,
+    known_run,
+    known_tag,
+    required,
+    whole_number,
+)
+from mindsummary_lightning.viewer.rebucketing import rebucketed
+from mindsummary_lightning.viewer.tensor_samples import (
+    TensorSummary,
+    describe,
+    described_tensors,
+    read_tensor,
+    step_histogram,
+)
+from mindsummary_lightning.viewer.tensor_values import (
+    parsed_slices,
+    shown_numbers,
+    shown_statistics,
+    sliced,
+    statistics,
+)
+
+__all__ = ["ROUTES"]
+
+_UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
+
+
+def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """What ``detail`` asks for of each tag of each run; everything must exist."""
+    train_ids, tags = _all(request, "train_id"), _all(request, "tag")
+    found = []
+    for train_id in train_ids:
+        for shown in tags:
+            run = known_run(runs, train_id)
+            tag, kind = known_tag(run, shown, _UNKNOWN, _NO_TENSOR)
+            if kind != "tensor":
+                raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {shown}")
+            found.append({"train_id": train_id, "tag": shown, "values": _values(run, tag, request)})
+    return {"tensors": found}
+
+
+def _all(request: ApiRequest, name: str) -> list[str]:
+    values = list(request.query.get(name, ()))
+    if not values:
+        raise ApiError(MISSING, f"Param missing. '{name}' is required.")
+    return values
+
+
+def _values(run: FollowedRun, tag: str, request: ApiRequest) -> list[dict[str, Any]]:
+    detail = request.first("detail")
+    if detail == "data":
+        required(request, "step")
+        slices = parsed_slices(required(request, "dims"))
+        return _data(run, tag, whole_number(required(request, "step"), "step"), slices)
+    if detail == "histogram":
+        return _histograms(run, tag)
+    if detail not in (None, "stats"):
+        raise ApiError(WRONG_VALUE, f"Invalid parameter value. Can not support this value: {detail} of detail.")
+    return [
+        _sample(sample, summary, {"statistics": _whole(summary)} if detail == "stats" else {})
+        for sample, summary in described_tensors(run, tag)
+    ]
+
+
+def _histograms(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
+    described = described_tensors(run, tag)
+    for sample, summary in described:
+        if summary.statistics is None:
+            raise _too_large(sample)
+    buckets = rebucketed([step_histogram(run, sample) for sample, _ in described])
+    return [
+        _sample(sample, summary, {"histogram_buckets": bins, "statistics": _whole(summary)})
+        for (sample, summary), bins in zip(described, buckets, strict=True)
+    ]
+
+
+def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]) -> list[dict[str, Any]]:
+    try:
+        (sample,) = run.samples("tensor", tag, lambda steps: np.flatnonzero(steps == step))
+        summary = describe(run, sample)
+        if summary.statistics is None:
+            raise _too_large(sample)
+        data = read_tensor(sample).data
+    except (ValueError, OSError):  # no such step, or it cannot be read
+        raise ApiError(
+            "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."
+        ) from None
+    part = sliced(data, slices)
+    shown = {"data": shown_numbers(part), "statistics": shown_statistics(statistics(part), summary.statistics)}
+    return [_sample(sample, summary, shown)]
+
+
+def _sample(sample: LocatedSample, summary: TensorSummary, shown: dict[str, Any]) -> dict[str, Any]:
+    value = {"dims": summary.dims, "data_type": summary.data_type, **shown}
+    return {"step": sample.step, "wall_time": sample.wall_time, "value": value}
+
+
+def _whole(summary: TensorSummary) -> dict[str, float] | None:
+    return None if summary.statistics is None else shown_statistics(summary.statistics, summary.statistics)
+
+
+def _too_large(sample: LocatedSample) -> ApiError:
+    return ApiError("50545016", f"Tensor is too large to show on UI. Detail: Step: {sample.step}")
+
+
+ROUTES = (Route("GET", "datavisual/tensors", tensors),)

@@ -1,0 +1,128 @@
+"""The list of runs, and the tags of each."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from mindsummary_lightning.reading.run_tree import ListedRun
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import (
+    MISSING,
+    WRONG_TYPE,
+    WRONG_VALUE,
+    known_run,
+    page_slice,
+    required,
+)
+from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
+
+__all__ = ["ROUTES"]
+
+_MAX_ROWS = 999
+_LAST_TIME_S = 253402214400  # 9999-12-31 in every time zone: what datetime can show
+_NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
+
+
+def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """A page of the list of runs, or one run.
+
+    A row of the list shows the tags of a run that has been asked for before, and says ``NOT_IN_CACHE`` of any other:
+    thousands of runs are listed without a file being opened. A run asked for by name is read.
+    """
+    rows = page_slice(request, 10, _MAX_ROWS)
+    train_id = request.first("train_id")
+    if train_id is None:
+        listing = runs.listing()
+        listed, total = listing[rows], len(listing)
+    else:
+        run = runs.find(train_id) if runs.run(train_id) is not None else None
+        listed, total = ([], 0) if run is None else ([run], 1)
+    return {
+        "load_status": "loaded",
+        "name": runs.name,
+        "total": total,
+        "train_jobs": [_row(runs, run) for run in listed],
+    }
+
+
+def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The tags of a run by kind; the run is read whatever ``manual_update`` says."""
+    manual_update = request.first("manual_update")
+    if manual_update is not None and manual_update.lower() not in ("true", "false"):
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. The value of manual_update must be 'false' or 'true'.")
+    run = known_run(
+        runs,
+        required(request, "train_id"),
+        "Train job is not exist. Detail: Can not find the train job in data manager.",
+    )
+    return {"plugins": shown_tags(run)}
+
+
+def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The tags of a run for one kind."""
+    plugin, train_id = required(request, "plugin_name"), required(request, "train_id")
+    if plugin not in PLUGINS:
+        known = ", ".join(map(repr, PLUGINS))
+        raise ApiError("5054500B", f"Plugin is not available. Detail: 'plugin_name' only can be one of [{known}]")
+    run = known_run(runs, train_id, "Train job is not exist. Detail: Can not find the train job in data manager.")
+    return {"train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(shown_tags(run)[plugin])}]}
+
+
+def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """Read some runs, so that the list of runs shows their tags; unknown ones are skipped."""
+    train_ids = _train_ids(request)
+    result = []
+    for train_id in train_ids:
+        if not isinstance(train_id, str):
+            raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_id' expect <class 'str'> type.")
+        if runs.run(train_id) is not None:
+            result.append({"train_id": train_id, "cache_status": "CACHED"})
+    return {"cache_result": result}
+
+
+def _train_ids(request: ApiRequest) -> list[Any]:
+    missing = ApiError(MISSING, "Param missing. 'train_ids' is required.")
+    try:
+        body = json.loads(request.body) if request.content_type == "application/json" else None
+    except ValueError:
+        raise missing from None
+    train_ids = body.get("train_ids") if isinstance(body, dict) else None
+    if train_ids is None:
+        raise missing
+    if not isinstance(train_ids, list):
+        raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_ids' expect <class 'list'> type.")
+    return train_ids
+
+
+def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
+    summary = runs.summary(run.train_id)
+    return {
+        "train_id": run.train_id,
+        "relative_path": run.train_id,
+        "create_time": _shown_time(run.create_time_s),
+        "update_time": _shown_time(run.update_time_us / 1_000_000),
+        "summary_files": run.summary_files,
+        "lineage_files": run.lineage_files,
+        "graph_files": run.graph_files,
+        "profiler_dir": None,
+        "profiler_type": "",
+        "dump_dir": None,
+        "cache_status": "NOT_IN_CACHE" if summary is None else "CACHED",
+        "is_integrity": summary is None or summary.is_whole,
+        "plugins": _NO_TAGS if summary is None else summary.tags,
+    }
+
+
+def _shown_time(seconds: float) -> str:
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_TIME_S)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+ROUTES = (
+    Route("GET", "datavisual/train-jobs", train_jobs),
+    Route("GET", "datavisual/plugins", plugins),
+    Route("GET", "datavisual/single-job", single_job),
+    Route("POST", "datavisual/train-job-caches", train_job_caches),
+)

@@ -1,0 +1,126 @@
+"""Tensors as the tensor page shows them: statistics, histogram, and the numbers of a slice.
+
+Everything is computed in double precision from the float32 elements, as MindInsight does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.viewer.api import ApiError
+from mindsummary_lightning.viewer.parameters import WRONG_VALUE
+from mindsummary_lightning.viewer.rebucketing import StepHistogram, bin_count
+
+__all__ = ["parsed_slices", "shown_numbers", "shown_statistics", "sliced", "statistics", "tensor_histogram"]
+
+_MAX_SLICES = 2
+_MAX_NUMBERS = 100_000
+_Slices: TypeAlias = "tuple[int | slice, ...]"
+
+_NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
+
+
+def statistics(data: NDArray[np.float32]) -> dict[str, float]:
+    """Extremes and average of the finite elements, and counts of all kinds of elements."""
+    is_finite = np.isfinite(data)
+    finite = data[is_finite].astype(np.float64)
+    found: dict[str, float] = {
+        **_NONE,
+        "count": data.size,
+        "nan_count": int(np.count_nonzero(np.isnan(data))),
+        "neg_inf_count": int(np.count_nonzero(np.isneginf(data))),
+        "pos_inf_count": int(np.count_nonzero(np.isposinf(data))),
+        "zero_count": float(np.count_nonzero(finite == 0)),
+        "neg_zero_count": float(np.count_nonzero(finite < 0)),  # the names are MindInsight's
+        "pos_zero_count": float(np.count_nonzero(finite > 0)),
+    }
+    if finite.size:
+        found |= {"max": float(finite.max()), "min": float(finite.min()), "avg": float(finite.sum() / finite.size)}
+    return found
+
+
+def shown_statistics(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
+    """Statistics of what is shown, and those of the whole tensor with ``overall_`` before their names."""
+    shown = {name: value for name, value in part.items() if not name.endswith("zero_count")}
+    return {**shown, **{f"overall_{name}": value for name, value in whole.items()}}
+
+
+def tensor_histogram(data: NDArray[np.float32]) -> StepHistogram:
+    """The histogram of a tensor's finite elements."""
+    finite = data[np.isfinite(data)].astype(np.float64)
+    if not finite.size:
+        return StepHistogram((), 0.0, 0.0, 0)
+    low, high = float(finite.min()), float(finite.max())
+    first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
+    counts, edges = np.histogram(finite, bins=np.linspace(first, last, bin_count(finite.size) + 1))
+    buckets = list(zip(edges[:-1].tolist(), np.diff(edges).tolist(), counts.tolist(), strict=True))
+    return StepHistogram(buckets, low, high, int(counts.sum()))
+
+
+def parsed_slices(text: str) -> _Slices:
+    """The indices and slices of a text such as ``[0, -1, :, 1:3]``.
+
+    Raises:
+        ApiError: the text is not in brackets, has more than two slices, or holds something else.
+    """
+    stripped = text.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        raise _wrong_shape(f"The type of shape should be str and start with `[` and end with `]`. Received: {text}.")
+    inner = stripped[1:-1]
+    entries = inner.split(",") if inner else []
+    if sum(":" in entry for entry in entries) > _MAX_SLICES:
+        raise _wrong_shape(f"At most {_MAX_SLICES} dimensions are specified. Received: {inner}")
+    return tuple(_index_or_slice(entry.strip()) for entry in entries)
+
+
+def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
+    """A part of a tensor; one without elements stays as it is.
+
+    Raises:
+        ApiError: the slices do not fit the shape, or the part is larger than a page shows.
+    """
+    if not data.size:
+        return np.empty(0, np.float32)
+    if data.ndim != len(slices):
+        raise ApiError(
+            WRONG_VALUE,
+            "Invalid parameter value. Invalid dims. The length of param dims and tensor shape should be the same.",
+        )
+    try:
+        part = np.asarray(data[slices])
+    except (IndexError, ValueError):
+        raise _wrong_shape(f"Shape unmatched. Received: {slices}, tensor shape: {data.shape}") from None
+    if part.size > _MAX_NUMBERS:
+        raise ApiError(
+            "50545013",
+            "Response data exceed max value. Detail: the size of response data: "
+            f"{part.size} exceed max value: {_MAX_NUMBERS}.",
+        )
+    return part
+
+
+def shown_numbers(part: NDArray[np.float32]) -> Any:
+    """Nested lists of numbers, or a number for a part without dimensions; NaN and infinities as text."""
+    if np.isfinite(part).all():
+        return part.tolist()
+    named = part.astype(object)
+    named[np.isnan(part)] = "NAN"
+    named[np.isposinf(part)] = "INF"
+    named[np.isneginf(part)] = "-INF"
+    return named.tolist() if part.ndim else [named.item()]
+
+
+def _index_or_slice(entry: str) -> int | slice:
+    try:
+        if ":" not in entry:
+            return int(entry)
+        return slice(*(int(number) if number.strip() else None for number in entry.split(":")))
+    except (ValueError, TypeError):  # not an int; four parts
+        raise _wrong_shape(f"Convert int from str failed. input_str: {entry}") from None
+
+
+def _wrong_shape(detail: str) -> ApiError:
+    return ApiError(WRONG_VALUE, f"Invalid parameter value. Invalid shape. {detail}")
