@@ -90,7 +90,7 @@ class FollowedRun:
             is_new = is_stale or len(files) > len(known)
             self._files = files
             has_grown = [self._read_file(file, found[name]) for name, file in zip(names, files, strict=True)]
-            models = [_model(self.run_dir, name, stat) for name, stat in found.items() if name.endswith(".pb")]
+            models = [_model(self.run_dir, name, stat) for name, stat in found.items() if _is_model(name, stat)]
             models.sort(key=lambda model: (model.wall_time, model.name))
             changed = is_new or any(has_grown) or models != self._models
             self._models = models
@@ -187,6 +187,10 @@ def _regular_files(run_dir: str) -> dict[str, os.stat_result]:
                 except FileNotFoundError:  # deleted since the directory was listed
                     continue
     return found
+
+
+def _is_model(name: str, stat: os.stat_result) -> bool:
+    return name.endswith(".pb") and stat.st_size > 0
 
 
 def _model(run_dir: str, name: str, stat: os.stat_result) -> GraphLocation:

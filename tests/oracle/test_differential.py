@@ -1,0 +1,119 @@
+"""The viewer answers as a real MindInsight 2.3.1 does: thousands of requests over the same runs, the same JSON."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import histograms, images, scalars, tensors, train_jobs
+from tests.oracle.differential import value_requests
+from tests.oracle.differential.asking import Answer, Ask, RealServer, Viewer, get
+from tests.oracle.differential.comparing import mismatch
+from tests.oracle.differential.differences import DIFFERENCES
+from tests.oracle.differential.runs import write_runs
+from tests.oracle.differential.value_requests import ShownRun
+from tests.oracle.mindinsight_server import PYTHON_VARIABLE, running_mindinsight, wait_until
+
+PAGES = (train_jobs, scalars, images, histograms, tensors)
+REQUESTS = (value_requests,)
+LEAST_REQUESTS = 2_000
+TRIES, PAUSE_S = 4, 0.3
+MOST_SHOWN = 400
+PATIENCE = 20  # polls for a run that is not the same on both sides
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("differential")
+    write_runs(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def real(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    python = os.environ.get(PYTHON_VARIABLE)
+    if not python:
+        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+    with running_mindinsight(python, base, tmp_path_factory.mktemp("workspace")) as server:
+        yield RealServer(server.address)
+
+
+@pytest.fixture(scope="module")
+def viewer(base: Path) -> Viewer:
+    return Viewer(LoadedRuns(str(base)), [route for page in PAGES for route in page.ROUTES])
+
+
+def test_the_viewer_answers_as_mindinsight_does(real: RealServer, viewer: Viewer) -> None:
+    asked: Counter[str] = Counter()
+    explained: Counter[int] = Counter()
+    unexplained: list[str] = []
+    for ask in _all_requests(real, viewer):
+        asked[f"{ask.method} {ask.path}"] += 1
+        for _ in range(TRIES):
+            theirs, ours = real.ask(ask), viewer.ask(ask)
+            difference = mismatch(theirs, ours)
+            reasons = [index for index, one in enumerate(DIFFERENCES) if one.explains(ask, theirs, ours)]
+            if difference is None or reasons:
+                break
+            time.sleep(PAUSE_S)  # for moments in which it scans its directories again
+        if difference is not None:
+            explained.update(reasons[:1])
+            if not reasons:
+                unexplained.append(f"{ask}\n    {difference}")
+    print(f"{asked.total()} requests: {dict(asked)}; {explained.total()} explained, {len(unexplained)} unexplained")
+    for index, one in enumerate(DIFFERENCES):
+        print(f"  {explained[index]:5} {one.reason}")
+
+    assert not unexplained, f"{len(unexplained)} differ:\n" + "\n".join(unexplained[:MOST_SHOWN])
+    assert asked.total() >= LEAST_REQUESTS
+    assert [one.reason for index, one in enumerate(DIFFERENCES) if not explained[index]] == []
+
+
+def _all_requests(real: RealServer, viewer: Viewer) -> Iterator[Ask]:
+    """The requests of all runs, then those of each run while MindInsight holds it."""
+    listed = real.ask(get("datavisual/train-jobs", limit=999)).content["train_jobs"]
+    runs = []
+    for row in listed:
+        if row["summary_files"] or row["graph_files"]:
+            run = _loaded(real, viewer, row["train_id"])
+            runs.append(run)
+            yield from _flat(make(run) for module in REQUESTS for make in module.OF_A_RUN)
+    yield from _flat(make(runs) for module in REQUESTS for make in module.OF_ALL_RUNS)
+
+
+def _flat(found: Iterable[Iterator[Ask]]) -> Iterator[Ask]:
+    for asks in found:
+        yield from asks
+
+
+def _loaded(real: RealServer, viewer: Viewer, train_id: str) -> ShownRun:
+    def answer() -> Answer:
+        return real.ask(get("datavisual/plugins", train_id=train_id, manual_update="true"))
+
+    polls = 0
+
+    def is_loaded() -> bool:
+        # Values arrive from its parser some time after it says that the last record was read.
+        nonlocal polls
+        polls += 1
+        (row,) = real.ask(get("datavisual/train-jobs", train_id=train_id)).content["train_jobs"]
+        is_complete = answer().content == viewer.ask(get("datavisual/plugins", train_id=train_id)).content
+        return row["cache_status"] == "CACHED" and (is_complete or polls > PATIENCE)
+
+    wait_until(is_loaded, lambda: f"{train_id} is loaded")
+    tags = answer().content["plugins"]
+    steps, dims = {}, {}
+    for tag in tags["image"]:
+        found = real.ask(get("datavisual/image/metadata", train_id=train_id, tag=tag)).content["metadatas"]
+        steps[tag] = [sample["step"] for sample in found]
+    for tag in tags["tensor"]:
+        (one,) = real.ask(get("datavisual/tensors", train_id=train_id, tag=tag)).content["tensors"]
+        steps[tag] = [sample["step"] for sample in one["values"]]
+        dims[tag] = [len(sample["value"]["dims"]) for sample in one["values"]]
+    return ShownRun(train_id, tags, steps, dims)
