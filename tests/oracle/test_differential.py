@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages import histograms, images, scalars, tensors, train_jobs
 from tests.oracle.differential import value_requests
-from tests.oracle.differential.asking import Answer, Ask, RealServer, Viewer, get
+from tests.oracle.differential.asking import Answer, Ask, Server, get, running_viewer
 from tests.oracle.differential.comparing import mismatch
 from tests.oracle.differential.differences import DIFFERENCES
 from tests.oracle.differential.runs import write_runs
 from tests.oracle.differential.value_requests import ShownRun
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE, running_mindinsight, wait_until
 
-PAGES = (train_jobs, scalars, images, histograms, tensors)
 REQUESTS = (value_requests,)
 LEAST_REQUESTS = 2_000
 TRIES, PAUSE_S = 4, 0.3
@@ -36,20 +33,21 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def real(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+def real(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     python = os.environ.get(PYTHON_VARIABLE)
     if not python:
         pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
     with running_mindinsight(python, base, tmp_path_factory.mktemp("workspace")) as server:
-        yield RealServer(server.address)
+        yield Server(server.address)
 
 
 @pytest.fixture(scope="module")
-def viewer(base: Path) -> Viewer:
-    return Viewer(LoadedRuns(str(base)), [route for page in PAGES for route in page.ROUTES])
+def viewer(base: Path) -> Iterator[Server]:
+    with running_viewer(str(base)) as server:
+        yield server
 
 
-def test_the_viewer_answers_as_mindinsight_does(real: RealServer, viewer: Viewer) -> None:
+def test_the_viewer_answers_as_mindinsight_does(real: Server, viewer: Server) -> None:
     asked: Counter[str] = Counter()
     explained: Counter[int] = Counter()
     unexplained: list[str] = []
@@ -75,7 +73,7 @@ def test_the_viewer_answers_as_mindinsight_does(real: RealServer, viewer: Viewer
     assert [one.reason for index, one in enumerate(DIFFERENCES) if not explained[index]] == []
 
 
-def _all_requests(real: RealServer, viewer: Viewer) -> Iterator[Ask]:
+def _all_requests(real: Server, viewer: Server) -> Iterator[Ask]:
     """The requests of all runs, then those of each run while MindInsight holds it."""
     listed = real.ask(get("datavisual/train-jobs", limit=999)).content["train_jobs"]
     runs = []
@@ -92,7 +90,7 @@ def _flat(found: Iterable[Iterator[Ask]]) -> Iterator[Ask]:
         yield from asks
 
 
-def _loaded(real: RealServer, viewer: Viewer, train_id: str) -> ShownRun:
+def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
     def answer() -> Answer:
         return real.ask(get("datavisual/plugins", train_id=train_id, manual_update="true"))
 

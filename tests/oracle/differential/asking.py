@@ -1,18 +1,23 @@
-"""Requests and answers, and the two sides that are asked: a real MindInsight over HTTP, the viewer in this process."""
+"""Requests and answers, and the two sides that are asked over HTTP: a real MindInsight and the viewer."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import http.client
 import json
+import threading
 import urllib.parse
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from aiohttp import web
 
-__all__ = ["Answer", "Ask", "RealServer", "Viewer", "get", "post"]
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.site import create_site
+
+__all__ = ["Answer", "Ask", "Server", "get", "post", "running_viewer"]
 
 _PREFIX = "/v1/mindinsight/"
 
@@ -71,8 +76,8 @@ class Answer:
         return self.content.get("error_code") if isinstance(self.content, dict) else None
 
 
-class RealServer:
-    """A MindInsight that runs already.
+class Server:
+    """A server that runs already: a real MindInsight, or the viewer.
 
     Args:
         address: ``http://host:port``.
@@ -97,36 +102,26 @@ class RealServer:
         return Answer(response.status, json.loads(content) if is_json else content, content_type)
 
 
-@dataclass
-class Viewer:
-    """Our pages over a directory, without a web server.
+@contextlib.contextmanager
+def running_viewer(base: str) -> Iterator[Server]:
+    """The viewer over a directory of runs, in a thread of this process, without a token."""
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(create_site(base, base, Access(None)))
 
-    Attributes:
-        runs: what they show.
-        routes: the endpoints.
-    """
+    async def start() -> int:
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port: int = runner.addresses[0][1]
+        return port
 
-    runs: LoadedRuns
-    routes: Iterable[Route]
-    _handlers: Mapping[tuple[str, str], Route] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._handlers = {(route.method, route.path): route for route in self.routes}
-
-    def has(self, ask: Ask) -> bool:
-        """Whether there is a page that answers it."""
-        return (ask.method, ask.path) in self._handlers
-
-    def ask(self, ask: Ask) -> Answer:
-        """Our answer, as JSON would carry it."""
-        query: dict[str, list[str]] = {}
-        for key, value in ask.query:
-            query.setdefault(key, []).append(value)
-        request = ApiRequest(query, ask.body or b"", ask.content_type if ask.body is not None else "")
-        try:
-            answer = self._handlers[ask.method, ask.path].handler(self.runs, request)
-        except ApiError as error:
-            return Answer(error.status, {"error_code": error.code, "error_msg": error.message})
-        if isinstance(answer, EncodedImage):
-            return Answer(200, answer.content, answer.content_type)
-        return Answer(200, json.loads(json.dumps(answer)))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        port = asyncio.run_coroutine_threadsafe(start(), loop).result()
+        yield Server(f"http://127.0.0.1:{port}")
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
