@@ -7,6 +7,7 @@ the truncated last record of an older one, which would hide the new one for ten 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -68,7 +69,8 @@ class EventFiles:
     def expected_path(self, is_lineage: bool = False) -> str:
         """The path that a file created now would get."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
-        name = file_name(self.options.prefix, self._second(), self.options.rank, socket.gethostname(), suffix)
+        second = min(self._second(), MAX_TIMESTAMP)
+        name = file_name(self.options.prefix, second, self.options.rank, socket.gethostname(), suffix)
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
@@ -82,11 +84,20 @@ class EventFiles:
         latest = self._latest_second(of_its_kind)
         if latest is not None and self._second() <= latest:  # another process was here since the second was chosen
             self._stem_second = latest + 1
-        while True:
+        while self._second() <= MAX_TIMESTAMP:
             try:
                 return RecordFile(self.expected_path(is_lineage), self.options.mode)
             except FileExistsError:
                 self._stem_second = self._second() + 1
+        raise OSError(
+            errno.EEXIST,
+            f"a file has {MAX_TIMESTAMP} in its name, the latest time there is, so no file can be newer; move it away",
+            self.directory,
+        )
+
+    def check_again(self) -> None:
+        """Let the next file check the older ones again, because somebody else has changed one of them."""
+        self._prepared = None
 
     def begin_anew(self) -> None:
         """Give the next file a later second than every file here has."""

@@ -25,6 +25,7 @@ from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
+from mindsummary_lightning.recording.turns import Turns
 from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import MAX_EVENT
@@ -58,11 +59,11 @@ class EventWriter:
     ) -> None:
         self.directory = directory
         self.options = options
-        self.users = 0
+        self.users: list[None] = []  # one entry per user: appending cannot be interrupted by a signal handler
         self.is_abandoned = False
         self._clock = clock
         self._timer = timer
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._files = EventFiles(directory, options, clock)
         self._lineage = LineageFileWriter(self._files, clock)
         self._file: RecordFile | None = None
@@ -76,60 +77,73 @@ class EventWriter:
     @property
     def summary_path(self) -> str:
         """Full path of the live summary file; the name it will get if there is none yet."""
-        with self._lock:
-            return self._files.expected_path() if self._file is None else self._file.path
+        file = self._file
+        return self._files.expected_path() if file is None else file.path
 
-    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
 
         A value that is already in the file is skipped.
+
+        Returns:
+            False if the values are queued, because the caller is a signal handler that interrupted another call to this
+            writer; that call writes them at its end.
 
         Raises:
             OSError: nothing of the failing event, nor of those after it, is in the file.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
-        with self._lock:
-            wall_time, now = self._clock(), self._timer()
-            if not self._is_open or now >= self._next_check:
-                self._open_file(now)
-            new = self._written.new_values(step, values)
-            if not new:
-                return
-            too_large: RecordTooLargeError | None = None
-            try:
-                for payload in encode_step(wall_time, step, new):
-                    try:
-                        self._append(payload, wall_time, now)
-                    except RecordTooLargeError as error:
-                        too_large = error
-                if too_large is not None:
-                    raise too_large
-            except BaseException:
-                self._written.forget(new)  # also those that were written: at worst they are written twice
-                raise
+        return self._turns.call(self._write_values, step, values)
 
-    def write_graph(self, graph: Graph) -> None:
-        """Write a computational graph in an event of its own.
+    def _write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
+        wall_time, now = self._clock(), self._timer()
+        if not self._is_open or now >= self._next_check:
+            self._open_file(now)
+        new = self._written.new_values(step, values)
+        if not new:
+            return
+        too_large: RecordTooLargeError | None = None
+        try:
+            for payload in encode_step(wall_time, step, new):
+                try:
+                    self._append(payload, wall_time, now)
+                except RecordTooLargeError as error:
+                    too_large = error
+            if too_large is not None:
+                raise too_large
+        except BaseException:
+            self._written.forget(new)  # also those that were written: at worst they are written twice
+            raise
+
+    def write_graph(self, graph: Graph) -> bool:
+        """Write a computational graph in an event of its own; returns as :meth:`write_values`.
 
         Raises:
             OSError: it is not in the file.
             RecordTooLargeError: it is larger than the reader takes.
         """
-        with self._lock:
-            wall_time, now = self._clock(), self._timer()
-            if not self._is_open or now >= self._next_check:
-                self._open_file(now)
-            self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        return self._turns.call(self._write_graph, graph)
 
-    def write_lineage(self, value: LineageValue) -> None:
-        """Add an event to the lineage file, which is replaced as a whole; an exact repeat is skipped.
+    def _write_graph(self, graph: Graph) -> None:
+        wall_time, now = self._clock(), self._timer()
+        if not self._is_open or now >= self._next_check:
+            self._open_file(now)
+        self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+
+    def write_lineage(self, value: LineageValue) -> bool:
+        """Add an event to the lineage file, which is replaced atomically; an exact repeat is skipped.
+
+        Returns:
+            As :meth:`write_values`.
 
         Raises:
             OSError: the file is as it was before.
         """
-        with self._lock:
-            self._check_ours()
-            self._lineage.write(value)
+        return self._turns.call(self._write_lineage, value)
+
+    def _write_lineage(self, value: LineageValue) -> None:
+        self._check_ours()
+        self._lineage.write(value)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
         size = sum(map(len, payload)) + OVERHEAD
@@ -142,7 +156,7 @@ class EventWriter:
             file.append(encode_event(Event(wall_time, 0, VERSION)))
         file.append(payload)
         if now >= self._next_sync:
-            self.sync()
+            file.sync()
             self._next_sync = now + (self.options.fsync_secs or math.inf)
 
     def _open_file(self, now: float) -> None:
@@ -151,14 +165,17 @@ class EventWriter:
         file = self._file
         if file is not None and not self._is_open:
             self._is_open = file.reopen()
+            if not self._is_open:
+                self._files.check_again()
         if file is not None and self._is_open and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_lost():
                 self._warnings.warn(
                     "deleted", "%s was deleted while it was being written; starting a new file", file.path
                 )
-                file.close()
                 self._is_open = False
+                with contextlib.suppress(OSError):  # of a file that is gone
+                    file.close()
         if not self._is_open:
             self._written.clear()
             self._new_file(now)
@@ -169,15 +186,15 @@ class EventWriter:
         For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
         would stand beside the old ones.
         """
-        with self._lock:
-            self._leave_file()
+        self._turns.call(self._leave_file)
 
     def _leave_file(self) -> None:
-        if self._file is not None:
-            if self._is_open:
-                self._file.close()
-            self._file, self._is_open = None, False
+        file, is_open = self._file, self._is_open
+        self._file, self._is_open = None, False  # first, so that an error does not leave a closed file behind
+        if file is not None:
             self._files.begin_anew()  # the reader never goes back to an older file
+            if is_open:
+                file.close()
 
     def _new_file(self, now: float) -> RecordFile:
         self._leave_file()
@@ -219,41 +236,47 @@ class EventWriter:
         Raises:
             OSError: the disk refused it.
         """
-        with self._lock:
-            if self._file is not None and self._is_open:
-                self._file.sync()
+        self._turns.call(self._sync)
+
+    def _sync(self) -> None:
+        if self._file is not None and self._is_open:
+            self._file.sync()
 
     def release(self) -> None:
-        """One user less; the last one lets go of the file. Writing again later opens it again."""
-        with self._lock:
-            self._count_down()
+        """Remove one user; after the last one the file is closed. Writing again later opens it again.
+
+        Raises:
+            OSError: the file system reports only now that records written earlier are lost.
+        """
+        self._turns.call(self._remove_user)
 
     def release_when_free(self) -> None:
         """:meth:`release` for the garbage collector, which may run in the middle of a write and must never wait."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._count_down()
-            finally:
-                self._lock.release()
+        try:
+            self._turns.call(self._remove_user, is_waiting=False)
+        except OSError as error:
+            _LOG.error("%s could not be closed; its last records may be lost: %s", self.directory, error)
 
-    def _count_down(self) -> None:
-        self.users -= 1
-        if self.users <= 0 and self._file is not None and self._is_open:
+    def _remove_user(self) -> None:
+        if self.users:
+            self.users.pop()
+        if not self.users and self._file is not None and self._is_open:
             self._is_open = False
             self._file.close()
 
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
-        self._lock = threading.RLock()  # another thread of the parent may have held it
+        self._turns = Turns()  # it may be the turn of another thread, which is not in the child
         if self._file is not None or self._lineage.has_file:
             self.is_abandoned = True
             self._is_open = False
             if self._file is not None:
-                self._file.close()
+                with contextlib.suppress(OSError):
+                    self._file.close()
 
 
 _WRITERS: OrderedDict[str, EventWriter] = OrderedDict()
-_WRITERS_LOCK = threading.Lock()
+_WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt the thread that holds it
 
 
 def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
@@ -265,24 +288,25 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
-        writer = _WRITERS.get(path)
-        if writer is None or writer.is_abandoned:
-            writer = _WRITERS[path] = EventWriter(path, options)
-        elif writer.options != options:
+        # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
+        writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
+        writer.users.append(None)
+        if writer.options != options:
             _LOG.info("%s is being recorded already; its files keep the settings %s", path, writer.options)
-        writer.users += 1
         _WRITERS.move_to_end(path)
-        idle = [key for key, kept in _WRITERS.items() if kept.users <= 0]
+        idle = [key for key, kept in list(_WRITERS.items()) if not kept.users]
         for key in idle[: max(0, len(_WRITERS) - _CLOSED_WRITERS_KEPT)]:
-            del _WRITERS[key]
+            _WRITERS.pop(key, None)
     return writer
 
 
 def _after_fork_in_child() -> None:
     global _WRITERS_LOCK
-    _WRITERS_LOCK = threading.Lock()
-    for writer in _WRITERS.values():
+    _WRITERS_LOCK = threading.RLock()
+    for path, writer in list(_WRITERS.items()):
         writer.abandon_after_fork()
+        if writer.is_abandoned:
+            del _WRITERS[path]
 
 
 if hasattr(os, "register_at_fork"):

@@ -34,21 +34,20 @@ class FailurePolicy:
         self._directory = directory
         self._raise_exception = raise_exception
 
-    def attempt(self, what: str, action: Callable[..., None], *arguments: object) -> bool:
+    def attempt(self, what: str, action: Callable[..., bool | None], *arguments: object) -> bool:
         """Call something that writes.
 
         Returns:
-            Whether it succeeded.
+            Whether it succeeded; False too if the action itself returns False, because it is queued.
 
         Raises:
             OSError, RuntimeError, RecordTooLargeError: it failed and ``raise_exception`` is set.
         """
         try:
-            action(*arguments)
+            return action(*arguments) is not False
         except WRITE_ERRORS as error:
             self.write_failed(what, error)
             return False
-        return True
 
     def write_failed(self, what: str, error: Exception) -> None:
         """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""

@@ -232,7 +232,11 @@ class SummaryRecord(TensorBoardMethods):
             self._attempt("flush", self._handle.writer.sync)
 
     def close(self) -> None:
-        """Let go of the files; a second call does nothing. What could not be recorded is logged as a total."""
+        """Release the files; a second call does nothing. What could not be recorded is logged as a total.
+
+        Raises:
+            OSError: the file system reports only now that something is lost, and ``raise_exception`` is set.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -262,7 +266,8 @@ class SummaryRecord(TensorBoardMethods):
             originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
 
         Returns:
-            Whether everything is in the file.
+            Whether everything is in the file. False also in a signal handler that interrupted another call to this
+            run's record: the values are queued, and that call writes them at its end.
 
         Raises:
             OSError: it could not be written and ``raise_exception`` is set.
@@ -281,16 +286,16 @@ class SummaryRecord(TensorBoardMethods):
             self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
             return False
         try:  # not through _attempt: this is the hot path
-            (self._handle.writer or self._handle.acquire()).write_values(step, values)
+            is_written = (self._handle.writer or self._handle.acquire()).write_values(step, values)
         except WRITE_ERRORS as error:
             self._policy.write_failed("values", error)
             return False
         self._has_recorded = True
-        return is_done
+        return is_done and is_written
 
     def begin_file(self) -> None:
         """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
-        self._handle.acquire().begin_file()
+        self._attempt("a new file", self._handle.acquire().begin_file)
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph at once; returns and raises as :meth:`write_values`."""
@@ -348,7 +353,7 @@ class SummaryRecord(TensorBoardMethods):
         """Number of writes that failed so far."""
         return self._policy.lost
 
-    def _attempt(self, what: str, action: Callable[..., None], *arguments: Any) -> bool:
+    def _attempt(self, what: str, action: Callable[..., bool | None], *arguments: Any) -> bool:
         is_done = not self._is_closed and self._policy.attempt(what, action, *arguments)
         self._has_recorded |= is_done
         return is_done

@@ -28,18 +28,26 @@ class WriterHandle:
 
     def acquire(self) -> EventWriter:
         """The writer; :meth:`release` it when nothing is recorded for a while."""
-        if self.writer is None:
-            self.writer = shared_event_writer(self._directory, self._options)
+        writer = self.writer
+        if writer is None:
+            writer = shared_event_writer(self._directory, self._options)
             # An owner that is dropped without close() keeps no file open.
-            self._finalizer = weakref.finalize(self, self.writer.release_when_free)
-            self._finalizer.atexit = False
-        return self.writer
+            finalizer = weakref.finalize(self, writer.release_when_free)
+            finalizer.atexit = False
+            if self.writer is not None:  # a signal handler that recorded meanwhile has acquired it
+                finalizer()
+                return self.writer
+            self._finalizer, self.writer = finalizer, writer
+        return writer
 
     def release(self) -> None:
-        """Release the writer; its file is closed when nobody else holds it."""
+        """Release the writer; its file is closed when nobody else holds it.
+
+        Raises:
+            OSError: the file system reports only now that records written earlier are lost.
+        """
         writer, self.writer = self.writer, None
-        if writer is not None and self._finalizer is not None:
-            self._finalizer.detach()
+        if writer is not None and self._finalizer is not None and self._finalizer.detach():
             writer.release()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -274,7 +274,6 @@ def test_a_torn_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
 ) -> None:
     run.scalar(1)
     old = Path(run.writer.summary_path)
-    run.writer.users = 1
     run.writer.release()
     whole = old.read_bytes()
     old.write_bytes(whole + b"\x10\0\0")
@@ -308,7 +307,6 @@ def test_a_deleted_file_is_noticed_though_the_clock_jumped_back(run: Timed) -> N
 
 def test_a_file_deleted_while_it_was_released_is_replaced(run: Timed) -> None:
     run.scalar(1)
-    run.writer.users = 1
     run.writer.release()
     Path(run.writer.summary_path).unlink()
     run.scalar(2)

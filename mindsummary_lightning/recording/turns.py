@@ -1,0 +1,80 @@
+"""One caller at a time, also where a signal handler calls in the middle of a call of its own thread.
+
+A lock alone does not do: a plain one would deadlock, and a re-entrant one would let the handler write in the middle of
+a record. So the handler's call is queued and made by the call that it interrupted, at its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+__all__ = ["Turns"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class Turns:
+    """Makes calls one after the other; thread-safe and safe to use from a signal handler or finalizer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._busy: FrameType | None = None  # of the call that is being made
+        self._queue: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+
+    def call(self, action: Callable[..., object], *arguments: object, is_waiting: bool = True) -> bool:
+        """Make a call when those of other threads are over, or queue it if this thread is in the middle of one.
+
+        Args:
+            action: what to call; its result is dropped.
+            arguments: its arguments.
+            is_waiting: wait for other threads; without, the call is queued then too.
+
+        Returns:
+            True if the call was made, False if it is queued and made when the one that is interrupted ends. What a
+            queued call raises is logged.
+        """
+        if not self._lock.acquire(blocking=is_waiting):
+            self._queue.append((action, arguments))
+            return False
+        try:
+            if self._busy is not None and _is_running(self._busy):
+                self._queue.append((action, arguments))
+                return False
+            try:
+                self._busy = sys._getframe()
+                action(*arguments)
+            finally:
+                self._busy = None
+                if self._queue:
+                    self._make_queued_calls()
+        finally:
+            self._lock.release()
+        return True
+
+    def _make_queued_calls(self) -> None:
+        try:
+            self._busy = sys._getframe()
+            while self._queue:
+                action, arguments = self._queue.popleft()
+                try:
+                    action(*arguments)
+                except Exception as error:
+                    _LOG.error("what a signal handler recorded could not be written: %s", error)
+        finally:
+            self._busy = None
+
+
+def _is_running(frame: FrameType) -> bool:
+    # An exception out of a signal handler may end a call before it can say so; then its frame is not in the stack.
+    caller: FrameType | None = sys._getframe()
+    while caller is not None:
+        if caller is frame:
+            return True
+        caller = caller.f_back
+    return False

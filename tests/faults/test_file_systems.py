@@ -1,0 +1,264 @@
+"""Rows 24, 31, 32 and 34: file systems that answer late, forget files, move them, or tell another time."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.fileio import append
+from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
+from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
+from tests.support import Clock, lineage_paths, read_lineage, read_scalars, summary_paths
+
+pytestmark = pytest.mark.faults
+
+Figure = Callable[[int, str], None]
+LATE = [errno.EDQUOT, errno.EIO, errno.ENOSPC, errno.ESTALE]
+
+
+class FailingClose:
+    """``os.close`` as a network mount has it: the file is closed, and only then comes the error of an earlier write."""
+
+    def __init__(self, error: int) -> None:
+        self._error = error
+        self._close = os.close
+
+    def __call__(self, descriptor: int) -> None:
+        self._close(descriptor)
+        raise OSError(self._error, os.strerror(self._error))
+
+
+def failing_close(error: int) -> object:
+    return mock.patch("mindsummary_lightning.fileio.append.os.close", FailingClose(error))
+
+
+# ---- close() fails
+
+
+@pytest.mark.parametrize("error", LATE, ids=errno.errorcode.get)
+def test_a_close_that_fails_is_logged_and_counted_and_does_not_raise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: int, figure: Figure
+) -> None:
+    record = SummaryRecord(tmp_path)
+    assert record.write_values(1, [("a", 1.0)])
+    with failing_close(error):  # type: ignore[attr-defined]
+        record.close()
+    again = SummaryRecord(tmp_path)
+    assert again.write_values(2, [("a", 2.0)])
+
+    assert (record.lost, again.lost) == (1, 0)
+    assert "the end of the file could not be recorded" in caplog.text
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
+    figure(24, f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues")
+
+
+def test_a_close_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> None:
+    record = SummaryRecord(tmp_path, raise_exception=True)
+    record.write_values(1, [("a", 1.0)])
+
+    with failing_close(errno.EDQUOT), pytest.raises(OSError, match="quota"):  # type: ignore[attr-defined]
+        record.close()
+
+
+def test_lineage_attempts_that_fail_leave_no_file(tmp_path: Path, figure: Figure) -> None:
+    record = SummaryRecord(tmp_path)
+    for failing in ("append.os.close", "replace.os.fsync", "replace.os.replace", "replace.os.open"):
+        error = OSError(errno.EDQUOT, "Disk quota exceeded")
+        close = FailingClose(errno.EDQUOT)
+        with mock.patch(f"mindsummary_lightning.fileio.{failing}", close if "close" in failing else _raise(error)):
+            for epoch in range(5):
+                assert not record.write_lineage(TrainInfo(epoch=epoch))
+        assert list(tmp_path.iterdir()) == []
+    assert record.write_lineage(TrainInfo(epoch=9))
+
+    assert [event.what for event in read_lineage(tmp_path)] == [TrainInfo(epoch=9)]
+    figure(24, "20 lineage attempts that fail in close, open, fsync or rename: 0 empty files")
+
+
+def _raise(error: OSError) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_rotation_whose_close_fails_costs_one_value_and_goes_on(tmp_path: Path) -> None:
+    record = SummaryRecord(tmp_path, max_file_size=120)
+    answers = []
+    for step in range(6):
+        with failing_close(errno.EIO):  # type: ignore[attr-defined]
+            answers.append(record.write_values(step, [("a", float(step))]))
+
+    written = [step for step, is_written in enumerate(answers) if is_written]
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == written
+    assert len(written) >= 3
+    assert len(summary_paths(tmp_path)) >= 2
+
+
+def test_a_record_that_is_dropped_raises_nothing_into_the_garbage_collector(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = SummaryRecord(tmp_path)
+    record.write_values(1, [("a", 1.0)])
+    with failing_close(errno.EIO):  # type: ignore[attr-defined]
+        del record
+        gc.collect()
+
+    assert "could not be closed" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err
+
+
+# ---- a network file system forgets the file
+
+
+@pytest.mark.parametrize("lost", ["stale", "closed by other code", "replaced by other code"])
+def test_a_handle_that_is_lost_is_noticed_and_another_file_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure, lost: str
+) -> None:
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
+    record = SummaryRecord(tmp_path / "run")
+    assert record.write_values(1, [("a", 1.0)])
+    (path,) = summary_paths(tmp_path / "run")
+    descriptor = next(int(name) for name in os.listdir("/proc/self/fd") if _leads_to(name, path))
+    other = os.open(tmp_path / "of other code", os.O_RDWR | os.O_CREAT)
+    if lost == "closed by other code":
+        os.close(descriptor)
+    elif lost == "replaced by other code":
+        os.dup2(other, descriptor)
+    stale = mock.patch.object(append.os, "fstat", _raise(OSError(errno.ESTALE, "Stale file handle")))
+    if lost == "stale":
+        with mock.patch.object(append.RecordFile, "is_lost", lambda file: _is_stale(file, stale)):
+            assert record.write_values(2, [("a", 2.0)])
+    else:
+        assert record.write_values(2, [("a", 2.0)])
+    assert record.write_values(3, [("a", 3.0)])
+
+    os.fstat(other)  # still open, and nothing was written into it
+    assert (tmp_path / "of other code").read_bytes() == b""
+    assert [step for step, _ in read_scalars(tmp_path / "run", "a")] == [1, 2, 3]
+    os.close(other)
+    if lost == "replaced by other code":
+        os.close(descriptor)
+    figure(31, f"file handle {lost}: noticed within 5 s, a new file, 0 bytes into foreign files")
+
+
+def _leads_to(descriptor: str, path: Path) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}") == str(path)
+    except OSError:
+        return False
+
+
+_real_is_lost = append.RecordFile.is_lost
+
+
+def _is_stale(file: append.RecordFile, stale: object) -> bool:
+    with stale:  # type: ignore[attr-defined]
+        return _real_is_lost(file)
+
+
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL], ids=errno.errorcode.get)
+def test_without_locks_nothing_is_cut_and_everything_recorded(tmp_path: Path, figure: Figure, error: int) -> None:
+    with mock.patch("mindsummary_lightning.fileio.append.fcntl.flock", _raise(OSError(error, "no locks here"))):
+        for start in range(3):
+            record = SummaryRecord(tmp_path)
+            assert record.write_values(start, [("a", 1.0)])
+            assert record.write_lineage(TrainInfo(epoch=start))
+            record.close()
+
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == [0, 1, 2]
+    figure(31, f"flock answers {errno.errorcode[error]}: 3 starts in one directory, 0 lost")
+
+
+# ---- the clock
+
+
+@pytest.mark.parametrize("jump", [-3600.0, -1e9, 3600.0, 1e10])
+def test_a_clock_that_is_set_between_runs_and_within_one_hides_nothing(
+    tmp_path: Path, jump: float, figure: Figure
+) -> None:
+    clock = Clock()
+    for start in range(3):
+        writer = EventWriter(str(tmp_path), FileOptions(max_file_size=200), clock)
+        for step in range(10):
+            writer.write_values(10 * start + step, [("a", float(step))])
+            if step == 5:
+                clock.now += jump
+        writer.write_lineage(UserDefinedInfo({f"start {start}": 1}))
+        writer.release()
+        clock.now += jump
+
+    steps = [step for step, _ in read_scalars(tmp_path, "a")]  # in the order of MindInsight: by the names' times
+    assert steps == list(range(30))
+    *_, newest = lineage_paths(tmp_path)
+    assert len([event for event in read_lineage(tmp_path) if event.what is not None]) >= 4
+    assert newest.stat().st_size == max(path.stat().st_size for path in lineage_paths(tmp_path))
+    figure(32, f"the clock is set by {jump:+.0f} s between three starts and within each: the order of files holds")
+
+
+# ---- directories that are moved, removed or made read-only under a run
+
+
+def test_a_directory_that_is_renamed_takes_its_file_along_and_the_rest_starts_anew(
+    tmp_path: Path, figure: Figure
+) -> None:
+    run, moved = tmp_path / "run", tmp_path / "moved"
+    record = SummaryRecord(run)
+    assert record.write_values(1, [("a", 1.0)])
+    assert record.write_lineage(UserDefinedInfo({"before": 1}))
+    run.rename(moved)
+    assert record.write_values(2, [("a", 2.0)])
+    assert record.write_lineage(UserDefinedInfo({"after": 2}))
+    record.begin_file()
+    assert record.write_values(3, [("a", 3.0)])
+
+    assert read_scalars(moved, "a") == [(1, 1.0), (2, 2.0)]
+    assert read_scalars(run, "a") == [(3, 3.0)]
+    after = [event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
+    assert after == [{"after": 2}]
+    figure(34, "a run directory renamed: its open file goes with it, what is new goes to the old path; 0 lost")
+
+
+def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
+) -> None:
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
+    record = SummaryRecord(tmp_path / "runs" / "run")
+    assert record.write_values(1, [("a", 1.0)])
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "runs").touch()
+    assert not record.write_values(2, [("a", 2.0)])
+    assert not record.write_lineage(TrainInfo(epoch=2))
+    (tmp_path / "runs").unlink()
+    read_only = OSError(errno.EROFS, "Read-only file system")
+    with (
+        mock.patch("mindsummary_lightning.fileio.append.os.open", _raise(read_only)),
+        mock.patch("mindsummary_lightning.fileio.replace.os.open", _raise(read_only)),
+    ):
+        assert not record.write_values(3, [("a", 3.0)])
+        assert not record.write_lineage(TrainInfo(epoch=3))
+    assert record.write_values(4, [("a", 4.0)])
+    assert record.write_lineage(TrainInfo(epoch=4))
+    record.close()
+
+    assert record.lost == 4
+    assert read_scalars(tmp_path / "runs" / "run", "a") == [(4, 4.0)]
+    figure(34, "the parent replaced by a file, then read-only, then back: 4 of 4 losses counted, recording resumes")
+
+
+def test_a_working_directory_that_is_gone_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    record = SummaryRecord("../run")
+    (tmp_path / "cwd").rmdir()
+
+    assert record.write_values(1, [("a", 1.0)])
+    assert read_scalars(tmp_path / "run", "a") == [(1, 1.0)]

@@ -1,0 +1,214 @@
+"""Rows 23, 27, 28 and 29: files in a run directory that others cut, made, replaced or deleted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import frame, header
+from mindsummary_lightning.fileio.salvage import read_pieces
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.maintenance.repair import repair_run
+from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
+from tests.cli.command import mindsummary
+from tests.faults.processes import run_victim
+from tests.support import read_lineage, read_scalars, summary_paths
+
+pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")]
+
+Figure = Callable[[int, str], None]
+NAME = "events.out.events.summary.1700000000.0.h_MS"
+LINEAGE_NAME = "events.out.events.summary.1700000000.0.h_lineage"
+
+
+def record_into(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        assert record.write_values(1, [("a", 1.0)])
+        assert record.write_lineage(TrainInfo(epoch=1))
+
+
+def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
+    """A file of this package with a truncated last record."""
+    path.parent.mkdir(exist_ok=True)
+    other = path.parent / "other"
+    record_into(other)
+    (source,) = summary_paths(other)
+    path.write_bytes(source.read_bytes() + tail)
+    shutil.rmtree(other)
+    return path.read_bytes()
+
+
+def test_processes_that_start_together_on_a_torn_tail_all_live(
+    tmp_path: Path, times: Callable[[int, int], int], figure: Figure
+) -> None:
+    trials = times(6, 100)
+    done = run_victim("start_on_torn_tail", tmp_path, trials)
+    assert not done.returncode, done.stderr
+
+    assert json.loads(done.stdout) == {"killed": [], "cut": trials, "files": 5 * trials}
+    figure(23, f"{4 * trials} starts on {trials} torn tails, with a `verify` beside them: 0 killed, each tail cut once")
+
+
+def test_a_file_that_is_cut_while_it_is_read_ends_there(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(b"".join(b"".join(map(bytes, frame([bytes(1_500_000)]))) for _ in range(4)))
+    pieces = read_pieces(str(path))
+    first = next(pieces)
+    os.truncate(path, first.end + 100)
+
+    assert [(piece.payload, piece.is_tail) for piece in pieces] == [(None, True)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"notes", bytes(4096), b"x" * 11, header(5)[:8], b"".join(frame([b"a TFRecord of others"])) + b"torn"],
+    ids=["empty", "text", "zeros", "short", "half a header", "foreign records"],
+)
+@pytest.mark.parametrize("name", ["model.summary.2024", "summary.1_lineage", NAME])
+def test_a_file_that_is_not_ours_is_never_changed(tmp_path: Path, figure: Figure, content: bytes, name: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / name).write_bytes(content)
+
+    record_into(run)
+
+    assert (run / name).read_bytes() == content
+    assert not (run / ".damaged").exists()
+    figure(27, f"{name} of {len(content)} foreign bytes: not changed")
+
+
+def test_a_link_is_not_followed_when_tails_are_cut(tmp_path: Path) -> None:
+    outside = tmp_path / "outside" / NAME
+    before = torn_file(outside)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / NAME).symlink_to(outside)
+    os.link(outside, run / NAME.replace("1700000000", "1700000001"))
+
+    record_into(run)
+
+    assert outside.read_bytes() == before
+
+
+def test_what_is_cut_is_kept_under_a_name_that_no_reader_takes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    before = torn_file(run / NAME, b"\x10\0\0 and more")
+
+    record_into(run)
+
+    (kept,) = (run / ".damaged").iterdir()
+    assert (run / NAME).read_bytes() + kept.read_bytes() == before
+    assert [summary_paths(kept.parent), list(SummaryReader(run).all_scalars())] == [[], ["a"]]
+    assert "12 bytes of an unfinished record" in caplog.text
+
+
+def test_nothing_is_cut_when_it_cannot_be_kept(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    before = torn_file(run / NAME)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (run / ".damaged").symlink_to(elsewhere)
+
+    record_into(run)
+
+    assert (run / NAME).read_bytes() == before
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_name_with_the_last_time_there_is_costs_records_and_not_the_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "x.summary.253402300798_MS").touch()
+    record = SummaryRecord(tmp_path)
+    assert record.write_values(1, [("a", 1.0)])
+    record.begin_file()
+
+    assert not record.write_values(2, [("a", 1.0)])
+    assert "no file can be newer" in caplog.text
+    assert record.log_dir
+
+
+@pytest.mark.parametrize("name", [NAME, LINEAGE_NAME])
+def test_a_fifo_with_the_name_of_an_event_file_holds_nothing_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure, name: str
+) -> None:
+    os.mkfifo(tmp_path / name)
+
+    record_into(tmp_path)
+
+    assert read_scalars_of(tmp_path) == [(1, 1.0)]
+    for verb in ("list", "show", "verify", "repair", "lineage"):
+        assert mindsummary(capsys, verb, tmp_path).code == 0
+    assert mindsummary(capsys, "dump", tmp_path / name).code == 1
+    with pytest.raises(OSError, match="not a regular file"):
+        list(RecordScanner(str(tmp_path / name)))
+    figure(28, f"a FIFO named {name}: nothing waits for it")
+
+
+def read_scalars_of(run: Path) -> list[tuple[int, float]]:
+    series = SummaryReader(run).scalars("a")
+    return list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_sparse_file_of_many_gigabytes_is_not_read_through(tmp_path: Path, figure: Figure, is_ours: bool) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    size = 1 << 36
+    if is_ours:
+        torn_file(run / NAME, b"")
+    else:
+        (run / NAME).touch()
+    whole = (run / NAME).stat().st_size
+    os.truncate(run / NAME, size)
+
+    began = time.monotonic()
+    record_into(run)
+    took = time.monotonic() - began
+
+    assert (run / NAME).stat().st_size == (whole if is_ours else size)
+    assert took < 30  # reading it would take minutes
+    assert [finding.is_damage for finding in verify_run(str(run)) if finding.path.endswith(NAME)] == [True] * (
+        not is_ours
+    )
+    figure(28, f"a sparse file of 64 GiB{', ours' * is_ours}: the first record comes after {took:.2f} s")
+
+
+def test_a_sparse_record_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(header(1 << 40))
+    os.truncate(path, 1 << 41)
+
+    with pytest.raises(DamagedFileError, match="more than protobuf allows"):
+        list(RecordScanner(str(path)))
+    assert [finding.is_damage for finding in verify_run(str(tmp_path))] == [True]
+    repair_run(str(tmp_path))
+    assert path.stat().st_size == 0
+
+
+def test_the_memory_of_a_deleted_run_goes_with_its_files(tmp_path: Path, figure: Figure) -> None:
+    run = tmp_path / "run"
+    with SummaryRecord(run) as record:
+        record.write_lineage(UserDefinedInfo({"of the first run": 1}))
+        record.write_values(1, [("a", 1.0)])
+    shutil.rmtree(run)
+    torn_file(run / NAME)
+    with SummaryRecord(run) as record:
+        record.write_lineage(UserDefinedInfo({"of the second run": 2}))
+        assert record.write_values(1, [("a", 1.0)])
+
+    custom = [event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
+    assert custom == [{"of the second run": 2}]
+    assert read_scalars(run, "a") == [(1, 1.0), (1, 1.0)]  # of the torn file, and of the second run
+    figure(29, "a deleted run at the same path in one process: nothing of it comes back")

@@ -1,0 +1,110 @@
+"""Row 25: signal handlers that record, as Lightning's SLURM requeue does, in the middle of recording."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording import event_writer
+from mindsummary_lightning.recording.turns import Turns
+from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
+from tests.faults.processes import run_victim
+from tests.support import read_lineage, read_scalars, summary_paths
+
+pytestmark = pytest.mark.faults
+
+Figure = Callable[[int, str], None]
+
+
+def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
+    tmp_path: Path, times: Callable[[int, int], int], figure: Figure
+) -> None:
+    run = tmp_path / "run"
+    done = run_victim("record_in_handlers", run, times(1500, 20_000), timeout_s=280)
+    assert not done.returncode, done.stderr
+    told = json.loads(done.stdout)
+
+    steps = [step for step, _ in read_scalars(run, "a")]
+    assert sorted(steps) == sorted(told["written"] + told["queued"])
+    names = {
+        name for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo) for name in event.what.values
+    }
+    assert names == {f"n{number}" for number in told["lineage written"] + told["lineage queued"]}
+    assert len(summary_paths(run)) == 1
+    queued = len(told["queued"]) + len(told["lineage queued"])
+    assert told["lineage queued"]
+    figure(25, f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 lost, 0 hung")
+
+
+def test_a_handler_in_the_middle_of_a_replacement_is_queued(tmp_path: Path) -> None:
+    record = SummaryRecord(tmp_path)
+    answers: list[bool] = []
+    real = event_writer.LineageFileWriter.write
+
+    def interrupted(self: event_writer.LineageFileWriter, value: object) -> None:
+        if not answers:
+            answers.append(False)  # once
+            answers[0] = record.write_lineage(UserDefinedInfo({"of the handler": 1}))
+        real(self, value)  # type: ignore[arg-type]
+
+    with mock.patch.object(event_writer.LineageFileWriter, "write", interrupted):
+        assert record.write_lineage(TrainInfo(epoch=1))
+
+    assert answers == [False]
+    assert [event.what for event in read_lineage(tmp_path)] == [
+        TrainInfo(epoch=1),
+        UserDefinedInfo({"of the handler": 1}),
+    ]
+    assert record.lost == 0
+
+
+def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> None:
+    real = event_writer.EventWriter.__init__
+    handlers: list[SummaryRecord] = []
+
+    def interrupted(self: event_writer.EventWriter, *arguments: object) -> None:
+        real(self, *arguments)  # type: ignore[arg-type]
+        if not handlers:
+            handlers.append(SummaryRecord(tmp_path))
+            assert handlers[0].write_values(1, [("a", 1.0)])
+
+    done = threading.Event()
+
+    def record() -> None:
+        with mock.patch.object(event_writer.EventWriter, "__init__", interrupted):
+            assert SummaryRecord(tmp_path).write_values(2, [("a", 2.0)])
+        done.set()
+
+    thread = threading.Thread(target=record, daemon=True)
+    thread.start()
+
+    assert done.wait(20)
+    assert read_scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0)]
+    assert len(summary_paths(tmp_path)) == 1
+
+
+def test_a_handler_that_raises_does_not_leave_the_writer_busy() -> None:
+    turns, made = Turns(), []
+
+    def interrupted() -> None:
+        turns.call(made.append, "queued")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        turns.call(interrupted)
+    turns._busy = next(iter(_ended_frames()))  # an exception that came before the call could say that it had ended
+
+    assert turns.call(made.append, "next")
+    assert made == ["queued", "next"]
+
+
+def _ended_frames() -> list[object]:
+    import sys
+
+    return [sys._getframe()]
