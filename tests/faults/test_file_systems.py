@@ -55,7 +55,7 @@ def test_a_close_that_fails_is_logged_and_counted_and_does_not_raise(
     assert again.write_values(2, [("a", 2.0)])
 
     assert (record.lost, again.lost) == (1, 0)
-    assert "the end of the file could not be recorded" in caplog.text
+    assert "the end of the run could not be recorded" in caplog.text
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
     figure(24, f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues")
 
