@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine draws slowly; that says nothing about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _FIGURES = pytest.StashKey[dict[int, list[str]]]()
 

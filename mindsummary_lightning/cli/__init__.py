@@ -2,7 +2,8 @@
 
 A verb module has ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``. Exit codes: 0 all is
 well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command line
-is wrong.
+is wrong. Only errors that are expected become one line (``--debug`` shows where they come from); any other exception is
+a fault of this package and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from mindsummary_lightning.cli.output import escaped_log, say
+from mindsummary_lightning import __version__
+from mindsummary_lightning.cli.output import UsageError, escaped_log, say
 from mindsummary_lightning.errors import MindSummaryError
 
 __all__ = ["VERBS", "main"]
@@ -47,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     wanted = next((word for word in words if not word.startswith("-")), None)
     parser = _parser([wanted] if wanted in VERBS else list(VERBS))
+    if not words:
+        parser.print_help()
+        return 0
     try:
         arguments = parser.parse_args(words)
     except SystemExit as ended:  # argparse has printed the reason
@@ -61,10 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (MindSummaryError, OSError, ImportError) as error:
-        return _complain(error, 1)
-    except (LookupError, TypeError, ValueError) as error:
-        return _complain(error, 2)
+    except (UsageError, MindSummaryError, OSError, ImportError) as error:
+        if arguments.debug:
+            raise
+        say(f"mindsummary: {_one_line(error)}", sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
 
 
 def _parser(names: list[str]) -> argparse.ArgumentParser:
@@ -73,6 +79,8 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
         description="Show, check, repair and convert MindInsight run directories.",
         epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
     )
+    parser.add_argument("--version", action="version", version=f"mindsummary {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error instead of one line")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name in names:
         module = _verb(name)
@@ -86,7 +94,7 @@ def _verb(name: str) -> ModuleType:
     return importlib.import_module(f"mindsummary_lightning.cli.{VERBS[name]}")
 
 
-def _complain(error: BaseException, code: int) -> int:
-    text = " ".join(str(error).split()) or type(error).__name__
-    say(f"mindsummary: {text}", sys.stderr)
-    return code
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return " ".join(str(error).split()) or type(error).__name__

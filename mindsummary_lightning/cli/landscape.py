@@ -8,6 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from mindsummary_lightning.cli.output import UsageError
+
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
 
@@ -61,18 +63,18 @@ def callback_from_reference(reference: str) -> CallbackFn:
     """The function that ``"package.module:function"`` names, as a ``callback_fn``.
 
     Raises:
-        ValueError: the text is not of that form, or names nothing callable.
+        UsageError: the text is not of that form, or names nothing callable.
     """
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
-        raise ValueError(f"expected package.module:function, not {reference!r}")
+        raise UsageError(f"expected package.module:function, not {reference!r}")
     # As with ``python -m``. The path stays, because worker processes import the module again.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module_name), name)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"{reference!r} cannot be imported: {error}") from error
+        raise UsageError(f"{reference!r} cannot be imported: {error}") from error
     if not callable(found):
-        raise ValueError(f"{reference!r} is a {type(found).__name__}, not a function")
+        raise UsageError(f"{reference!r} is a {type(found).__name__}, not a function")
     return found  # type: ignore[no-any-return]  # what it returns is checked when it is called

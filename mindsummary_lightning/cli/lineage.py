@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mindsummary_lightning.cli.output import columns, escaped, heading, say, short_number, width
+from mindsummary_lightning.cli.output import UsageError, columns, escaped, heading, say, short_number, width
 
 if TYPE_CHECKING:
     from mindsummary_lightning.lineage.table import Cell
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         FileNotFoundError: there is no such directory.
-        ValueError: a condition or the field to sort by is refused.
+        UsageError: a condition or the field to sort by is refused.
     """
     from mindsummary_lightning.errors import LineageSearchConditionParamError
     from mindsummary_lightning.lineage.query import filter_summary_lineage
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _print_table(lineage_records(directory, condition)[: arguments.limit])
     except LineageSearchConditionParamError as error:
-        raise ValueError(str(error)) from error  # here it is the command line that is wrong
+        raise UsageError(str(error)) from error  # here it is the command line that is wrong
     return 0
 
 
@@ -97,7 +97,7 @@ def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
         if operator == "not_in":
             expressions.setdefault(operator, []).append(value)
         elif operator in expressions:
-            raise ValueError(f"--where {text!r}: {field} is compared this way twice")
+            raise UsageError(f"--where {text!r}: {field} is compared this way twice")
         else:
             expressions[operator] = value
     if arguments.sort:
@@ -109,7 +109,7 @@ def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
 def _parsed(text: str) -> tuple[str, str, Cell]:
     found = _WHERE.fullmatch(text)
     if not found:
-        raise ValueError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
+        raise UsageError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
     field = found["field"]
     return field, _OPERATORS[found["operator"]], _value(field, found["value"])
 
@@ -127,7 +127,7 @@ def _value(field: str, text: str) -> Cell:
         except ValueError:
             continue
     if field in INTEGER_FIELDS or field in NUMBER_FIELDS or field.startswith("metric"):
-        raise ValueError(f"--where: {field} is compared with a number, not {text!r}")
+        raise UsageError(f"--where: {field} is compared with a number, not {text!r}")
     return text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import logging
 import math
 import os
@@ -18,6 +19,7 @@ from datetime import datetime
 from typing import Any, TextIO
 
 __all__ = [
+    "UsageError",
     "columns",
     "escaped",
     "escaped_log",
@@ -26,6 +28,7 @@ __all__ = [
     "readable_size",
     "readable_time",
     "say",
+    "say_json",
     "short_number",
     "sparkline",
     "width",
@@ -33,6 +36,10 @@ __all__ = [
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LETTERS = "_.-=+*#@"
+
+
+class UsageError(Exception):
+    """The command line asks for what cannot be done; the command prints the text and exits with 2."""
 
 
 def width() -> int:
@@ -55,6 +62,20 @@ def say(text: str, file: TextIO | None = None) -> None:
         file: ``None`` is standard output.
     """
     print(escaped(text), file=file)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as indented JSON; a float that is not finite becomes its name, as JSON has no such numbers."""
+    for line in json.dumps(_finite(value), indent=2, ensure_ascii=False).split("\n"):
+        say(line)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.run_directory import find_run_directories, lineage_file_paths, summary_files
 
 __all__ = ["files_size", "one_run", "runs_below"]
@@ -29,12 +30,12 @@ def one_run(directory: str) -> str:
 
     Raises:
         FileNotFoundError: there is none.
-        ValueError: there are several, and none of them is the directory itself.
+        UsageError: there are several, and none of them is the directory itself.
     """
     runs = runs_below(directory)
     if runs[0] != directory and len(runs) > 1:
         listed = ", ".join(os.path.relpath(run, directory) for run in runs[:5])
-        raise ValueError(
+        raise UsageError(
             f"{directory} contains {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); give one of them"
         )
     return runs[0]

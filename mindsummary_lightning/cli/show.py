@@ -12,6 +12,7 @@ from mindsummary_lightning.cli.output import (
     heading,
     readable_size,
     readable_time,
+    say_json,
     short_number,
     sparkline,
     width,
@@ -33,6 +34,7 @@ _MAX_CURVE = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that contains one")
+    parser.add_argument("--json", action="store_true", help="print the run as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.cli.runs import one_run
     from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-    for line in _page(SummaryReader(one_run(arguments.run_dir))):
+    reader = SummaryReader(one_run(arguments.run_dir))
+    if arguments.json:
+        from mindsummary_lightning.export.run_overview import run_overview
+
+        say_json(run_overview(reader))
+        return 0
+    for line in _page(reader):
         print(line)
     return 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 
+from mindsummary_lightning.cli.output import UsageError
+
 __all__ = ["HELP", "NAME", "add_arguments", "run"]
 
 NAME = "view"
@@ -32,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not os.path.isdir(arguments.directory):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
-        raise ValueError(f"--port {arguments.port} is not between 0 and 65535")
+        raise UsageError(f"--port {arguments.port} is not between 0 and 65535")
     if arguments.memory is not None and arguments.memory < 1:
-        raise ValueError(f"--memory {arguments.memory} is less than 1 MB")
+        raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
     return _run_original(arguments) if arguments.original else _run_viewer(arguments)
 
 

@@ -1,4 +1,4 @@
-"""A run's lineage as a flat list of names and texts, for display."""
+"""A run's lineage as a flat list of names and values, typed for tables and as text for display."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["lineage_fields"]
+__all__ = ["lineage_fields", "lineage_values"]
 
 
-def lineage_fields(lineage: RunLineage) -> dict[str, str]:
-    """Fields by name, in order: training, metrics, evaluation data, data pipeline, custom data."""
+def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
+    """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data."""
     fields: dict[str, Any] = dict(plain(lineage.train)) if lineage.train else {}
     if lineage.evaluation:
         evaluation = plain(lineage.evaluation)
@@ -23,7 +23,15 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
         fields["data"] = " <- ".join(_stages(plain(lineage.dataset)))
     if lineage.custom:
         fields.update(plain(lineage.custom.values))
-    return {name: f"{field:.6g}" if isinstance(field, float) else str(field) for name, field in fields.items()}
+    return fields
+
+
+def lineage_fields(lineage: RunLineage) -> dict[str, str]:
+    """The values as text, floats in six significant digits."""
+    return {
+        name: f"{value:.6g}" if isinstance(value, float) else str(value)
+        for name, value in lineage_values(lineage).items()
+    }
 
 
 def _metrics(text: str | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mindsummary_lightning
 from mindsummary_lightning.cli import VERBS, main
 from mindsummary_lightning.values import Event, Image
 from tests.cli.command import mindsummary
@@ -34,7 +35,7 @@ def test_help_lists_every_verb_and_the_exit_codes(capsys: pytest.CaptureFixture[
     assert "Exit codes" in answer.out
 
 
-@pytest.mark.parametrize("words", [[], ["nope"], ["show"], ["show", "a", "--nope"]])
+@pytest.mark.parametrize("words", [["nope"], ["show"], ["show", "a", "--nope"]])
 def test_a_wrong_command_line_gives_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, *words)
 
@@ -57,7 +58,7 @@ def test_a_missing_file_gives_1_and_one_line(tmp_path: Path, capsys: pytest.Capt
     answer = mindsummary(capsys, "dump", tmp_path / "missing")
 
     assert (answer.code, answer.err.count("\n")) == (1, 1)
-    assert "No such file" in answer.err
+    assert answer.err == f"mindsummary: {tmp_path / 'missing'}: no such file or directory\n"
 
 
 def test_one_of_several_runs_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +69,32 @@ def test_one_of_several_runs_must_be_named(tmp_path: Path, capsys: pytest.Captur
 
     assert answer.code == 2
     assert "contains 2 runs (a, b); give one of them" in answer.err
+
+
+def test_without_words_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys)
+
+    assert answer.code == 0
+    assert answer.out.startswith("usage: mindsummary")
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mindsummary(capsys, "--version").out == f"mindsummary {mindsummary_lightning.__version__}\n"
+
+
+def test_debug_shows_where_an_expected_error_comes_from(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        main(["--debug", "dump", str(tmp_path / "missing")])
+
+
+def test_a_programming_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(arguments: object) -> int:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr("mindsummary_lightning.cli.dump.run", fault)
+
+    with pytest.raises(ValueError, match="a fault of ours"):
+        main(["dump", "x"])
 
 
 def test_an_interrupt_is_no_traceback(

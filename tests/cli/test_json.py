@@ -1,0 +1,83 @@
+"""``--json`` of the verbs that report: strict JSON with the structure that docs/command-line.md states."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
+from tests.reading.runs import values_at, write_summary
+
+
+def _json(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(mindsummary(capsys, *words, "--json").out, parse_constant=refuse)
+
+
+def test_list_counts_tags_by_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "a" / "version_0")
+
+    (run,) = _json(capsys, "list", tmp_path)["runs"]
+
+    assert run["run"] == "a/version_0"
+    assert run["tags"] == {"scalar": 2, "image": 1, "tensor": 1, "histogram": 1, "loss_landscape": 1}
+    assert run["has_lineage"] is True
+    assert run["bytes"] > 1000
+    assert run["last_written"] > 1.7e9
+
+
+def test_a_damaged_run_has_no_tags_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})])
+    path.write_bytes(path.read_bytes()[:20] + b"x" + path.read_bytes()[21:])
+
+    answer = mindsummary(capsys, "list", tmp_path, "--json")
+
+    assert answer.code == 1
+    assert json.loads(answer.out)["runs"][0]["tags"] is None
+
+
+def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "a")
+
+    page = _json(capsys, "show", tmp_path)
+
+    kinds = ["run", "scalars", "histograms", "images", "tensors", "landscapes", "graph", "lineage"]
+    assert list(page) == kinds
+    assert all(page[kind] for kind in kinds)
+    assert set(page["scalars"]["loss/auto"]) == {"samples", "last_step", "last", "min", "max"}
+    assert page["lineage"]["network"] == "LeNet"
+
+
+def test_a_number_that_is_not_finite_is_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": float("nan")})])
+
+    assert _json(capsys, "show", tmp_path)["scalars"]["loss"]["last"] == "nan"
+
+
+def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})])
+    whole = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"torn")
+
+    found = _json(capsys, "verify", tmp_path)
+    repaired = _json(capsys, "repair", tmp_path / "a")
+
+    (finding,) = [finding for finding in found["findings"] if finding["is_damage"]]
+    assert (finding["path"], finding["offset"]) == (str(path), whole)
+    assert found["runs"] == [str(tmp_path / "a")]
+    (file,) = repaired["repaired"]
+    assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)  # with the version record
+
+
+def test_export_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_demo_run(tmp_path / "a")
+
+    answer = _json(capsys, "export", tmp_path / "a", "--to", "csv", "--out", tmp_path / "out")
+
+    assert [Path(file).name for file in answer["files"]] == ["scalars.csv", "histograms.csv"]
