@@ -1,7 +1,8 @@
-"""Where the values of summary operators wait until somebody records the step.
+"""Buffers that hold the values of summary operators until a step is recorded.
 
-The operators run deep inside a model and know no run; whoever records opens an :class:`OperatorBuffer` for the steps it
-records. While none is open, ``is_open`` is False and an operator does nothing else than look at it.
+The operators run deep inside a model and know no run. A collector opens an :class:`OperatorBuffer` for each step that
+it collects, and gets all values while it is open; otherwise every open SummaryRecord gets them. While no buffer is
+open, ``is_open`` is False and an operator reads that flag and returns.
 """
 
 from __future__ import annotations
@@ -9,56 +10,75 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from mindsummary_lightning.warn_once import WarnOnce
+
 __all__ = ["OperatorBuffer", "close", "is_open", "open_for", "put"]
 
 _LOG = logging.getLogger(__name__)
 
 is_open = False
-_current: OperatorBuffer | None = None
+_collectors: list[OperatorBuffer] = []
+_records: list[OperatorBuffer] = []
 
 
 class OperatorBuffer:
-    """Values of the operators of one step: the newest of each kind and name, copied when it came."""
+    """Values of the operators since the last :meth:`take`: the newest of each kind and name, copied when it came.
 
-    def __init__(self) -> None:
+    Args:
+        is_of_one_step: whether a second value under one name in the same pass is worth a warning.
+    """
+
+    def __init__(self, is_of_one_step: bool = True) -> None:
         self._values: dict[tuple[str, str], Any] = {}
         self._this_pass: set[tuple[str, str]] = set()
-        self._reported: set[tuple[str, str]] = set()
+        self._is_of_one_step = is_of_one_step
+        self._warnings = WarnOnce(_LOG)
 
     def begin_pass(self) -> None:
-        """Say that another forward pass of the same step begins (an accumulated batch)."""
+        """Note that another forward pass of the same step begins (an accumulated batch)."""
         self._this_pass.clear()
 
     def put(self, plugin: str, name: str, value: Any) -> None:
-        """Keep a value; a second one under its name in the same pass replaces it, and that is said once."""
+        """Keep a value; a second one under its name in the same pass replaces it, with one warning per name."""
         key = (plugin, name)
-        if key in self._this_pass and key not in self._reported:
-            self._reported.add(key)
-            _LOG.warning("%s %r was given by two summary operators in one step; the newest is recorded", plugin, name)
+        if self._is_of_one_step and key in self._this_pass:
+            text = "%s %r was given by two summary operators in one step; the newest is recorded"
+            self._warnings.warn(key, text, *key)
         self._this_pass.add(key)
         self._values[key] = value.detach().clone() if hasattr(value, "detach") else value
 
     def take(self) -> list[tuple[str, str, Any]]:
-        """The kinds, names and values that wait, in the order they came first; none wait any more."""
+        """Remove and return the kinds, names and values, in the order in which the names came first."""
         values, self._values = self._values, {}
         self._this_pass.clear()
         return [(plugin, name, value) for (plugin, name), value in values.items()]
 
 
-def open_for(waiting: OperatorBuffer) -> None:
-    """Let operators put their values there from now on."""
-    global is_open, _current
-    is_open, _current = True, waiting
+def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
+    """Let operators put their values into a buffer from now on.
+
+    Args:
+        buffer: where they go.
+        is_record: it belongs to a SummaryRecord, which gets nothing while a collector's buffer is open.
+    """
+    close(buffer)
+    (_records if is_record else _collectors).append(buffer)
+    _set_open()
 
 
-def close(waiting: OperatorBuffer) -> None:
-    """Stop taking values, unless somebody else has opened since."""
-    global is_open, _current
-    if _current is waiting:
-        is_open, _current = False, None
+def close(buffer: OperatorBuffer) -> None:
+    """Put no more values into a buffer; does nothing if it is not open."""
+    for opened in (_collectors, _records):
+        opened[:] = [other for other in opened if other is not buffer]
+    _set_open()
 
 
 def put(plugin: str, name: str, value: Any) -> None:
-    """Hand a value to whoever waits for it."""
-    if _current is not None:
-        _current.put(plugin, name, value)
+    """Put a value into the newest open buffer of a collector, or else into those of all SummaryRecords."""
+    for buffer in _collectors[-1:] or _records:
+        buffer.put(plugin, name, value)
+
+
+def _set_open() -> None:
+    global is_open
+    is_open = bool(_collectors or _records)

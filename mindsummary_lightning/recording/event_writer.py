@@ -284,15 +284,18 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
 
     Args:
         directory: the run directory; need not exist.
-        options: how a new writer makes its files; an existing one keeps its own.
+        options: how a new writer creates its files; one that is in use keeps its own.
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
+        writer = _WRITERS.get(path)
+        if writer is not None and not writer.users and writer.options != options:
+            _WRITERS.pop(path, None)
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(None)
         if writer.options != options:
-            _LOG.info("%s is being recorded already; its files keep the settings %s", path, writer.options)
+            _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)
         _WRITERS.move_to_end(path)
         idle = [key for key, kept in list(_WRITERS.items()) if not kept.users]
         for key in idle[: max(0, len(_WRITERS) - _CLOSED_WRITERS_KEPT)]:

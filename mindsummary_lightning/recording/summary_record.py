@@ -1,7 +1,6 @@
-"""``SummaryRecord``: values in, events out, for loops of one's own and for everything else in this package.
+"""``SummaryRecord``: writes values into the files of a run, for custom loops and for the rest of this package.
 
-Here, and only here, is decided what a failure to record means: training goes on unless ``raise_exception=True``. The
-module knows neither torch nor Lightning, neither bytes nor protobuf.
+It knows neither torch nor Lightning, neither bytes nor protobuf; failures are decided by ``failure_policy``.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ from mindsummary_lightning.conversion.arguments import (
     check_network,
     checked,
     checked_directory,
-    checked_name,
     drops_num_process,
 )
-from mindsummary_lightning.conversion.arrays import to_array
-from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
+from mindsummary_lightning.recording.graph_recorder import GraphRecorder
 from mindsummary_lightning.recording.npy_export import TensorExport
+from mindsummary_lightning.recording.pending_values import PendingValues
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS, convert_value
+from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS
 from mindsummary_lightning.recording.writer_handle import WriterHandle
 from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
 from mindsummary_lightning.values.events import LineageValue
@@ -41,19 +39,18 @@ __all__ = ["PLUGINS", "SummaryRecord"]
 class SummaryRecord(TensorBoardMethods):
     """Records values into the summary and lineage files of one directory.
 
-    Every record is written, whole, by the call that makes it; nothing has to be closed for safety and no thread or
-    process is started. Any number of records may be open; two on one directory share its files. No file is made
+    Every record is written completely by the call that makes it; nothing has to be closed for safety and no thread or
+    process is started. Any number of records may be open; two on one directory share its files. No file is created
     before the first value.
 
     Args:
-        log_dir: the run directory; made with the first value.
+        log_dir: the run directory; created with the first value.
         file_prefix: first part of the file names.
         file_suffix: last part of the summary file's name; the lineage file always ends in ``_lineage``.
         network: a ``torch.nn.Module`` whose computational graph is recorded at the first :meth:`record`; needs
             ``example_input``.
-        max_file_size: bytes after which the summary file is finished and a new one begun, at least 1; ``None``: never.
-            A larger record gets a file of its own.
-        raise_exception: raise when a value cannot be written, instead of logging it and going on.
+        max_file_size: bytes after which a new summary file is started, at least 1; ``None``: never.
+        raise_exception: raise when a value cannot be recorded, instead of logging that and continuing.
         export_options: ``{"tensor_format": "npy"}`` saves each recorded tensor to
             ``<log_dir>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy`` too; ``None``: no export.
         num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
@@ -61,8 +58,8 @@ class SummaryRecord(TensorBoardMethods):
         example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of positional
             arguments or a dict of keyword arguments.
         file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
-        fsync_secs: force records to the disk when this many seconds have passed; ``None`` leaves it to the system, and
-            a power cut may then cost the last seconds, never a whole file.
+        fsync_secs: fsync the file when this many seconds have passed; ``None`` leaves it to the system, and a power cut
+            may then cost the last seconds, never a complete file.
         free_space_factor: refuse records of 64 KiB and more unless the disk has this many times their size free
             (MindSpore's guard); 0 turns it off.
 
@@ -110,21 +107,18 @@ class SummaryRecord(TensorBoardMethods):
         super().__init__(FailurePolicy(self._directory, raise_exception))
         self._handle = WriterHandle(self._directory, options)
         self._export = TensorExport(self._directory, options.mode) if check_export_options(export_options) else None
-        self._network = network
-        self._example_input = example_input
-        self._has_tried_network = False
+        self._graph = GraphRecorder(self._policy, network, example_input)
         self._mode = "train"
-        self._pending: dict[tuple[str, str], Any] = {}
-        self._to_export: dict[str, np.ndarray] = {}
+        self._pending = PendingValues(self._policy, keeps_originals=self._export is not None)
         self._is_closed = False
         self._has_recorded = False
-        self._has_captured_graph = False
+        self._pending.take_operators(True)
 
-    # ---- what users of MindSpore know
+    # ---- MindSpore's interface
 
     @property
     def log_dir(self) -> str:
-        """Full path of the summary file; before the first value, the path it is going to have."""
+        """Full path of the summary file; before the first value, the path that it will have."""
         return self._handle.acquire().summary_path
 
     @property
@@ -133,7 +127,7 @@ class SummaryRecord(TensorBoardMethods):
         return self._mode
 
     def set_mode(self, mode: str) -> None:
-        """Say which phase the network is in; in ``"eval"`` the values of summary operators are not taken.
+        """Set the phase of the network; in ``"eval"`` the values of summary operators are not taken.
 
         Args:
             mode: ``"train"`` or ``"eval"``.
@@ -144,6 +138,7 @@ class SummaryRecord(TensorBoardMethods):
         if mode not in ("train", "eval"):
             raise ValueError(f"mode must be 'train' or 'eval', not {mode!r}")
         self._mode = mode
+        self._pending.take_operators(mode == "train" and not self._is_closed)
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
         """Keep a value for the next :meth:`record`.
@@ -159,33 +154,19 @@ class SummaryRecord(TensorBoardMethods):
                 copied; later changes to it are not seen.
 
         Raises:
-            TypeError: ``name`` is no str, or ``value`` is of no kind the plugin takes.
+            TypeError: ``name`` is not a str, or ``value`` is not of a kind that the plugin takes.
             ValueError: ``plugin`` is unknown, ``name`` is empty or ``value`` has the wrong shape or a number that
                 would break MindInsight.
             RecordTooLargeError: the tensor has more elements than MindInsight reads and ``raise_exception`` is set;
                 otherwise it is skipped with one warning.
         """
-        tag = checked_name(name)
-        key = (plugin, tag)
-        try:
-            recorded = convert_value(plugin, value)
-        except RecordTooLargeError as error:
-            self._policy.skip(plugin, tag, error)
-            return
-        if key in self._pending:
-            text = "%s %r was added twice before record(); the newest is recorded"
-            self._policy.warnings.warn(("twice", key), text, *key)
-        if plugin == "tensor" and self._export is not None:
-            self._to_export[tag] = np.array(to_array(value))
-        self._pending[key] = recorded
+        self._pending.add(plugin, name, value)
 
-    def record(
-        self,
-        step: int,
-        train_network: Any = None,
-        plugin_filter: Callable[[str], bool] | None = None,
-    ) -> bool:
-        """Write every value that was added, at ``step``.
+    def record(self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None) -> bool:
+        """Write every value that was added, at ``step``, and in mode ``"train"`` those of summary operators.
+
+        Of the values that an operator gave since the last call, the newest is recorded. While a SummaryCollector
+        collects a step, it gets the values of operators instead.
 
         Args:
             step: the step the values belong to.
@@ -197,42 +178,38 @@ class SummaryRecord(TensorBoardMethods):
             True if everything is in the files; False after :meth:`close` or when something could not be written.
 
         Raises:
-            TypeError: ``step`` is no int, ``train_network`` no module or ``plugin_filter`` not callable.
+            TypeError: ``step`` is not an int, ``train_network`` not a module or ``plugin_filter`` not callable.
             ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
         checked("step", step)
         check_callable("plugin_filter", plugin_filter)
         check_network("train_network", train_network)
-        pending, self._pending = self._pending, {}
-        exports, self._to_export = self._to_export, {}
+        values, originals = self._pending.take(plugin_filter, self._mode == "train")
         if self._is_closed:
             return False
-        if plugin_filter is not None:
-            kept = {plugin for plugin in {plugin for plugin, _ in pending} if plugin_filter(plugin)}
-            pending = {key: value for key, value in pending.items() if key[0] in kept}
-        is_done = self._record_network(train_network)
+        is_done = self._graph.capture_own(train_network, self.write_graph)
         pairs: list[tuple[str, SummaryValue]] = []
-        for (plugin, tag), value in pending.items():
+        for plugin, tag, value in values:
             if plugin in LINEAGE_PLUGINS:
                 is_done &= self.write_lineage(value)
             elif plugin == "graph":
                 is_done &= self.write_graph(value)
             else:
                 pairs.append((tag, value))
-        return self.write_values(step, pairs, exports) and is_done
+        return self.write_values(step, pairs, originals) and is_done
 
     def flush(self) -> None:
-        """Force everything recorded to the disk.
+        """Fsync everything recorded.
 
         Raises:
-            OSError: the disk refused it and ``raise_exception`` is set.
+            OSError: it failed and ``raise_exception`` is set.
         """
         if self._handle.writer is not None:
             self._attempt("flush", self._handle.writer.sync)
 
     def close(self) -> None:
-        """Release the files; a second call does nothing. What could not be recorded is logged as a total.
+        """Close the files; a second call does nothing. The number of lost records, if any, is logged.
 
         Raises:
             OSError: the file system reports only now that something is lost, and ``raise_exception`` is set.
@@ -240,6 +217,7 @@ class SummaryRecord(TensorBoardMethods):
         if self._is_closed:
             return
         self._is_closed = True
+        self._pending.take_operators(False)
         self.release()
         self._policy.log_total()
 
@@ -253,12 +231,12 @@ class SummaryRecord(TensorBoardMethods):
     ) -> None:
         self.close()
 
-    # ---- what the rest of the package records with
+    # ---- for the rest of the package
 
     def write_values(
         self, step: int, values: Collection[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
     ) -> bool:
-        """Write ready values at once, in one event where the format allows it.
+        """Write converted values immediately, in one event where the format allows it.
 
         Args:
             step: the step they belong to.
@@ -294,15 +272,15 @@ class SummaryRecord(TensorBoardMethods):
         return is_done and is_written
 
     def begin_file(self) -> None:
-        """Let the next value begin a new summary file; MindInsight then drops what an older one has beyond its step."""
+        """Start a new file with the next value; MindInsight then drops what older files have beyond its step."""
         self._attempt("a new file", self._handle.acquire().begin_file)
 
     def write_graph(self, graph: Graph) -> bool:
-        """Write a computational graph at once; returns and raises as :meth:`write_values`."""
+        """Write a computational graph immediately; returns and raises as :meth:`write_values`."""
         return self._attempt("the graph", self._handle.acquire().write_graph, graph)
 
     def write_lineage(self, value: LineageValue) -> bool:
-        """Write a lineage value at once; returns and raises as :meth:`write_values`.
+        """Write a lineage value immediately; returns and raises as :meth:`write_values`.
 
         Raises:
             ValueError: it holds something that would break MindInsight.
@@ -311,28 +289,16 @@ class SummaryRecord(TensorBoardMethods):
         return self._attempt("lineage", self._handle.acquire().write_lineage, value)
 
     def capture_graph(self, network: Any, example: Any) -> bool:
-        """Capture and write the computational graph of a module, once for each of this object's lives.
+        """Capture and write the computational graph of a module, once; what cannot be captured is logged.
 
         Args:
             network: a ``torch.nn.Module``.
             example: a batch or example of what its ``forward`` takes.
 
         Returns:
-            Whether the graph is in the file; what a module refuses to have captured is logged.
+            Whether the graph is in the file.
         """
-        # The one place where the session reaches for torch, and only when asked to: docs/decisions/0003.
-        from mindsummary_lightning.errors import GraphCaptureError
-        from mindsummary_lightning.graph.capture import capture_example
-
-        if self._has_captured_graph:
-            return True
-        try:
-            graph = capture_example(network, example)
-        except GraphCaptureError as error:
-            self._policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
-            return False
-        self._has_captured_graph = self.write_graph(graph)
-        return self._has_captured_graph
+        return self._graph.capture(network, example, self.write_graph)
 
     def release(self) -> None:
         """Close the files until the next value."""
@@ -358,17 +324,7 @@ class SummaryRecord(TensorBoardMethods):
         self._has_recorded |= is_done
         return is_done
 
-    def _record_network(self, train_network: Any) -> bool:
-        network = self._network if self._network is not None else train_network
-        if network is None or self._has_tried_network:
-            return True
-        self._has_tried_network = True
-        if self._example_input is None:
-            text = "the network's graph is not recorded: SummaryRecord got no example_input"
-            self._policy.warnings.warn("no example", text)
-            return True
-        return self.capture_graph(network, self._example_input)
-
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
-        return {**self.__dict__, "_network": None, "_example_input": None, "_pending": {}, "_to_export": {}}
+        pending = PendingValues(self._policy, keeps_originals=self._export is not None)
+        return {**self.__dict__, "_graph": self._graph.without_network(), "_pending": pending}

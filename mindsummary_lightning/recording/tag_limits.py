@@ -1,7 +1,7 @@
-"""How many tags of one run MindInsight keeps, and one word to the user when a run has more.
+"""Number of tags of a run that MindInsight keeps, with one warning per limit when a run has more.
 
-MindInsight 2.3.1 drops the tags it saw first when a new one is too many (``EventsData._check_tag_out_of_spec``). All
-are written all the same: other readers have no such limit.
+MindInsight 2.3.1 drops the oldest tags when a new one is too many (``EventsData._check_tag_out_of_spec``). All are
+written all the same: other readers have no such limit.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["TagLimits"]
 
@@ -26,7 +27,7 @@ class TagLimits:
         self._directory = directory
         self._tags: set[tuple[str, str]] = set()
         self._tensor_tags: set[tuple[str, str]] = set()
-        self._is_said: set[str] = set()
+        self._warnings = WarnOnce(_LOG)
 
     def count(self, tag: tuple[str, str]) -> None:
         """Note the kind and name of a tag."""
@@ -35,19 +36,16 @@ class TagLimits:
             self._tensor_tags.add(tag)
 
     def check(self) -> None:
-        """Say what is too much; called once for all values of a step, so that the number is that of the step."""
-        if len(self._tags) > MAX_TAGS:
-            self._say(
-                "tags", len(self._tags), MAX_TAGS, "name fewer parameters in histogram_regular, or log fewer metrics"
-            )
-        if len(self._tensor_tags) > MAX_TENSOR_TAGS:
-            advice = "record fewer tensors, or a histogram where it will do"
-            self._say("tensor tags", len(self._tensor_tags), MAX_TENSOR_TAGS, advice)
+        """Warn of exceeded limits; called once for all values of a step, so that the number is that of the step."""
+        advice = "name fewer parameters in histogram_regular, or log fewer metrics"
+        self._check("tags", len(self._tags), MAX_TAGS, advice)
+        advice = "record fewer tensors, or histograms where they suffice"
+        self._check("tensor tags", len(self._tensor_tags), MAX_TENSOR_TAGS, advice)
 
-    def _say(self, what: str, count: int, limit: int, advice: str) -> None:
-        if what not in self._is_said:
-            self._is_said.add(what)
-            _LOG.warning(
+    def _check(self, what: str, count: int, limit: int, advice: str) -> None:
+        if count > limit:
+            self._warnings.warn(
+                what,
                 "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
                 *(self._directory, count, what, limit, advice),
             )

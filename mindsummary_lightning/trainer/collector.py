@@ -148,6 +148,7 @@ class SummaryCollector(CallbackBase):
             record = logger.experiment
         elif record is None and self._summary_dir is not None:
             record = SummaryRecord(self._summary_dir, **self._file_options)
+            record.set_mode("eval")  # values of summary operators are taken step by step
         self._owns_record = self._summary_dir is not None
         if record is not None and record is not self._record:
             self._record = record

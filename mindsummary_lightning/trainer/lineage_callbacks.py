@@ -38,6 +38,7 @@ class _LineageCallback(CallbackBase):
             self._target = summary_record
         elif isinstance(summary_record, (str, os.PathLike)):
             self._target = SummaryRecord(summary_record, raise_exception=raise_exception)
+            self._target.set_mode("eval")  # only lineage is recorded with it
         else:
             raise TypeError(
                 f"summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not {summary_record!r}"

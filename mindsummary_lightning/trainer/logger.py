@@ -164,6 +164,7 @@ class MindInsightLogger(LoggerBase):
         """
         if self._experiment is None:
             self._experiment = SummaryRecord(self.log_dir, **self._record_options)
+            self._experiment.set_mode("eval")  # values of summary operators are the collector's
         return self._experiment
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:

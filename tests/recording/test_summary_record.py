@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
@@ -366,6 +367,117 @@ def test_the_mode_is_train_until_it_is_set(run: Path) -> None:
 def test_another_mode_is_refused(run: Path, mode: Any) -> None:
     with pytest.raises(ValueError, match="mode must be 'train' or 'eval'"):
         SummaryRecord(run).set_mode(mode)
+
+
+def test_record_takes_what_operators_gave_since_the_last_one(run: Path) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        operators.scalar_summary("before", 1.0)
+        record.record(1)
+        for value in (2.0, 3.0):
+            operators.scalar_summary("newest", value)
+        operators.tensor_summary("tensor", np.ones(2))
+        record.add_value("scalar", "mine", 4.0)
+        record.record(2)
+        record.record(3)
+
+    scalars = [(step, tag, value) for step, tag, value in read_values(run) if isinstance(value, float)]
+    assert scalars == [(1, "before", 1.0), (2, "mine", 4.0), (2, "newest", 3.0)]
+    assert [path.name for path in run.glob("export_*/tensor/*")] == ["tensor_2.npy"]
+
+
+def test_in_eval_mode_and_after_close_operators_give_nothing(run: Path) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    record = SummaryRecord(run)
+    record.set_mode("eval")
+    operators.scalar_summary("a", 1.0)
+    record.record(1)
+    record.set_mode("train")
+    record.record(2)
+    assert not run.exists()
+    operators.scalar_summary("a", 3.0)
+    record.record(3)
+    record.close()
+    operators.scalar_summary("a", 4.0)
+
+    assert read_scalars(run, "a") == [(3, 3.0)]
+
+
+def test_a_record_that_is_dropped_takes_no_more_values_of_operators(run: Path) -> None:
+    before = len(operator_buffer._records)
+    SummaryRecord(run)
+
+    assert len(operator_buffer._records) == before
+
+
+def test_a_bad_value_of_an_operator_is_skipped_with_one_warning(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    with SummaryRecord(run) as record:
+        for step in range(2):
+            operators.scalar_summary("bad", [1.0, 2.0])
+            operators.scalar_summary("good", 1.0)
+            record.record(step)
+
+    assert read_scalars(run, "good") == [(0, 1.0), (1, 1.0)]
+    assert [line.getMessage()[:23] for line in caplog.records] == ["scalar 'bad' is skipped"]
+
+
+def test_while_a_collector_takes_a_step_the_record_gets_nothing(run: Path) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    collected = operator_buffer.OperatorBuffer()
+    with SummaryRecord(run) as record:
+        operator_buffer.open_for(collected)
+        operators.scalar_summary("collected", 1.0)
+        operator_buffer.close(collected)
+        operators.scalar_summary("recorded", 2.0)
+        record.record(1)
+
+    assert collected.take() == [("scalar", "collected", 1.0)]
+    assert read_values(run) == [(1, "recorded", 2.0)]
+
+
+@pytest.mark.parametrize("arguments", [(32,), (32, None, 90, True, {"tensor_format": "npy"})], ids=len)
+def test_num_process_is_ignored_in_its_position_in_mindspore_2(
+    run: Path, arguments: tuple[Any, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.DEBUG, "mindsummary_lightning"),
+        SummaryRecord(run, "events", "_MS", *arguments) as record,
+    ):
+        for step in range(2):
+            record.add_value("tensor", "t", np.ones(1))
+            record.record(step)
+
+    assert len(summary_paths(run)) == len(list(run.glob("export_*/tensor/*"))) or len(arguments) == 1
+    assert [line.levelname for line in caplog.records] == ["DEBUG"]
+
+
+def test_num_process_is_ignored_as_a_keyword(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "mindsummary_lightning"):
+        SummaryRecord(run, num_process=4)
+
+    assert [line.levelname for line in caplog.records] == ["DEBUG"]
+
+
+def test_the_landscape_plugin_has_both_of_mindspores_names(run: Path) -> None:
+    with SummaryRecord(run) as record:
+        record.add_value("landscape", "l", LANDSCAPE)
+        record.record(1)
+
+    assert [type(value) for _, _, value in read_values(run)] == [LossLandscape]
+
+
+def test_a_new_record_of_a_directory_has_its_own_settings_once_the_first_is_closed(run: Path) -> None:
+    with SummaryRecord(run, file_prefix="first") as first:
+        first.add_scalar("a", 1.0, 1)
+    with SummaryRecord(run, file_prefix="second", file_mode=0o640, max_file_size=90) as second:
+        for step in (2, 3):
+            second.add_scalar("a", 1.0, step)
+
+    names = [path.name.split(".")[0] for path in summary_paths(run)]
+    assert names == ["first", "second", "second"]
+    assert stat.S_IMODE(summary_paths(run)[1].stat().st_mode) == 0o640
+    assert [step for step, _ in read_scalars(run, "a")] == [1, 2, 3]
 
 
 def test_log_dir_is_the_summary_file_before_and_after_it_is_made(run: Path) -> None:

@@ -1,0 +1,84 @@
+"""Values that wait for the next ``record()``: those that were added, and those that summary operators gave."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.conversion.arguments import checked_name
+from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from mindsummary_lightning.recording.value_kinds import convert_value
+
+__all__ = ["PendingValues"]
+
+
+class PendingValues:
+    """Converted values by plugin and tag; the newest of a tag counts.
+
+    Args:
+        policy: what happens to a value that cannot be recorded.
+        keeps_originals: keep tensors in the dtype that they had too, for an export.
+    """
+
+    def __init__(self, policy: FailurePolicy, keeps_originals: bool) -> None:
+        self._policy = policy
+        self._keeps_originals = keeps_originals
+        self._values: dict[tuple[str, str], Any] = {}
+        self._originals: dict[str, NDArray[Any]] = {}
+        self._operators = operator_buffer.OperatorBuffer(is_of_one_step=False)
+        weakref.finalize(self, operator_buffer.close, self._operators).atexit = False
+
+    def take_operators(self, is_wanted: bool) -> None:
+        """Take the values that summary operators give from now on, or no longer."""
+        if is_wanted:
+            operator_buffer.open_for(self._operators, is_record=True)
+        else:
+            operator_buffer.close(self._operators)
+
+    def add(self, plugin: str, name: str, value: Any) -> None:
+        """Convert and keep a value; arguments and errors are those of ``SummaryRecord.add_value``."""
+        key = (plugin, checked_name(name))
+        try:
+            recorded = convert_value(plugin, value)
+        except RecordTooLargeError as error:
+            self._policy.skip(*key, error)
+            return
+        if key in self._values:
+            text = "%s %r was added twice before record(); the newest is recorded"
+            self._policy.warnings.warn(("twice", key), text, *key)
+        self._keep(*key, value, recorded)
+
+    def take(
+        self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
+    ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]]]:
+        """Remove and return everything.
+
+        Args:
+            plugin_filter: the values of plugins for which it is false are dropped; it is called once per plugin.
+            with_operators: add the values of operators, except where a value was added under the same name.
+
+        Returns:
+            ``(plugin, tag, value)`` in order, and the original arrays of tensors by tag.
+        """
+        for plugin, name, value in self._operators.take() if with_operators else ():
+            is_name = self._policy.converted("name of an operator", str(name), checked_name, name) is not None
+            if is_name and (plugin, name) not in self._values:
+                recorded = self._policy.converted(plugin, name, convert_value, plugin, value)
+                if recorded is not None:
+                    self._keep(plugin, name, value, recorded)
+        values, self._values = self._values, {}
+        originals, self._originals = self._originals, {}
+        kept = {plugin for plugin in {plugin for plugin, _ in values} if plugin_filter is None or plugin_filter(plugin)}
+        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in kept], originals
+
+    def _keep(self, plugin: str, tag: str, value: Any, recorded: Any) -> None:
+        if plugin == "tensor" and self._keeps_originals:
+            self._originals[tag] = np.array(to_array(value))
+        self._values[plugin, tag] = recorded
