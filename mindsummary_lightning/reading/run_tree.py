@@ -55,7 +55,7 @@ class _Directory:
     path: str
     mtime_ns: int
     is_settled: bool  # whether a later change of it would show in its modification time
-    children: list[str]  # names of the directories to enter
+    children: list[tuple[str, str]]  # paths and train ids of the directories to enter
     files: list[str]  # names of the summary, lineage and graph files
     newest: str = ""  # path of the file whose modification time is the run's
     newest_mtime_ns: int = -1
@@ -94,9 +94,7 @@ class RunTree:
             seen[train_id] = directory
             if directory.files:
                 has_changed |= _refresh(directory, train_id)
-            if directory.children:
-                below = train_id if train_id == "./" else train_id + "/"
-                pending += [(os.path.join(path, child), below + child) for child in directory.children]
+            pending += directory.children
         if has_changed or seen.keys() != self._directories.keys():
             runs = [directory.run for directory in seen.values() if directory.run is not None]
             self._order = sorted(runs, key=lambda run: (-run.update_time_us, run.train_id))
@@ -115,12 +113,14 @@ class RunTree:
             if known is not None and known.is_settled and known.mtime_ns == mtime_ns:
                 return known
             is_settled = self.wall_clock_ns() - mtime_ns > _SETTLED_NS
-            children, files = self._names(path, 0 if train_id == "./" else train_id.count("/"))
+            names, files = self._names(path, 0 if train_id == "./" else train_id.count("/"))
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
             return None
+        below = train_id if train_id == "./" else train_id + "/"
+        children = [(os.path.join(path, name), below + name) for name in names]
         if known is None or known.files != files:
             return _Directory(path, mtime_ns, is_settled, children, files)
         known.mtime_ns, known.is_settled, known.children = mtime_ns, is_settled, children

@@ -1,0 +1,226 @@
+"""``FollowedRun`` reads on where it stopped, and holds at any time what ``SummaryReader`` reads from the start."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
+from mindsummary_lightning.values.events import Event
+from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_summary
+
+
+def followed(run: Path) -> FollowedRun:
+    found = FollowedRun(str(run))
+    found.read_on()
+    return found
+
+
+def assert_same(found: FollowedRun, run: Path) -> None:
+    reader = SummaryReader(run)
+    assert found.tags() == reader.tags()
+    for tag, series in reader.all_scalars().items():
+        mine = found.scalars(tag)
+        np.testing.assert_array_equal(mine.steps, series.steps)
+        np.testing.assert_array_equal(mine.values, series.values)
+        np.testing.assert_array_equal(mine.wall_times, series.wall_times)
+    for tag in reader.tags()["histogram"]:
+        expected = [(step, wall_time, value.counts.tolist()) for step, wall_time, value in reader.histograms(tag)]
+        mine_too = [
+            (sample.step, sample.wall_time, read_value(sample.location).counts.tolist())  # type: ignore[union-attr]
+            for sample in found.samples("histogram", tag)
+        ]
+        assert mine_too == expected
+
+
+def test_a_run_of_mindspore_is_read_as_the_reader_reads_it(tmp_path: Path) -> None:
+    write_mindspore_run(tmp_path)
+
+    assert_same(followed(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_there(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    found = FollowedRun(str(tmp_path))
+    for second in sorted(chance.sample(range(995, 1010), 3)):
+        path = write_summary(tmp_path, [], second)
+        content = b"".join(
+            values_at(
+                chance.randrange(2 ** chance.choice((3, 40))),
+                {
+                    tag: histogram(*chance.choices(range(9), k=3)) if tag == "h" else chance.random()
+                    for tag in chance.sample(["a", "b", "c", "h"], chance.randrange(1, 4))
+                },
+            )
+            for _ in range(60)
+        )
+        while content:
+            cut = min(chance.choice((1, 7, 300, 2000)), len(content))
+            with open(path, "ab") as file:
+                file.write(content[:cut])
+            content = content[cut:]
+            found.read_on()
+            if chance.random() < 0.3:
+                assert_same(found, tmp_path)
+    assert_same(found, tmp_path)
+
+
+def test_nothing_is_read_twice(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
+    found = followed(tmp_path)
+    assert not found.read_on()
+
+    with open(path, "r+b") as file:
+        file.write(b"\0" * 50)  # what has been read is not looked at again
+        file.seek(0, os.SEEK_END)
+        file.write(values_at(2, {"x": 2.0}))
+
+    assert found.read_on()
+    assert found.scalars("x").steps.tolist() == [1, 2]
+
+
+def test_a_file_that_was_rewritten_is_read_from_its_start(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), values_at(2, {"x": 2.0})])
+    found = followed(tmp_path)
+
+    path.write_bytes(values_at(5, {"y": 1.0}))
+    found.read_on()
+
+    assert found.tags()["scalar"] == ["y"]
+
+
+def test_a_file_that_was_replaced_by_one_of_the_same_size_is_read_again(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
+    found = followed(tmp_path)
+
+    other = write_summary(tmp_path / "other", [values_at(1, {"y": 1.0})])
+    os.utime(other, ns=(path.stat().st_mtime_ns, path.stat().st_mtime_ns))
+    other.replace(path)
+    found.read_on()
+
+    assert found.tags()["scalar"] == ["y"]
+
+
+def test_a_file_that_was_deleted_takes_its_values_with_it(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"x": 1.0})], 100)
+    write_summary(tmp_path, [values_at(2, {"x": 2.0})], 200).unlink()
+    path = write_summary(tmp_path, [values_at(2, {"x": 2.0})], 200)
+    found = followed(tmp_path)
+    assert len(found.scalars("x")) == 2
+
+    path.unlink()
+    found.read_on()
+
+    assert found.scalars("x").steps.tolist() == [1]
+
+
+def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = [values_at(step, {"x": float(step)}) for step in range(5)]
+    records[2] = records[2][:-1] + bytes([records[2][-1] ^ 1])
+    records[3] = b"".join(frame([b"\x0a\xff\xff"]))
+    write_summary(tmp_path, records)
+
+    found = followed(tmp_path)
+
+    assert found.scalars("x").steps.tolist() == [0, 1, 4]
+    assert not found.is_whole
+    assert len(caplog.records) == 2
+
+
+def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -> None:
+    last = values_at(2, {"x": 2.0})
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:-3]])
+    found = followed(tmp_path)
+    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1], False)
+
+    with open(path, "ab") as file:
+        file.write(last[-3:])
+    found.read_on()
+
+    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 2], True)
+
+
+def test_an_interrupted_file_is_whole_again_with_the_one_that_resumes_it(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"x": 1.0})[:-3]], 100)
+    write_summary(tmp_path, [values_at(1, {"x": 2.0})], 200)
+    (tmp_path / "events.out.events.summary.300.0.h_MS").touch()
+
+    assert followed(tmp_path).is_whole
+
+
+def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Path) -> None:
+    values = {"i": Image(3, 7, b"png"), "t": Tensor(np.arange(3)), "x": 1.0}
+    write_summary(tmp_path, [values_at(step, values) for step in range(4)])
+    found = followed(tmp_path)
+
+    (newest,) = found.samples("image", "i", lambda steps: np.flatnonzero(steps == 3))
+
+    assert (newest.step, newest.width, newest.height) == (3, 7, 3)
+    assert read_value(newest.location) == Image(3, 7, b"png")
+    assert len(found.samples("tensor", "t")) == 4
+    assert found.scalars("x").steps.tolist() == [0, 1, 2, 3]
+    for kind, tag in (("image", "t"), ("histogram", "i"), ("scalar", "nothing")):
+        with pytest.raises(LookupError):
+            found.samples(kind, tag)
+
+
+def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path: Path) -> None:
+    for second in (100, 200):
+        write_summary(tmp_path, [record(Event(float(second), 0, Graph((GraphNode("1", "ReLU"),))))], second)
+    (tmp_path / "b.pb").write_bytes(b"model")
+    (tmp_path / "a.pb").write_bytes(b"model")
+    (tmp_path / "empty.pb").touch()
+    for name in ("a.pb", "b.pb"):
+        os.utime(tmp_path / name, (1, 1))
+
+    graphs = followed(tmp_path).graphs()
+
+    assert [(graph.name, graph.is_model) for graph in graphs] == [
+        ("events.out.events.summary.200.0.h_MS", False),
+        ("a.pb", True),
+        ("b.pb", True),
+    ]
+
+
+def test_what_was_computed_is_remembered_until_a_file_is_rewritten(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
+    found = followed(tmp_path)
+    assert [found.remembered("key", lambda: "first"), found.remembered("key", lambda: "second")] == ["first", "first"]
+
+    path.write_bytes(b"")
+    found.read_on()
+
+    assert found.remembered("key", lambda: "second") == "second"
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    outside = write_summary(tmp_path / "outside", [values_at(1, {"x": 1.0})])
+    run = tmp_path / "run"
+    write_summary(run, [], 100)
+    (run / "events.summary.200.h_MS").symlink_to(outside)
+    (run / "linked.pb").symlink_to(outside)
+
+    found = followed(run)
+
+    assert (found.tags()["scalar"], found.graphs()) == ([], [])
+
+
+def test_a_run_that_vanished_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        FollowedRun(str(tmp_path / "nothing")).read_on()
+
+
+def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None:
+    content = b"".join(values_at(step, {"x": 1.0}) for step in range(20_000))
+    write_summary(tmp_path, [content])
+
+    assert followed(tmp_path).nbytes <= 20 * 20_000

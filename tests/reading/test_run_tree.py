@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.reading import run_tree
+from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
+from tests.reading.runs import write_lineage, write_summary
+
+LONG_AGO = 1_600_000_000
+
+
+def train_ids(runs: list[ListedRun]) -> list[str]:
+    return sorted(run.train_id for run in runs)
+
+
+def age(*paths: Path) -> None:
+    for path in paths:
+        os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def test_runs_of_every_layout_are_found(tmp_path: Path) -> None:
+    for run in ("a", "lightning_logs/version_0", "outputs/2026-01-01/12-00-00/logs/net/version_3"):
+        write_summary(tmp_path / run, [])
+    write_lineage(tmp_path / "lineage only", [])
+    (tmp_path / "empty").mkdir()
+
+    assert train_ids(RunTree(str(tmp_path)).scan()) == [
+        *("./a", "./lightning_logs/version_0", "./lineage only"),
+        "./outputs/2026-01-01/12-00-00/logs/net/version_3",
+    ]
+
+
+def test_a_single_run_is_the_base_itself(tmp_path: Path) -> None:
+    write_summary(tmp_path, [])
+
+    assert train_ids(RunTree(str(tmp_path)).scan()) == ["./"]
+
+
+def test_a_saved_graph_alone_is_a_run_only_where_mindinsight_looks(tmp_path: Path) -> None:
+    for directory in (tmp_path, tmp_path / "a", tmp_path / "a" / "saved_model"):
+        directory.mkdir(exist_ok=True)
+        (directory / "model.pb").touch()
+        (directory / "memory_usage_1.pb").touch()
+    runs = RunTree(str(tmp_path)).scan()
+
+    assert train_ids(runs) == ["./", "./a"]
+    assert [run.graph_files for run in runs] == [1, 1]
+
+
+def test_links_and_deeper_hidden_directories_are_not_entered(tmp_path: Path) -> None:
+    write_summary(tmp_path / "outside", [])
+    base = tmp_path / "base"
+    write_summary(base / ".hidden", [])
+    write_summary(base / ".hidden" / "deeper", [])
+    write_summary(base / "a" / ".git", [])
+    (base / "linked").symlink_to(tmp_path / "outside", target_is_directory=True)
+    (base / "b").mkdir()
+    (base / "b" / "events.summary.5.h_MS").symlink_to(next((tmp_path / "outside").iterdir()))
+
+    assert train_ids(RunTree(str(base)).scan()) == ["./.hidden"]
+
+
+def test_the_newest_time_in_a_name_decides_which_file_dates_the_run(tmp_path: Path) -> None:
+    for second, mtime in ((100, 9_000), (300, 5_000), (200, 7_000)):
+        path = write_summary(tmp_path / "a", [], second)
+        os.utime(path, (mtime, mtime))
+    tree = RunTree(str(tmp_path))
+    (run,) = tree.scan()
+    assert (run.create_time_s, run.update_time_us, run.summary_files) == (300.0, 5_000_000_000, 3)
+
+    os.utime(tmp_path / "a" / "events.out.events.summary.300.0.h_MS", (6_000, 6_000))
+
+    assert tree.scan()[0].update_time_us == 6_000_000_000
+
+
+def test_a_name_whose_digits_are_not_a_time_hides_only_that_file(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [], 10**17)
+    write_summary(tmp_path / "a", [], 1_700_000_000)
+    write_summary(tmp_path / "b", [], 10**17)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "events.summary.5.h_explain").touch()
+
+    (run,) = RunTree(str(tmp_path)).scan()
+
+    assert (run.train_id, run.summary_files) == ("./a", 1)
+
+
+def test_an_unchanged_tree_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_summary(tmp_path / "a", [])
+    age(tmp_path / "a", tmp_path)
+    tree = RunTree(str(tmp_path))
+    (run,) = tree.scan()
+
+    monkeypatch.setattr(run_tree.os, "scandir", None)
+    with open(path, "ab") as file:
+        file.write(b"more")
+    os.utime(path, (LONG_AGO + 7, LONG_AGO + 7))
+
+    (grown,) = tree.scan()
+    assert (run.update_time_us, grown.update_time_us) != (LONG_AGO * 10**6, run.update_time_us)
+    assert grown.update_time_us == (LONG_AGO + 7) * 10**6
+
+
+def test_a_directory_that_changed_just_now_is_listed_again_though_its_time_is_the_same(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+    now_ns = LONG_AGO * 10**9 + 1_000_000_000
+    age(tmp_path)
+    tree = RunTree(str(tmp_path), wall_clock_ns=lambda: now_ns)
+    assert train_ids(tree.scan()) == ["./a"]
+
+    write_summary(tmp_path / "b", [])
+    age(tmp_path)
+
+    assert train_ids(tree.scan()) == ["./a", "./b"]
+
+
+def test_files_and_runs_come_and_go(tmp_path: Path) -> None:
+    first = write_summary(tmp_path / "a", [], 100)
+    write_summary(tmp_path / "b", [])
+    tree = RunTree(str(tmp_path))
+    tree.scan()
+
+    first.unlink()
+    write_summary(tmp_path / "c", [])
+
+    assert train_ids(tree.scan()) == ["./b", "./c"]
+    assert tree.run("./a") is None
+    found = tree.run("./c")
+    assert found is not None
+    assert found.path == str(tmp_path / "c")
+
+
+def test_a_missing_base_holds_no_run(tmp_path: Path) -> None:
+    assert RunTree(str(tmp_path / "nothing")).scan() == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every directory")
+def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_summary(tmp_path / "a", [])
+    (tmp_path / "closed").mkdir(mode=0)
+    tree = RunTree(str(tmp_path))
+
+    assert train_ids(tree.scan()) == train_ids(tree.scan()) == ["./a"]
+    assert len(caplog.records) == 1
