@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
 import mindsummary_lightning
 
 project = "mindsummary-lightning"
@@ -9,7 +14,7 @@ copyright = "the mindsummary-lightning authors, Apache-2.0"  # noqa: A001  # Sph
 version = release = mindsummary_lightning.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["changes"]  # fragments; a release gathers them
+exclude_patterns = ["changes"]  # fragments, gathered into the page "changelog"
 
 myst_heading_anchors = 3  # the anchors GitHub gives
 suppress_warnings = ["misc.highlighting_failure"]  # output shortened with ... is no Python
@@ -18,6 +23,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # file_mode=0o600 and not 384
 napoleon_use_ivar = True  # attributes of a dataclass are described once, in its docstring
 
 # References that only another project's site could resolve; building must not need the network.
@@ -29,3 +35,21 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = f"mindsummary-lightning {release}"
 html_copy_source = False
+
+
+def gather_changes(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Fill the page ``changelog`` with the fragments of ``docs/changes``, newest first."""
+    if docname != "changelog":
+        return
+    fragments = sorted((Path(app.srcdir) / "changes").glob("[0-9]*.md"), reverse=True)
+    for kind in ("added", "changed", "fixed", "removed"):
+        texts = [path.read_text(encoding="utf-8").strip() for path in fragments if path.suffixes[0] == f".{kind}"]
+        texts = [text.replace("](../", "](") for text in texts]  # links of a fragment start in its own folder
+        if texts:
+            lines = "\n".join("- " + re.sub(r"\s*\n", "\n  ", text) for text in texts)
+            source[0] += f"\n## {kind.capitalize()}\n\n{lines}\n"
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the changelog."""
+    app.connect("source-read", gather_changes)

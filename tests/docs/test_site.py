@@ -19,4 +19,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run([*command, "docs", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "reference.html").exists()
+    changelog = (tmp_path / "site" / "changelog.html").read_text(encoding="utf-8")
+    assert changelog.index(">Added<") < changelog.index(">Changed<") < changelog.index(">Fixed<")
+    logger = (tmp_path / "site" / "reference" / "MindInsightLogger.html").read_text(encoding="utf-8")
+    assert "0o600" in logger  # defaults as they are written
