@@ -58,7 +58,7 @@ class Instruments(TorchFunctionMode):
         """A context whose calls are observed; afterwards everything is as before, also if it raised."""
         compiler = sys.modules.get("torch._dynamo.eval_frame")
         set_callback = getattr(compiler, "_maybe_set_eval_frame", None)
-        self._install()
+        self._attempt(self._install)
         try:
             if set_callback is not None:
                 compiler._maybe_set_eval_frame = self._watched(set_callback)  # type: ignore[union-attr]
@@ -79,24 +79,24 @@ class Instruments(TorchFunctionMode):
                 output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
-        self._report(self.observation.add_operation, func, args, kwargs, output)
+        self._attempt(self.observation.add_operation, func, args, kwargs, output)
         return output
 
     def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if self._is_in_function or threading.get_ident() != self._thread:
             return self._module_call(module, *args, **kwargs)
-        self._report(self.observation.enter_module, module)
+        self._attempt(self.observation.enter_module, module)
         output = None
         try:
-            if not _is_opaque(module):
+            if not self._attempt(_is_opaque, module):
                 output = self._module_call(module, *args, **kwargs)
             else:
                 with self._suspended():
                     output = self._module_call(module, *args, **kwargs)
                 name, owner = module_class_name(module), unwrapped(module)
-                self._report(self.observation.add_opaque, name, owner, (args, kwargs), output)
+                self._attempt(self.observation.add_opaque, name, owner, (args, kwargs), output)
         finally:
-            self._report(self.observation.leave_module, (args, kwargs), output)
+            self._attempt(self.observation.leave_module, (args, kwargs), output)
         return output
 
     def _watched(self, set_callback: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -107,8 +107,8 @@ class Instruments(TorchFunctionMode):
             if caller is self._compiled_call:
                 self._compiled_call = None
                 prior = set_callback(callback)
-                self._install()
-                self._report(self._add_compiled_call, caller)
+                self._attempt(self._install)
+                self._attempt(self._add_compiled_call, caller)
                 return prior
             begins = callable(callback) and caller.f_code.co_name in _COMPILED_CALLS
             if begins and nn.Module.__call__ is not self._module_call and threading.get_ident() == self._thread:
@@ -133,7 +133,7 @@ class Instruments(TorchFunctionMode):
         try:
             yield
         finally:
-            self._install()
+            self._attempt(self._install)
 
     def _install(self) -> None:
         def call(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
@@ -153,13 +153,14 @@ class Instruments(TorchFunctionMode):
         for mode in reversed(above):  # of a user who entered one and has not left it
             _push_mode(mode)  # type: ignore[no-untyped-call]
 
-    def _report(self, report: Callable[..., None], *arguments: Any) -> None:
+    def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
         if self.error is None:
             try:
                 with torch._C.DisableTorchFunction():
-                    report(*arguments)
+                    return action(*arguments)
             except Exception as error:  # whatever it is, the user's code continues
                 self.error = error
+        return None
 
 
 def _is_opaque(module: nn.Module) -> bool:

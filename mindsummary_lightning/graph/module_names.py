@@ -32,7 +32,8 @@ def unwrapped(module: nn.Module) -> nn.Module:
 
 
 def _wrapped(module: nn.Module) -> nn.Module | None:
-    inner = module._modules.get(_WRAPPERS.get(type(module).__name__, ""))
+    attribute = _WRAPPERS.get(type(module).__name__)
+    inner = module._modules.get(attribute) if attribute is not None else None
     return inner if isinstance(inner, nn.Module) else None
 
 

@@ -38,6 +38,7 @@ _BACKWARD = re.compile(r"Backward\d*$")
 # Their own operations in a training step: logging, gradient clipping, the update of weights.
 _NOT_THE_USERS = ("lightning.pytorch.", "lightning.fabric.", "pytorch_lightning.", "lightning_fabric.")
 _BUT_THE_USERS = ("lightning.pytorch.demos.", "pytorch_lightning.demos.")
+_SETTINGS = frozenset({"requires_grad_", "retain_grad", "register_hook"})  # of a tensor: they compute nothing
 _HIDDEN_IN_TORCH = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.")
 
 
@@ -100,6 +101,8 @@ class Observation:
         name = str(getattr(function, "__name__", "op"))
         if name == "__get__":
             self._add_property(str(getattr(function.__self__, "__name__", "")), args[0], output)
+            return
+        if name in _SETTINGS:
             return
         used = tensors_in((args, kwargs))
         is_write = _writes_in_place(name, kwargs)

@@ -1,0 +1,201 @@
+"""The observer leaves nothing behind and never disturbs what it observes, also when it fails."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.graph import instruments, observation, step_observer
+from mindsummary_lightning.graph.step_observer import StepObserver
+from tests.graph.training import train
+from tests.graph.zoo import ZOO
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+        return self.layer(batch).square().mean()
+
+
+def is_clean(module: nn.Module) -> bool:
+    return (
+        nn.Module.__call__.__name__ == "_wrapped_call_impl"
+        and torch._C._len_torch_function_stack() == 0
+        and "training_step" not in vars(module)
+    )
+
+
+def test_only_the_first_call_is_observed() -> None:
+    net = Net()
+    observer = StepObserver(net)
+    observer.arm()
+
+    net.training_step(torch.ones(2, 4), 0)
+    first = observer.graph
+    net.training_step(torch.ones(2, 4), 1)
+
+    assert first is not None
+    assert observer.graph is first
+    assert is_clean(net)
+
+
+def test_a_call_that_never_comes_leaves_nothing() -> None:
+    net = Net()
+    observer = StepObserver(net)
+    observer.arm()
+    observer.disarm()
+
+    assert is_clean(net)
+    assert observer.graph is None
+
+
+def test_a_method_of_the_instance_is_put_back() -> None:
+    net = Net()
+    own = net.training_step = lambda batch, batch_idx: net.layer(batch).sum()  # type: ignore[method-assign]
+    observer = StepObserver(net)
+    observer.arm()
+
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert vars(net)["training_step"] is own
+    assert observer.graph is not None
+
+
+def test_no_tensor_is_kept_alive() -> None:
+    net = Net()
+    kept: list[Any] = []
+
+    def hook(module: nn.Module, args: Any, output: torch.Tensor) -> None:
+        kept.append(weakref.ref(output))
+
+    net.layer.register_forward_hook(hook)
+    observer = StepObserver(net)
+    observer.arm()
+    batch = torch.ones(2, 4)
+    gone = weakref.ref(batch)
+    loss = net.training_step(batch, 0)
+
+    del batch, loss
+    gc.disable()  # reference counts alone free them
+    try:
+        assert gone() is None
+        assert [reference() for reference in kept] == [None]
+    finally:
+        gc.enable()
+
+
+def test_an_error_of_the_user_passes_and_leaves_nothing() -> None:
+    class Failing(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            super().training_step(batch, batch_idx)
+            raise ValueError("of the user")
+
+    net = Failing()
+    observer = StepObserver(net)
+    observer.arm()
+
+    with pytest.raises(ValueError, match="of the user"):
+        net.training_step(torch.ones(2, 4), 0)
+    assert is_clean(net)
+    assert (observer.graph, observer.error) == (None, None)
+
+
+def test_other_threads_are_not_observed() -> None:
+    class Threaded(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            thread = threading.Thread(target=lambda: self.layer(batch).exp())
+            thread.start()
+            thread.join()
+            return super().training_step(batch, batch_idx)
+
+    net = Threaded()
+    observer = StepObserver(net)
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
+
+
+def test_a_mode_of_the_user_is_left_as_it_is() -> None:
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    mode = Mode()
+
+    class Entering(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            mode.__enter__()  # and leaves it later
+            return super().training_step(batch, batch_idx)
+
+    net = Entering()
+    observer = StepObserver(net)
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert torch.overrides._get_current_function_mode_stack() == [mode]
+    mode.__exit__(None, None, None)
+    assert observer.graph is not None
+    assert is_clean(net)
+
+
+def test_fused_kernels_stay_fused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    calls: list[int] = []
+    fused = torch._transformer_encoder_layer_fwd
+    monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", lambda *args: calls.append(1) or fused(*args))  # type: ignore[func-returns-value]
+
+    train(ZOO["fused-kernels"], None)
+    plain = len(calls)
+    train(ZOO["fused-kernels"], tmp_path)
+
+    assert plain > 0
+    assert len(calls) == 2 * plain
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("injected\nby a test")
+
+
+PLACES = [
+    (step_observer, "Observation"),
+    (step_observer, "Instruments"),
+    (observation.Observation, "add_inputs"),
+    (observation.Observation, "add_operation"),
+    (observation.Observation, "enter_module"),
+    (observation.Observation, "leave_module"),
+    (observation.Observation, "finish"),
+    (observation, "graph_type"),
+    (observation.Observation, "_find"),
+    (instruments, "_is_opaque"),
+    (instruments.Instruments, "_install"),
+    (step_observer, "_argument_names"),
+]
+
+
+@pytest.mark.parametrize(("where", "name"), PLACES, ids=[name for _, name in PLACES])
+def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_logged(
+    where: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = train(ZOO["readme-autoencoder"], None)
+    monkeypatch.setattr(where, name, fails)
+
+    with caplog.at_level(logging.INFO, "mindsummary_lightning"):
+        observed = train(ZOO["readme-autoencoder"], tmp_path)
+
+    assert observed.values() == plain.values()
+    assert is_clean(observed.model)
+    assert SummaryReader(tmp_path).graph() is None
+    lines = [record.getMessage() for record in caplog.records if "graph" in record.getMessage()]
+    assert lines == ["the computational graph is not recorded: RuntimeError: injected by a test"]
