@@ -42,13 +42,19 @@ def module_class_name(module: nn.Module) -> str:
     inner = unwrapped(module)
     if isinstance(inner, torch.jit.ScriptModule):
         return str(getattr(inner, "original_name", type(inner).__name__))
-    kinds = [kind for kind in type(inner).__mro__ if "FSDPModule" not in {base.__name__ for base in kind.__bases__}]
-    return kinds[0].__name__  # FSDP2 makes a class FSDPNet(FSDPModule, Net)
+    return _users_class(inner).__name__
+
+
+def _users_class(module: nn.Module) -> type:
+    kinds = type(module).__mro__
+    names = [kind.__name__ for kind in kinds]
+    # FSDP2 makes a class FSDPNet(FSDPModule, Net).
+    return kinds[names.index("FSDPModule") + 1] if "FSDPModule" in names else kinds[0]
 
 
 def is_torch_module(module: nn.Module) -> bool:
     """Whether the class is one of torch.nn's own."""
-    return type(module).__module__.startswith("torch.nn.modules.")
+    return _users_class(module).__module__.startswith("torch.nn.modules.")
 
 
 def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: values of any module's attributes

@@ -39,7 +39,7 @@ _BACKWARD = re.compile(r"Backward\d*$")
 _NOT_THE_USERS = ("lightning.pytorch.", "lightning.fabric.", "pytorch_lightning.", "lightning_fabric.")
 _BUT_THE_USERS = ("lightning.pytorch.demos.", "pytorch_lightning.demos.")
 _SETTINGS = frozenset({"requires_grad_", "retain_grad", "register_hook"})  # of a tensor: they compute nothing
-_HIDDEN_IN_TORCH = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.")
+_HIDDEN_IN_TORCH = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.")
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class Observation:
         call = self._running[-1]
         inputs = [ref for ref in map(self._ref, used) if ref is not None]
         inputs += [self._builder.constant(attribute_value(number)) for number in numbers]
-        module_class = type(call.module).__name__ if is_torch_module(call.module) else None
+        module_class = module_class_name(call.module) if is_torch_module(call.module) else None
         op_type = familiar_name(name, module_class)
         if op_type == module_class:
             properties = module_properties(call.module)
