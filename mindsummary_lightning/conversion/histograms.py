@@ -1,7 +1,4 @@
-"""Numbers -> a histogram value, by the rule of MindSpore's recorder: buckets of what is finite, counts of the rest.
-
-This module says what is counted; ``buckets.py`` says where and how.
-"""
+"""Conversion of numbers to a histogram value: buckets of the finite elements, counts of NaN and infinities."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.conversion.histogram_buckets import (
-    FEW,
     blocks,
     bucket_counts,
     bucket_edges,
@@ -24,19 +20,19 @@ from mindsummary_lightning.values import Histogram
 
 __all__ = ["HISTOGRAM_LIMIT", "Statistics", "build_histogram", "to_histogram"]
 
+_FEW = 2048
+"""Elements up to which one sort gives extremes and counts; most parameters have no more."""
+
 HISTOGRAM_LIMIT = float(np.finfo(np.float64).max) / 2
 """Largest size of an element in a histogram: MindInsight subtracts the extremes of a tag, which must not overflow."""
 
-_SAFELY_SUMMED = HISTOGRAM_LIMIT / FEW
-"""A few elements of this size add up to no infinity."""
-
-# What the methods of an array call, without their detour through Python.
-_lowest, _highest, _sum = np.minimum.reduce, np.maximum.reduce, np.add.reduce
+_SAFELY_SUMMED = HISTOGRAM_LIMIT / _FEW
+"""The sum of a few elements of this size stays finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a histogram says beside its buckets.
+    """Fields of a histogram besides its buckets.
 
     Attributes:
         count: all elements, finite or not.
@@ -63,7 +59,7 @@ class Statistics:
 
 
 def to_histogram(value: Any) -> Histogram:
-    """Buckets and statistics of the elements; NaN and the infinities are counted apart and never in the way.
+    """Buckets and statistics of the elements; NaN and infinities are counted separately.
 
     Args:
         value: whatever ``to_array`` takes, of at least one dimension; it may be empty. Bools count as 0.0 and 1.0.
@@ -79,22 +75,22 @@ def to_histogram(value: Any) -> Histogram:
     array = to_array(value)
     if array.ndim == 0:
         raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
-    if array.dtype.kind == "b":  # MindSpore's worker dies on one; float32 puts the two values into buckets of their own
+    if array.dtype.kind == "b":  # MindSpore's worker dies on it; as float32, each value has its own bucket
         array = array.astype(np.float32)
     flat = array.ravel(order="K")
     return _histogram_of_few(flat) or _histogram_of_any(flat)
 
 
 def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
-    """The histogram of a few finite elements; ``None`` of others. What a training loop waits for, many times a step."""
-    if not 0 < flat.size <= FEW or flat.dtype == np.float16:  # as in bucket_counts, float16 may be sorted wrong
+    """The histogram of a few finite elements, ``None`` of others: the hot path, taken many times per collected step."""
+    if not 0 < flat.size <= _FEW or flat.dtype == np.float16:  # see bucket_counts for float16
         return None
     ordered = flat.copy()
     ordered.sort()
     low, high = float(ordered[0]), float(ordered[-1])  # infinities are sorted to the ends, NaN to the last
     if not -_SAFELY_SUMMED < low <= high < _SAFELY_SUMMED:
         return None
-    statistics = Statistics(flat.size, 0, 0, 0, low, high, float(_sum(flat, dtype=np.float64)))
+    statistics = Statistics(flat.size, 0, 0, 0, low, high, float(flat.sum(dtype=np.float64)))
     edges = bucket_edges(low, high, flat.size, flat.dtype)
     return build_histogram(statistics, edges, counts_of_ordered(ordered, edges))
 
@@ -108,7 +104,7 @@ def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
 
 
 def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]) -> Histogram:
-    """The value made of its parts.
+    """Build the value from its parts.
 
     Args:
         statistics: of all elements.
@@ -118,7 +114,7 @@ def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray
     finite = bool(statistics.finite)
     widths = edges[1:] - edges[:-1]
     if widths.dtype.kind == "i":
-        widths = widths.view(widths.dtype.str.replace("i", "u"))  # a width can be twice the largest signed number
+        widths = widths.view(widths.dtype.str.replace("i", "u"))  # a width may be twice the largest signed number
     return Histogram(
         lefts=edges[:-1],
         widths=widths,
@@ -153,10 +149,7 @@ def _low_high_total(array: NDArray[Any]) -> tuple[float, float, float]:
     if not array.size:
         return 0.0, 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        first, *rest = blocks(array)  # three passes over one block in the cache, not over the whole array
-        low, high, total = _lowest(first), _highest(first), float(_sum(first, dtype=np.float64))
-        for block in rest:
-            low = np.minimum(low, _lowest(block))  # a NaN stays, unlike with min()
-            high = np.maximum(high, _highest(block))
-            total += float(_sum(block, dtype=np.float64))
-    return float(low), float(high), total
+        # Three passes over each block in the cache, not over the whole array.
+        parts = [(block.min(), block.max(), block.sum(dtype=np.float64)) for block in blocks(array)]
+        lows, highs, totals = zip(*parts, strict=True)
+        return float(np.min(lows)), float(np.max(highs)), float(sum(totals))  # np.min keeps NaN, unlike min

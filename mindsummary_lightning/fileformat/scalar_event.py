@@ -21,9 +21,9 @@ _SUMMARY_VALUE, _VALUE_TAG = 1, 1
 
 def event_head(wall_time: float, step: int) -> bytes:
     """Wall time and step of an event; step 0 is protobuf's default and omitted."""
-    if step:
-        return _pack_up_to_step(_WALL_TIME_KEY, wall_time, _STEP_KEY) + varint(step)
-    return _pack_wall_time(_WALL_TIME_KEY, wall_time)
+    if not step:
+        return _pack_wall_time(_WALL_TIME_KEY, wall_time)
+    return _pack_up_to_step(_WALL_TIME_KEY, wall_time, _STEP_KEY) + varint(step)
 
 
 def encode_scalars(scalars: Sequence[tuple[str, float]]) -> bytes:

@@ -16,12 +16,9 @@ _MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 def varint(number: int) -> bytes:
     """An integer as a varint; negative ones as 64-bit two's complement, ten bytes long."""
-    if not 0 <= number < _TWO_TO_64:
-        number &= _TWO_TO_64 - 1
-    if number < 128:
-        return _SMALL[number]
-    if number < 16384:
-        return _MORE[number & 127] + _SMALL[number >> 7]
+    if 0 <= number < 16384:
+        return _SMALL[number] if number < 128 else _MORE[number & 127] + _SMALL[number >> 7]
+    number &= _TWO_TO_64 - 1
     packed = b""
     while number > 127:
         packed += _MORE[number & 127]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion import histogram_buckets
 from mindsummary_lightning.conversion.histogram_buckets import bucket_counts, bucket_edges
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.values import Histogram
@@ -86,18 +85,6 @@ def test_edges_are_linspaces_even_if_their_distance_is_below_the_smallest_float(
 
 def test_more_elements_than_are_counted_together_are_all_counted() -> None:
     array = np.random.default_rng(1).standard_normal(2**21 + 70_001, dtype=np.float32)
-
-    assert_is_the_histogram(to_histogram(array), array)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "offset"), [(np.float16, 0), (np.float32, 0), (np.float32, 40), (np.float32, 2000), (np.float64, 1e9)]
-)
-def test_nothing_is_sorted_unless_the_range_is_tiny_beside_the_numbers(
-    dtype: type, offset: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    array = (np.random.default_rng(2).standard_normal(5000) + offset).astype(dtype)
-    monkeypatch.setattr(histogram_buckets, "_counts_by_sorting", None)
 
     assert_is_the_histogram(to_histogram(array), array)
 
