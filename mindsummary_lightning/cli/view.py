@@ -74,7 +74,7 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
 def _run_original(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.mindinsight.environment import original_python
     from mindsummary_lightning.mindinsight.process import run_original
-    from mindsummary_lightning.reading.base_directory import find_base
+    from mindsummary_lightning.reading.summary_base_dir import find_base
     from mindsummary_lightning.viewer.addresses import page_addresses, server_address
     from mindsummary_lightning.viewer.serve import listen, on_end_signals
 

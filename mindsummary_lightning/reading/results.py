@@ -1,4 +1,4 @@
-"""What a reader hands out that no writer takes: a series of scalars, a run's lineage, a landscape with its step."""
+"""Results of reading that no writer takes: a series of scalars, a run's lineage, a landscape with its step."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class ScalarSeries:
 
 @dataclass(frozen=True, slots=True)
 class RunLineage:
-    """Newest lineage of each kind in a run; ``None`` where the run says nothing.
+    """Newest lineage of each kind in a run; ``None`` for what was not recorded.
 
     Attributes:
         train: how the model was trained.
-        evaluation: how well it did.
+        evaluation: its metrics and evaluation data.
         dataset: the data pipeline.
-        custom: everything the user added, later entries winning.
+        custom: everything the user added; of entries with one name the later one.
     """
 
     train: TrainInfo | None = None
@@ -71,8 +71,8 @@ class RecordedLandscape:
         z: loss at ``(x[j], y[i])`` in ``z[i, j]``, float32, shape ``(m, n)``.
         intervals: steps or epochs of the path's points; empty for a final landscape.
         path: the path's points, or ``None``.
-        convergence_point: ``(x, y, loss)`` where training ended, or ``None``.
-        metadata: how it was made.
+        convergence_point: ``(x, y, loss)`` at the end of the training, or ``None``.
+        metadata: how it was computed.
     """
 
     tag: str

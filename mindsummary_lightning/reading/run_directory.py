@@ -1,4 +1,4 @@
-"""Which files make up a run, and which directories below one are runs. Names only; nothing is opened."""
+"""Files of a run, and the runs below a directory, by their names alone; no file is opened."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which run directories lie under a base directory, in which order, and which lineage files each holds.
+"""Run directories below a base directory: their order, their lineage files, and the base that MindInsight needs.
 
 The rules are those of MindInsight 2.3.1's scan: the base directory itself (``./``) and its direct children, no symbolic
-links, newest first. Beyond it, there is no limit of 999 runs here, and a file name whose digits are no valid time hides
-that file instead of every run. Folders of profiler data do not influence the order. No file is opened.
+links, newest first. Beyond it, there is no limit of 999 runs here, and a file name whose digits are not a valid time
+hides that file instead of every run. Folders of profiler data do not influence the order. No file is opened.
 """
 
 from __future__ import annotations
@@ -21,8 +21,17 @@ from mindsummary_lightning.fileformat.file_names import (
     read_order,
     timestamp_of,
 )
+from mindsummary_lightning.reading.run_directory import find_run_directories
 
-__all__ = ["FileState", "LineageFile", "RunDirectory", "lineage_file_states", "list_train_jobs"]
+__all__ = [
+    "BaseDirectory",
+    "FileState",
+    "LineageFile",
+    "RunDirectory",
+    "find_base",
+    "lineage_file_states",
+    "list_train_jobs",
+]
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,7 +40,7 @@ FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns,
 
 @dataclass(frozen=True, slots=True)
 class LineageFile:
-    """A lineage file and the state it was seen in."""
+    """A lineage file and its state."""
 
     path: str
     state: FileState
@@ -58,7 +67,7 @@ def list_train_jobs(base: str) -> list[RunDirectory]:
     """The runs under a directory, last updated first (to the second), then by name.
 
     Args:
-        base: absolute path; one that is missing or no directory holds no run.
+        base: absolute path; one that is missing or not a directory holds no run.
 
     Raises:
         OSError: the directory is there but cannot be listed.
@@ -96,7 +105,7 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
         with os.scandir(path) as entries:
             return list(entries)
     except OSError as error:
-        _LOG.warning("the run directory %s is left out: %s", path, error)
+        _LOG.warning("skipped the run directory %s: %s", path, error)
         return []
 
 
@@ -112,7 +121,7 @@ def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> Ru
         if not is_seen or not entry.is_file(follow_symlinks=False):
             continue
         if timestamp is not None and timestamp > MAX_TIMESTAMP:
-            _LOG.warning("%s is left out: %d in its name is no time in seconds", entry.path, timestamp)
+            _LOG.warning("%s is skipped: %d in its name is not a time in seconds", entry.path, timestamp)
             continue
         stat = _stat(entry)
         if stat is None:
@@ -133,3 +142,50 @@ def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
         return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None  # deleted since the directory was listed
+
+
+@dataclass(frozen=True, slots=True)
+class BaseDirectory:
+    """A directory to start MindInsight on.
+
+    Attributes:
+        path: absolute; MindInsight lists it and its direct subdirectories, nothing deeper.
+        train_ids: MindInsight's names of the runs in it, ``./`` or ``./<folder>``, sorted.
+    """
+
+    path: str
+    train_ids: tuple[str, ...]
+
+
+def find_base(directory: str) -> BaseDirectory:
+    """The directory to start MindInsight on so that it lists a run, a directory of runs, or those of a ``save_dir``.
+
+    Args:
+        directory: any of these.
+
+    Raises:
+        FileNotFoundError: there is no run at or below it.
+        ValueError: the runs below it are in several directories, of which MindInsight shows one.
+    """
+    path = os.path.abspath(directory)
+    runs = list(find_run_directories(path))
+    if not runs:
+        raise FileNotFoundError(
+            f"no run in {directory}: neither it nor a directory below holds a summary or lineage file"
+        )
+    if runs[0] == path or any(os.path.dirname(run) == path for run in runs):
+        return _base(path, runs)
+    parents = sorted({os.path.dirname(run) for run in runs})
+    if len(parents) > 1:
+        listed = ", ".join(os.path.relpath(parent, path) for parent in parents[:5])
+        more = ", ..." if len(parents) > 5 else ""
+        raise ValueError(
+            f"the runs below {directory} are in {len(parents)} directories ({listed}{more}) and MindInsight shows the "
+            f"runs of one; name one of them"
+        )
+    return _base(parents[0], runs)
+
+
+def _base(path: str, runs: list[str]) -> BaseDirectory:
+    ids = ["./" if run == path else f"./{os.path.basename(run)}" for run in runs if path in (run, os.path.dirname(run))]
+    return BaseDirectory(path, tuple(sorted(ids)))

@@ -1,7 +1,7 @@
-"""``SummaryReader``: what a run recorded, by MindSpore or by this package, as NumPy arrays and plain values.
+"""``SummaryReader``: the content of a run of MindSpore or of this package as NumPy arrays and plain values.
 
-The files are walked once for each question and only what was asked for is kept, so a run larger than memory can be
-read. Several files of a resumed run are put together as MindInsight does it. Neither torch nor MindSpore is needed.
+Each call reads the files once and keeps only what was asked for, so a run larger than memory can be read. Several files
+of a resumed run are merged as MindInsight does it. Neither torch nor MindSpore is needed.
 """
 
 from __future__ import annotations
@@ -54,22 +54,24 @@ _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph
 
 
 class SummaryReader:
-    """Reads one run directory. It keeps no file open and remembers nothing, so each call sees the run as it is then.
+    """Reads one run directory. It keeps no file open and caches nothing, so each call sees the run as it is then.
 
-    A record that is not whole yet is left for later. A record that is damaged ends the call with
-    :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` saves what can be saved.
+    An incomplete last record is ignored until it is complete. A damaged record ends the call with
+    :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` recovers what can be recovered.
 
     Args:
         run_dir: the directory with the summary and lineage files.
 
     Raises:
-        NotADirectoryError: there is no such directory.
+        NotADirectoryError: ``run_dir`` is not a directory.
     """
 
     def __init__(self, run_dir: str | os.PathLike[str]) -> None:
         self.run_dir = os.fspath(run_dir)
         if not os.path.isdir(self.run_dir):
-            raise NotADirectoryError(f"{self.run_dir} is no directory; give the one that holds the run's event files")
+            raise NotADirectoryError(
+                f"{self.run_dir} is not a directory; give the one that holds the run's event files"
+            )
 
     # ---- values
 
@@ -161,9 +163,9 @@ class SummaryReader:
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
-        """What the run's lineage files say, the newest of each kind.
+        """The newest lineage of each kind in the run's lineage files.
 
-        MindInsight forgets earlier files once a later one holds training or dataset lineage; here they still count.
+        MindInsight ignores earlier files once a later one holds training or dataset lineage; here they still count.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -198,12 +200,12 @@ class SummaryReader:
         stop: Callable[[], bool] | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> Iterator[Event]:
-        """Every event there is, and then each new one as the run grows; goes on to a later file when one appears.
+        """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
 
         Args:
-            poll_s: seconds between two looks at the files.
+            poll_s: seconds between two reads of the files.
             timeout_s: give up after this many seconds of waiting without a new event; ``None`` never does.
-            stop: asked whenever nothing new is there; a true answer ends it.
+            stop: called whenever there is no new event; a true answer ends it.
             wait: waits that many seconds; a ``threading.Event().wait`` can be cut short.
 
         Raises:
@@ -219,7 +221,7 @@ class SummaryReader:
                 for event in _decoded(scanner, decode_event):
                     waited = 0.0
                     yield event
-                # Listed before it was read: whatever the writer put there before it began a later file is read by now.
+                # Listed before it was read: whatever was written to it before a later file was started has been read.
                 if scanner.path in paths[:-1]:
                     scanner = RecordScanner(paths[paths.index(scanner.path) + 1])
                     continue
@@ -229,7 +231,7 @@ class SummaryReader:
             waited += poll_s
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All scalars, one row a sample: ``tag`` (categorical), ``step``, ``wall_time`` (seconds), ``value`` (float32).
+        """All scalars, a row per sample: ``tag`` (categorical), ``step``, ``wall_time`` (seconds), ``value`` (float32).
 
         Raises:
             ImportError: pandas is not installed.
