@@ -11,9 +11,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
-from mindsummary_lightning.fileformat.summary_codec import decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.values.events import SummaryValue
 
 __all__ = [
     "Location",
@@ -23,7 +21,6 @@ __all__ = [
     "outline_batch",
     "outlined_batches",
     "read_location",
-    "read_value",
 ]
 
 _T = TypeVar("_T")
@@ -139,11 +136,6 @@ def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
         return decode(read_location(location))
     except ValueError as error:
         raise DamagedFileError(location.path, location.record, str(error)) from error
-
-
-def read_value(location: Location) -> SummaryValue:
-    """The summary value at a location; raises as :func:`decoded`."""
-    return decoded(location, decode_value)
 
 
 def _refuse(error: DamagedFileError) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.rebucketing import StepHistogram

@@ -12,7 +12,7 @@ import pytest
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
 from mindsummary_lightning.values.events import Event
 from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_summary

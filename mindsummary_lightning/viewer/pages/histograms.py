@@ -6,7 +6,7 @@ import math
 from typing import Any, cast
 
 from mindsummary_lightning.reading.followed_file import LocatedSample
-from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.outlines import read_value
+from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
