@@ -1,0 +1,117 @@
+"""Row 33: small files that claim, or hold, something giant, in all verbs: none takes memory or time for it, or crashes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.wire import varint
+from mindsummary_lightning.values import Event, Graph, GraphInput, GraphNode, Image
+from tests.cli.command import Answer, mindsummary
+from tests.reading.runs import record, values_at, write_summary
+
+pytestmark = pytest.mark.faults
+
+Figure = Callable[[int, str], None]
+
+
+def all_verbs(capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path) -> dict[str, Answer]:
+    """Every verb that reads a run; a verb that crashes raises here."""
+    (path,) = run.iterdir()
+    calls = {
+        "list": ["list", run],
+        "show": ["show", run],
+        "dump": ["dump", path],
+        "verify": ["verify", run],
+        "lineage": ["lineage", run],
+        **{form: ["export", run, "--to", form, "--out", tmp_path / form] for form in ("csv", "npy", "tensorboard")},
+        "report": ["report", run, "-o", tmp_path / "report.html"],
+        "repair": ["repair", run],
+    }
+    return {verb: mindsummary(capsys, *call) for verb, call in calls.items()}
+
+
+def png(width: int, height: int) -> bytes:
+    """A PNG of one colour that is small in the file and giant when it is opened."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = zlib.compress(bytes(10_000_000), 9)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def test_a_picture_that_would_fill_the_memory_is_not_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure
+) -> None:
+    run = tmp_path / "run"
+    write_summary(run, [values_at(1, {"bomb": Image(60_000, 60_000, png(60_000, 60_000))})])
+
+    answers = all_verbs(capsys, run, tmp_path)
+
+    assert {verb: answer.code for verb, answer in answers.items()} == dict.fromkeys(answers, 0)
+    with pytest.raises(DamagedFileError, match="cannot be opened"):
+        list(SummaryReader(run).pictures("bomb"))
+    figure(33, f"a PNG of 60,000 x 60,000 pixels in 10 kB: {len(answers)} verbs read the run, `pictures` refuses it")
+
+
+def test_a_graph_of_ten_thousand_nested_scopes_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure
+) -> None:
+    run = tmp_path / "run"
+    scope = "/".join(["scope"] * 10_000)
+    write_summary(run, [record(Event(1.0, 0, Graph((GraphNode("1", "Add", scope, f"{scope}/Add-op1"),))))])
+
+    answers = all_verbs(capsys, run, tmp_path)
+
+    assert {verb: answer.code for verb, answer in answers.items()} == dict.fromkeys(answers, 0)
+    figure(33, f"a graph 10,000 scopes deep: {len(answers)} verbs read it")
+
+
+@pytest.mark.timeout(900)
+def test_a_graph_of_a_million_nodes_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: Callable[[int, int], int], figure: Figure
+) -> None:
+    run = tmp_path / "run"
+    count = times(10_000, 1_000_000)
+    nodes = (
+        GraphNode(str(number), "Add", f"net/block{number % 100}", f"net/block{number % 100}/Add-op{number}",
+                  (GraphInput(str(number - 1)),) if number else ())
+        for number in range(count)
+    )  # fmt: skip
+    write_summary(run, [record(Event(1.0, 0, Graph(tuple(nodes))))])
+
+    answers = all_verbs(capsys, run, tmp_path)
+
+    assert {verb: answer.code for verb, answer in answers.items()} == dict.fromkeys(answers, 0)
+    assert f"{count} nodes" in answers["show"].out
+    figure(33, f"a graph of {count:,} nodes: {len(answers)} verbs read it")
+
+
+@pytest.mark.parametrize("length", [2**31, 2**32, 2**62, 2**64 - 1])
+@pytest.mark.parametrize(
+    "keys", [b"\x2a", b"\x22", b"\x1a", b"\x2a\x05\x0a"], ids=["summary", "graph", "text", "value"]
+)
+def test_a_length_that_no_message_can_have_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure, length: int, keys: bytes
+) -> None:
+    run = tmp_path / "run"
+    payload = b"\x09" + struct.pack("<d", 1.0) + keys + varint(length) + b"rest"
+    write_summary(run, [values_at(1, {"a": 1.0}), b"".join(map(bytes, frame([payload])))])
+
+    answers = all_verbs(capsys, run, tmp_path)
+
+    assert {
+        verb: answer.code for verb, answer in answers.items() if verb not in ("lineage", "repair")
+    } == dict.fromkeys(("list", "show", "dump", "verify", "csv", "npy", "tensorboard", "report"), 1)
+    assert [answers[verb].code for verb in ("lineage", "repair")] == [0, 0]
+    assert len(SummaryReader(run).scalars("a")) == 1
+    figure(33, f"a length of {length} in a message: refused by 8 verbs, repaired by one")
