@@ -45,7 +45,6 @@ _KEYS = (
     "landscape_size",
     "create_landscape",
 )
-_FILE_MODE = 0o600
 _SHORTEST_INTERVAL = 3
 
 
@@ -76,6 +75,7 @@ class LandscapeCheckpointWriter:
         settings: which numbers are wanted, and what the landscapes will need later.
         max_bytes: maximum size of all checkpoints together.
         step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
+        file_mode: permission bits of the files.
     """
 
     def __init__(
@@ -85,11 +85,13 @@ class LandscapeCheckpointWriter:
         settings: LandscapeSettings,
         max_bytes: int = 2**30,
         step_per_epoch: int = 1,
+        file_mode: int = 0o600,
     ) -> None:
         self._directory = checkpoint_dir(summary_dir)
         self._network_name = network_name
         self._settings = settings
         self._max_bytes = max_bytes
+        self._file_mode = file_mode
         known = settings.to_dict()
         self._metadata: dict[str, Any] = {
             "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
@@ -130,7 +132,7 @@ class LandscapeCheckpointWriter:
         buffer = io.BytesIO()
         torch.save(tensors, buffer)
         name = f"{self._network_name}_{number}_{self._settings.unit}.ckpt"
-        replace_file(os.path.join(self._directory, name), buffer.getvalue(), _FILE_MODE)
+        replace_file(os.path.join(self._directory, name), buffer.getvalue(), self._file_mode)
         self._names[number] = name
         self._write_metadata()
         return True
@@ -184,7 +186,7 @@ class LandscapeCheckpointWriter:
 
     def _write_metadata(self) -> None:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
-        replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), _FILE_MODE)
+        replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), self._file_mode)
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:
@@ -284,7 +286,7 @@ class LandscapeCheckpoints:
             )
 
     def load(self, number: int) -> dict[str, Tensor]:
-        """The tensors of one checkpoint on the CPU, mapped from the file rather than read.
+        """The tensors of one checkpoint on the CPU; read, not mapped, because another process may replace the file.
 
         Raises:
             LandscapeCheckpointError: the file is missing or is not a checkpoint.
@@ -292,7 +294,7 @@ class LandscapeCheckpoints:
         self.check([number])
         path = self.files[number]
         try:
-            tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
             raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
         return tensors

@@ -12,6 +12,8 @@ import shutil
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.fileio.replace import replacement
+
 __all__ = ["RowStore"]
 
 
@@ -37,10 +39,8 @@ class RowStore:
     def keep(self, index: int, losses: NDArray[np.float64]) -> None:
         """Store a finished row."""
         os.makedirs(self.directory, exist_ok=True)
-        path = self._path(index)
-        with open(f"{path}.{os.getpid()}.tmp", "wb") as file:
+        with replacement(self._path(index), is_synced=False) as file:
             file.write(np.ascontiguousarray(losses, np.float64).tobytes())
-        os.replace(file.name, path)
 
     def clear(self) -> None:
         """Remove the rows, if there are any."""

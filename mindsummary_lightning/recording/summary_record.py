@@ -310,6 +310,11 @@ class SummaryRecord(TensorBoardMethods):
         return self._has_recorded
 
     @property
+    def file_mode(self) -> int:
+        """Permission bits of the run's files."""
+        return self._handle.options.mode
+
+    @property
     def directory(self) -> str:
         """The run directory."""
         return self._directory

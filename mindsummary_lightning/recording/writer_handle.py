@@ -23,14 +23,15 @@ class WriterHandle:
         self.writer: EventWriter | None = None
         """The writer, while it is held."""
         self._directory = directory
-        self._options = options
+        self.options = options
+        """How a new writer creates its files."""
         self._finalizer: weakref.finalize[..., WriterHandle] | None = None
 
     def acquire(self) -> EventWriter:
         """The writer; :meth:`release` it when nothing is recorded for a while."""
         writer = self.writer
         if writer is None:
-            writer = shared_event_writer(self._directory, self._options)
+            writer = shared_event_writer(self._directory, self.options)
             # An owner that is dropped without close() keeps no file open.
             finalizer = weakref.finalize(self, writer.release_when_free)
             finalizer.atexit = False

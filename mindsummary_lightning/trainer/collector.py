@@ -183,6 +183,7 @@ class SummaryCollector(CallbackBase):
                 self._specified.landscape,
                 self._landscape_max_bytes,
                 max(1, int(batches)) if math.isfinite(batches) else 1,
+                self._record.file_mode,
             )
 
     # ---- the hot path

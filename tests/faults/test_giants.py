@@ -1,4 +1,4 @@
-"""Row 33: small files that claim, or hold, something giant, in all verbs: none takes memory or time for it, or crashes."""
+"""Row 33: small files that claim to hold something giant, and files that do, in all verbs: none crashes."""
 
 from __future__ import annotations
 
