@@ -103,7 +103,7 @@ def _fill_type(message: anf_ir_pb2.TypeProto, value: GraphType) -> None:
         for length in value.shape:
             message.tensor_type.shape.dim.add(size=length)
     elif isinstance(value, TupleType):
-        message.data_type = anf_ir_pb2.DT_TUPLE
+        message.data_type = anf_ir_pb2.DT_LIST if value.is_list else anf_ir_pb2.DT_TUPLE
         message.sequence_type.SetInParent()
         for element in value.elements:
             _fill_type(message.sequence_type.elem_types.add(), element)
@@ -121,7 +121,8 @@ def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
         shape = tuple(dimension.size for dimension in message.tensor_type.shape.dim)
         return TensorType(DataType(message.tensor_type.elem_type), shape)
     if kind == "sequence_type":
-        return TupleType(tuple(_type(element) for element in message.sequence_type.elem_types))
+        elements = tuple(_type(element) for element in message.sequence_type.elem_types)
+        return TupleType(elements, is_list=message.data_type == anf_ir_pb2.DT_LIST)
     return DataType(message.data_type)
 
 

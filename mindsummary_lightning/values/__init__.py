@@ -14,6 +14,7 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphNode,
     GraphOutput,
     GraphParameter,
+    GraphTexts,
     TensorType,
     TupleType,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "GraphNode",
     "GraphOutput",
     "GraphParameter",
+    "GraphTexts",
     "Histogram",
     "Image",
     "LandscapeMetadata",

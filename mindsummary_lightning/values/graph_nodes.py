@@ -6,7 +6,8 @@ names, no ``< > "``) are the duty of whoever captures one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mindsummary_lightning.values.data_types import DataType
@@ -20,6 +21,7 @@ __all__ = [
     "GraphNode",
     "GraphOutput",
     "GraphParameter",
+    "GraphTexts",
     "GraphType",
     "TensorType",
     "TupleType",
@@ -41,9 +43,15 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """Type of a tuple on an edge."""
+    """Type of a tuple on an edge.
+
+    Attributes:
+        elements: types of its elements.
+        is_list: whether it is one of MindSpore's lists, which MindInsight shows without their elements.
+    """
 
     elements: tuple[GraphType, ...] = ()
+    is_list: bool = False
 
 
 GraphType: TypeAlias = TensorType | TupleType | DataType
@@ -139,3 +147,17 @@ class Graph:
     parameters: tuple[GraphParameter, ...] = ()
     constants: tuple[GraphConstant, ...] = ()
     outputs: tuple[GraphOutput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTexts:
+    """Attributes and constants of a graph as text, in the spelling that MindInsight shows.
+
+    Attributes:
+        attributes: for each node of the graph, in the graph's order, its attributes by name; those too large to be
+            shown are missing.
+        constants: the constants by key.
+    """
+
+    attributes: tuple[Mapping[str, str], ...] = ()
+    constants: Mapping[str, str] = field(default_factory=dict)

@@ -7,10 +7,21 @@ from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.tags import has_tag, split_tag
 
-__all__ = ["MISSING", "WRONG_TYPE", "WRONG_VALUE", "known_run", "known_tag", "page_slice", "required", "whole_number"]
+__all__ = [
+    "MISSING",
+    "NOT_LISTED",
+    "WRONG_TYPE",
+    "WRONG_VALUE",
+    "known_run",
+    "known_tag",
+    "page_slice",
+    "required",
+    "whole_number",
+]
 
 MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
 _UNKNOWN_RUN = "50545005"
+NOT_LISTED = "Train job is not exist. Detail: Can not find the train job in data manager."
 _NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train job in cache."
 
 

@@ -274,6 +274,12 @@ class GraphProto(_message.Message):
     const_vals: _containers.RepeatedCompositeFieldContainer[NamedValueProto]
     def __init__(self, node: _Optional[_Iterable[_Union[NodeProto, _Mapping]]] = ..., name: _Optional[str] = ..., parameters: _Optional[_Iterable[_Union[ParameterProto, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[OutputProto, _Mapping]]] = ..., const_vals: _Optional[_Iterable[_Union[NamedValueProto, _Mapping]]] = ...) -> None: ...
 
+class ModelProto(_message.Message):
+    __slots__ = ("graph",)
+    GRAPH_FIELD_NUMBER: _ClassVar[int]
+    graph: GraphProto
+    def __init__(self, graph: _Optional[_Union[GraphProto, _Mapping]] = ...) -> None: ...
+
 class TensorProto(_message.Message):
     __slots__ = ("dims", "data_type", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "raw_data")
     DIMS_FIELD_NUMBER: _ClassVar[int]

@@ -11,6 +11,7 @@ from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import (
     MISSING,
+    NOT_LISTED,
     WRONG_TYPE,
     WRONG_VALUE,
     known_run,
@@ -56,7 +57,7 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     run = known_run(
         runs,
         required(request, "train_id"),
-        "Train job is not exist. Detail: Can not find the train job in data manager.",
+        NOT_LISTED,
     )
     return {"plugins": shown_tags(run)}
 
@@ -67,7 +68,7 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     if plugin not in PLUGINS:
         known = ", ".join(map(repr, PLUGINS))
         raise ApiError("5054500B", f"Plugin is not available. Detail: 'plugin_name' only can be one of [{known}]")
-    run = known_run(runs, train_id, "Train job is not exist. Detail: Can not find the train job in data manager.")
+    run = known_run(runs, train_id, NOT_LISTED)
     return {"train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(shown_tags(run)[plugin])}]}
 
 

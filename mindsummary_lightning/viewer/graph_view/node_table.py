@@ -1,0 +1,180 @@
+"""The nodes of a graph view by name, and the edges between them.
+
+An edge is stored at both of its ends, under the name of the other end, so that a node is renamed in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["AGGREGATION_SCOPE", "CONSTANT", "NAME_SCOPE", "PARAMETER", "Edge", "NodeTable", "ViewNode", "join_scope"]
+
+NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
+
+_UNKNOWN_LENGTHS = (-1, -2)
+
+
+@dataclass(slots=True, eq=False)
+class Edge:
+    """What flows between two nodes.
+
+    Attributes:
+        shape: shape of each tensor.
+        data_type: type of what flows, such as ``DT_TENSOR[DT_FLOAT32]``.
+        kind: ``data`` or ``control``.
+        independent_layout: whether the page draws the source apart from the consumer.
+        is_dynamic: whether a length is unknown before the graph runs.
+    """
+
+    shape: list[list[int]]
+    data_type: str
+    kind: str = "data"
+    independent_layout: bool = False
+    is_dynamic: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_dynamic = any(length in lengths for lengths in self.shape for length in _UNKNOWN_LENGTHS)
+
+    def shown(self) -> dict[str, Any]:
+        """The edge as the page expects it."""
+        return {
+            "data_type": self.data_type,
+            "edge_type": self.kind,
+            "independent_layout": self.independent_layout,
+            "shape": self.shape,
+        }
+
+
+@dataclass(slots=True, eq=False)
+class ViewNode:
+    """An operation, a parameter, a constant, a name scope or a group of alike nodes.
+
+    Attributes:
+        name: path of the node; unique.
+        type: type of the operation, or one of the four constants of this module.
+        scope: name of the scope or group that holds it; ``""`` at the root.
+        attributes: shown beside the graph.
+        output_i: which output of an operation with several it is.
+        output_shape: shapes that its outgoing edges carry.
+        output_type: data type that its outgoing edges carry.
+        inputs: edges by the name of their source.
+        outputs: edges by the name of their consumer.
+        proxy_inputs: kinds of the edges that are drawn instead of those of groups with independent layout, by source.
+        proxy_outputs: likewise, by consumer.
+        subnode_count: direct children.
+        independent_layout: whether the page draws it apart from its consumers.
+        is_dynamic: whether one of its edges was found to be dynamic.
+    """
+
+    name: str
+    type: str
+    scope: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    output_i: int = 0
+    output_shape: list[list[int]] = field(default_factory=list)
+    output_type: str = ""
+    inputs: dict[str, Edge] = field(default_factory=dict)
+    outputs: dict[str, Edge] = field(default_factory=dict)
+    proxy_inputs: dict[str, str] = field(default_factory=dict)
+    proxy_outputs: dict[str, str] = field(default_factory=dict)
+    subnode_count: int = 0
+    independent_layout: bool = False
+    is_dynamic: bool = False
+
+    def add_input(self, source: str, edge: Edge) -> None:
+        """Attach an incoming edge; one from the same source is replaced."""
+        self.is_dynamic = self.is_dynamic or edge.is_dynamic
+        self.inputs[source] = edge
+
+    def add_output(self, consumer: str, edge: Edge) -> None:
+        """Attach an outgoing edge; one to the same consumer is replaced."""
+        self.is_dynamic = self.is_dynamic or edge.is_dynamic
+        self.outputs[consumer] = edge
+
+    def inherit_edges(self, below: ViewNode, table: NodeTable) -> None:
+        """Take over the edges of a node below this scope or group that lead out of it, but for those of constants."""
+        inside = f"{self.name}/"
+
+        def leads_out(name: str) -> bool:
+            other = table.get(name)
+            return other is not None and not name.startswith(inside) and other.type != CONSTANT
+
+        for source, edge in below.inputs.items():
+            if leads_out(source):
+                self.add_input(source, edge)
+        for consumer, edge in below.outputs.items():
+            if leads_out(consumer):
+                self.add_output(consumer, edge)
+        self.proxy_inputs.update((name, kind) for name, kind in below.proxy_inputs.items() if leads_out(name))
+        self.proxy_outputs.update((name, kind) for name, kind in below.proxy_outputs.items() if leads_out(name))
+
+    def shown(self) -> dict[str, Any]:
+        """The node as the page expects it."""
+        return {
+            "attr": self.attributes,
+            "independent_layout": self.independent_layout,
+            "input": {source: edge.shown() for source, edge in self.inputs.items()},
+            "is_dynamic_shape_node": self.is_dynamic,
+            "name": self.name,
+            "output": {consumer: edge.shown() for consumer, edge in self.outputs.items()},
+            "output_i": self.output_i,
+            "proxy_input": {source: {"edge_type": kind} for source, kind in self.proxy_inputs.items()},
+            "proxy_output": {consumer: {"edge_type": kind} for consumer, kind in self.proxy_outputs.items()},
+            "stack_info": [],  # no file holds where in the source code an operation was made
+            "subnode_count": self.subnode_count,
+            "type": self.type,
+        }
+
+
+class NodeTable:
+    """Nodes by name in the order in which the page lists them: that of insertion."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, ViewNode] = {}
+
+    def __iter__(self) -> Iterator[ViewNode]:
+        return iter(self._nodes.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    def __getitem__(self, name: str) -> ViewNode:
+        return self._nodes[name]
+
+    def get(self, name: str) -> ViewNode | None:
+        """The node of this name, or ``None``."""
+        return self._nodes.get(name)
+
+    def add(self, node: ViewNode) -> None:
+        """Add a node at the end; one of the same name is replaced in its place."""
+        self._nodes[node.name] = node
+
+    def remove(self, name: str) -> None:
+        """Remove a node; edges that name it stay."""
+        del self._nodes[name]
+
+    def move(self, node: ViewNode, scope: str, name: str) -> None:
+        """Move a node to a scope under a new name, on its edges too; it becomes the last of the table."""
+        old = node.name
+        for other in {*node.inputs, *node.outputs, *node.proxy_inputs, *node.proxy_outputs}:
+            neighbour = self._nodes.get(other)
+            if neighbour is not None:
+                ends: tuple[dict[str, Any], ...] = (
+                    neighbour.inputs,
+                    neighbour.outputs,
+                    neighbour.proxy_inputs,
+                    neighbour.proxy_outputs,
+                )
+                for edges in ends:
+                    if old in edges:
+                        edges[name] = edges.pop(old)
+        del self._nodes[old]
+        node.name, node.scope = name, scope
+        self._nodes[name] = node
+
+
+def join_scope(scope: str, name: str) -> str:
+    """The name of a node in a scope; ``""`` is the root."""
+    return f"{scope}/{name}" if scope else name

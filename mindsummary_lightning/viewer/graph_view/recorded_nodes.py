@@ -1,0 +1,136 @@
+"""Nodes of a view as they are recorded: operations, parameters and constants with the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mindsummary_lightning.values import DataType, Graph, GraphNode, GraphTexts, TensorType, TupleType
+from mindsummary_lightning.values.graph_nodes import GraphType
+from mindsummary_lightning.viewer.graph_view.node_table import (
+    CONSTANT,
+    PARAMETER,
+    Edge,
+    NodeTable,
+    ViewNode,
+    join_scope,
+)
+
+__all__ = ["recorded_nodes"]
+
+_DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'"})  # the page writes names into DOT text without escaping them
+# Operations that record a summary are named after its tag: several of them may share one full name.
+_SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_graph", "loss_landscape")
+_SUMMARY_MARKS = tuple(f"[:{kind}]" for kind in _SUMMARY_KINDS)
+_SHAPELESS = {DataType.TENSOR: "[DT_UNDEFINED]", DataType.TUPLE: "[]"}  # incomplete types, and how they are shown
+_LAST_KNOWN = DataType.REF  # what MindSpore added later marks edges that only order, beside types of elements
+_DYNAMIC_ATTRIBUTES = ("input_is_dynamic_shape", "output_is_dynamic_shape")
+
+
+def recorded_nodes(graph: Graph, texts: GraphTexts, is_shown: Callable[[GraphNode], bool]) -> NodeTable:
+    """The nodes of a graph: operations in their order, then parameters, then constants.
+
+    Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and constants do not know their
+    consumers yet.
+
+    Args:
+        graph: the recorded graph.
+        texts: its attributes and constants as text.
+        is_shown: tells which operations the view holds.
+    """
+    table = NodeTable()
+    names: dict[str, str] = {}  # what inputs refer to -> name of the node
+    recorded: dict[str, GraphNode] = {}
+    for node, attributes in zip(graph.nodes, texts.attributes, strict=True):
+        if node.name and is_shown(node):
+            operation = _operation(node, attributes)
+            recorded[operation.name] = node
+            names[_drawable(_node_id(node.name))] = operation.name
+            table.add(operation)
+    for other in (*_parameters(graph), *_constants(graph, texts)):
+        names[other.name] = other.name
+        table.add(other)
+    for name, node in recorded.items():
+        for reference, kind in _references(node).items():
+            if reference in names:
+                source = table[names[reference]]
+                table[name].add_input(source.name, Edge(source.output_shape, source.output_type, kind))
+    for name in recorded:
+        for source_name, edge in table[name].inputs.items():
+            if table[source_name].type not in (PARAMETER, CONSTANT):
+                table[source_name].add_output(name, edge)
+    return table
+
+
+def _references(node: GraphNode) -> dict[str, str]:
+    """What a node's inputs refer to, and the kind of each edge."""
+    kinds = {}
+    for entry in node.inputs:
+        reference = entry.name.rpartition("op")[2] if "/" in entry.name else entry.name
+        kinds[_drawable(reference)] = "control" if entry.is_control else "data"
+    return kinds
+
+
+def _operation(node: GraphNode, attributes: Mapping[str, str]) -> ViewNode:
+    name = node.full_name or join_scope(node.scope, f"{node.op_type}-op{_node_id(node.name)}")
+    if node.full_name.lower().endswith(_SUMMARY_MARKS):
+        name = join_scope(node.scope, f"{node.op_type}-op{node.name}")
+    return ViewNode(
+        name=_drawable(name),
+        type=node.op_type,
+        scope=_drawable(node.scope),
+        attributes=attributes,
+        output_i=node.output_i,
+        output_shape=_shapes(node.output_type),
+        output_type=_type_text(node.output_type),
+        is_dynamic=any(entry.name in _DYNAMIC_ATTRIBUTES and entry.value is True for entry in node.attributes),
+    )
+
+
+def _node_id(name: str) -> str:
+    return name.rpartition("/")[2].rpartition("op")[2]
+
+
+def _parameters(graph: Graph) -> list[ViewNode]:
+    nodes = []
+    for parameter in graph.parameters:
+        if parameter.name:
+            shape, data_type = _shapes(parameter.type), _type_text(parameter.type)
+            attributes = {"type": data_type, "shape": str(shape)}
+            name = _drawable(parameter.name)
+            nodes.append(ViewNode(name, PARAMETER, attributes=attributes, output_shape=shape, output_type=data_type))
+    return nodes
+
+
+def _constants(graph: Graph, texts: GraphTexts) -> list[ViewNode]:
+    nodes = []
+    for constant in graph.constants:
+        if constant.name:
+            text = texts.constants[constant.name]
+            is_tensor = text.partition("\n")[0] == "dtype: DT_TENSOR"  # a type has no shape of its own
+            shape = _shapes(constant.value) if is_tensor and isinstance(constant.value, TensorType) else [[]]
+            attributes = {constant.name: text}
+            nodes.append(ViewNode(_drawable(constant.name), CONSTANT, attributes=attributes, output_shape=shape))
+    return nodes
+
+
+def _drawable(name: str) -> str:
+    return name.translate(_DRAWABLE)
+
+
+def _shapes(data_type: GraphType | None) -> list[list[int]]:
+    """The shapes of all tensors of a type; a plain value counts as a tensor without dimensions."""
+    if isinstance(data_type, TensorType):
+        return [list(data_type.shape)]
+    if isinstance(data_type, TupleType):
+        return [[]] if data_type.is_list else [shape for element in data_type.elements for shape in _shapes(element)]
+    return [] if data_type is None or data_type in _SHAPELESS or data_type > _LAST_KNOWN else [[]]
+
+
+def _type_text(data_type: GraphType | None) -> str:
+    if isinstance(data_type, TensorType):
+        return f"DT_TENSOR[DT_{data_type.elem_type.name}]"
+    if isinstance(data_type, TupleType):
+        return "DT_LIST" if data_type.is_list else f"DT_TUPLE{[_type_text(element) for element in data_type.elements]}"
+    if data_type is None or data_type > _LAST_KNOWN:
+        return "DT_UNDEFINED"
+    return f"DT_{data_type.name}{_SHAPELESS.get(data_type, '')}"

@@ -1,0 +1,82 @@
+"""Endpoints of the graph page: the nodes of a scope, all leaves, a search, and the way to one node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.graph_view.layout import GraphView
+from mindsummary_lightning.viewer.graph_views import load_graph_view
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, page_slice, required
+from mindsummary_lightning.viewer.tags import OPTIMIZED
+
+__all__ = ["ROUTES"]
+
+_NO_NODE, _NO_GRAPH = "50545009", "5054500C"
+_DEFAULT_HITS, _MAX_HITS = 100, 1000
+_MAX_DEPTH = 250  # scopes above a node in a nested answer: neither json nor a browser's script recurses without end
+
+
+def _nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    view = _view(runs, request)
+    return {"nodes": view.children(_known_scope(view, request))}
+
+
+def _all_nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    view = _view(runs, request)
+    return {"all_nodes_detail": view.leaves(_known_scope(view, request))}
+
+
+def _names(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    view = _view(runs, request)
+    rows = page_slice(request, _DEFAULT_HITS, _MAX_HITS)
+    return {"nodes": view.search(request.first("search") or "", rows, _MAX_DEPTH)}
+
+
+def _single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    view = _view(runs, request)
+    name = required(request, "name")
+    if name not in view:
+        raise _unknown(name)
+    if name.count("/") > _MAX_DEPTH:
+        raise ApiError(_NO_NODE, f"The node is deeper than {_MAX_DEPTH} scopes; open its scopes one by one.")
+    shown: dict[str, Any] = {}
+    for level in reversed(view.levels(name)):
+        shown = {**level, "children": shown}
+    return shown
+
+
+def _view(runs: LoadedRuns, request: ApiRequest) -> GraphView:
+    mode = request.first("mode")
+    if mode not in (None, "normal", "optimize"):
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. Invalid mode")
+    is_optimized = mode == "optimize"
+    run = known_run(runs, required(request, "train_id"), NOT_LISTED)
+    suffix = OPTIMIZED if is_optimized else ""
+    graphs = {graph.name + suffix: graph for graph in run.graphs()}
+    tag = request.first("tag")
+    graph = graphs.get(min(graphs, default="") if tag is None else tag)
+    view = None if graph is None else load_graph_view(graph, is_optimized)
+    if view is None:
+        raise ApiError(_NO_GRAPH, "Graph is not exist.")
+    return view
+
+
+def _known_scope(view: GraphView, request: ApiRequest) -> str:
+    name = request.first("name") or ""
+    if name and name not in view:
+        raise _unknown(name)
+    return name
+
+
+def _unknown(name: str) -> ApiError:
+    return ApiError(_NO_NODE, f"Can not find node in graph by the given node name. node name: {name}.")
+
+
+ROUTES = (
+    Route("GET", "datavisual/graphs/nodes", _nodes),
+    Route("GET", "datavisual/graphs/nodes/all", _all_nodes),
+    Route("GET", "datavisual/graphs/nodes/names", _names),
+    Route("GET", "datavisual/graphs/single-node", _single_node),
+)
