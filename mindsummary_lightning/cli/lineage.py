@@ -133,13 +133,13 @@ def _value(field: str, text: str) -> Cell:
 
 def _finite(value: Any) -> Any:
     """The same with NaN and infinities as text, since JSON has no such numbers."""
-    from mindsummary_lightning.lineage.json_values import shown_double
+    from mindsummary_lightning.lineage.json_values import double_to_json
 
     if isinstance(value, dict):
         return {key: _finite(element) for key, element in value.items()}
     if isinstance(value, list):
         return [_finite(element) for element in value]
-    return shown_double(value) if isinstance(value, float) else value
+    return double_to_json(value) if isinstance(value, float) else value
 
 
 def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:

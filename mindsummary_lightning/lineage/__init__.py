@@ -1,1 +1,1 @@
-"""Lineage: what a run was made of, recorded by callbacks and queried without a server."""
+"""Queries over the lineage of runs: data, model, hyper-parameters, metrics and custom values, without a server."""

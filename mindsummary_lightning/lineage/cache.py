@@ -1,7 +1,7 @@
-"""The lineage of run directories; a file that did not change since this process last read it is not read again.
+"""``LineageCache``: the lineage of run directories; a file that has not changed is not read again.
 
-A damaged file costs its own lineage only and is reported once, not at every query. Which files there are, and in which
-state, is ``run_listing``'s to say; what they mean together is ``merge``'s.
+A damaged file costs its own lineage only and is reported once, not at every query. The files and their states come from
+``reading.summary_base_dir``; ``merge`` combines what they contain.
 """
 
 from __future__ import annotations
@@ -15,43 +15,45 @@ from dataclasses import dataclass
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merged
+from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merge_files
 from mindsummary_lightning.reading.summary_base_dir import LineageFile
 from mindsummary_lightning.values import LineageEvent
+from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["RunCache"]
+__all__ = ["LineageCache"]
 
 _LOG = logging.getLogger(__name__)
-_MAX_RUNS = 8192  # a run takes a few kilobytes: more runs than a server lists, less memory than an import of torch
+_MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A run as it was read; ``None`` stands for a file that could not be opened and is tried again next time."""
+    """A run as it was read; a file that could not be opened is ``None`` and is tried again next time."""
 
     files: Mapping[LineageFile, FileLineage | None]
     lineage: MergedLineage | None
 
 
-class RunCache:
-    """The lineage of runs, kept for the runs asked for last.
+class LineageCache:
+    """The lineage of runs, kept for those queried most recently.
 
     Safe to use from several threads.
 
     Args:
-        most_runs: how many runs are kept.
+        max_runs: how many runs are kept.
     """
 
-    def __init__(self, most_runs: int = _MAX_RUNS) -> None:
-        self._most_runs = most_runs
+    def __init__(self, max_runs: int = _MAX_RUNS) -> None:
+        self._max_runs = max_runs
         self._runs: OrderedDict[str, _Read] = OrderedDict()
         self._lock = threading.Lock()
+        self._warnings = WarnOnce(_LOG)
 
     def lineage(self, directory: str, files: Iterable[LineageFile]) -> MergedLineage | None:
-        """What the lineage files of a run say together, or ``None`` if they say nothing.
+        """The merged lineage of a run's files, or ``None`` if they contain none.
 
         Args:
-            directory: the run; names what is kept.
+            directory: the run directory, the key in the cache.
             files: its lineage files as they are now, oldest first.
         """
         files = tuple(files)
@@ -61,25 +63,29 @@ class RunCache:
                 self._runs.move_to_end(directory)
         if known is not None and tuple(known.files) == files and None not in known.files.values():
             return known.lineage
-        read = {file: (known.files.get(file) if known else None) or _lineage_of(file) for file in files}
-        lineage = merged(file for file in read.values() if file is not None)
+        read = {file: (known.files.get(file) if known else None) or self._read(file) for file in files}
+        lineage = merge_files(file for file in read.values() if file is not None)
         with self._lock:
             self._runs[directory] = _Read(read, lineage)
             self._runs.move_to_end(directory)
-            while len(self._runs) > self._most_runs:
+            while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)
         return lineage
 
+    def _read(self, file: LineageFile) -> FileLineage | None:
+        try:
+            return lineage_of_file(
+                list(_events(file)), lambda problem: self._warn(file, "%s in %s", problem, file.path)
+            )
+        except DamagedFileError as error:
+            self._warn(file, "skipped a damaged lineage file, as MindInsight does: %s", error)
+            return FileLineage()
+        except OSError as error:
+            self._warn(file, "skipped a lineage file: %s", error)
+            return None
 
-def _lineage_of(file: LineageFile) -> FileLineage | None:
-    try:
-        return lineage_of_file(file.path, list(_events(file)))
-    except DamagedFileError as error:
-        _LOG.warning("a damaged lineage file is left out as a whole, also by MindInsight: %s", error)
-        return FileLineage()
-    except OSError as error:
-        _LOG.warning("a lineage file is left out: %s", error)
-        return None
+    def _warn(self, file: LineageFile, message: str, *args: object) -> None:
+        self._warnings.warn((file, message), message, *args)
 
 
 def _events(file: LineageFile) -> Iterator[LineageEvent]:

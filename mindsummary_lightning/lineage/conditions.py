@@ -1,8 +1,8 @@
-"""Search conditions of lineage queries: what is accepted, what it means, and the order it asks for.
+"""Search conditions of lineage queries: parsing, matching and sorting.
 
-A condition is accepted or refused as MindInsight 2.3.1 does it. On top, three spellings of the older documented API are
-understood: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for a ``summary_dir``, and ``lineage_type`` as
-a plain ``"dataset"``, ``"model"`` or ``None``. Nothing here knows where lineage comes from.
+A condition is accepted or refused as MindInsight 2.3.1 does it. In addition, three spellings of its older documented
+API are accepted: ``metric_accuracy`` for ``metric/accuracy``, an absolute path for a ``summary_dir``, and
+``lineage_type`` as a plain ``"dataset"``, ``"model"`` or ``None``. Nothing here knows where lineage comes from.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.json_values import JsonValue
 
-__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "Page", "SearchCondition", "searched_for"]
+__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "Page", "SearchCondition", "parse_condition"]
 
 TEXT_FIELDS = (
     "summary_dir",
@@ -58,10 +58,16 @@ class Ordering:
     field: str
     descending: bool
 
-    def arranged(self, runs: Iterable[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
+    def arranged(self, runs: Sequence[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
         """The runs in this order; those that compare equal keep theirs, in both directions."""
-        by_value = functools.cmp_to_key(_compare)
-        return sorted(runs, key=lambda run: by_value(value_of(run, self.field)), reverse=self.descending)
+        keyed = [(value_of(run, self.field), run) for run in runs]
+        try:
+            keyed.sort(key=lambda pair: (pair[0] is not None, pair[0]), reverse=self.descending)
+        except TypeError:  # values that do not compare with each other
+            by_value = functools.cmp_to_key(_compare)
+            keyed = [(value_of(run, self.field), run) for run in runs]
+            keyed.sort(key=lambda pair: by_value(pair[0]), reverse=self.descending)
+        return [run for _, run in keyed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +80,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SearchCondition:
-    """A search condition that was found to be valid.
+    """A valid search condition.
 
     Attributes:
         tests: field, operator and expected value; a run is found if all hold.
         ordering: ``None`` keeps the order of the listing.
         page: ``None`` is everything.
-        lineage_types: parts a result shows, out of ``dataset`` and ``model``.
+        lineage_types: parts that a result shows, out of ``dataset`` and ``model``.
     """
 
     tests: tuple[tuple[str, str, Any], ...]
@@ -93,15 +99,15 @@ class SearchCondition:
         return all(_holds(name, value_of(field), expected) for field, name, expected in self.tests)
 
 
-def searched_for(condition: object, base_dir: str) -> SearchCondition:
-    """Check a search condition and say what it asks for.
+def parse_condition(condition: object, base_dir: str) -> SearchCondition:
+    """Check a search condition.
 
     Args:
-        condition: what the caller passed.
-        base_dir: absolute path that an absolute ``summary_dir`` is compared with.
+        condition: the caller's argument, a dict if it is right.
+        base_dir: absolute path of the directory whose runs are searched; an absolute ``summary_dir`` is relative to it.
 
     Raises:
-        LineageSearchConditionParamError: the condition is refused; the text says where and what was expected.
+        LineageSearchConditionParamError: the condition is refused; the text names the place and what is expected.
     """
     if not isinstance(condition, dict):
         raise _refusal("search_condition", "a dict", condition)
@@ -159,7 +165,7 @@ def _check_expected(field: str, key: str, value: object) -> None:
         if key == "in":
             _check_list(where, value)
         elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _refusal(where, "a number", value)  # behind not_in as well, where a number then matches nothing
+            raise _refusal(where, "a number", value)  # for not_in as well, where a number then matches nothing
         return
     if field in TEXT_FIELDS and key not in ("eq", *_MEMBERSHIP):
         raise _refusal(f"an operator of search_condition[{field!r}]", "one of eq, in, not_in", key)
@@ -215,9 +221,9 @@ def _page(condition: Mapping[str, Any]) -> Page | None:
     limit = condition.get("limit", _DEFAULT_LIMIT)
     offset = condition.get("offset", 0)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
-        raise _refusal("limit", f"an int in 1..{_MAX_LIMIT}, the runs on a page", limit)
+        raise _refusal("limit", f"an int in 1..{_MAX_LIMIT}, runs per page", limit)
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _MAX_OFFSET:
-        raise _refusal("offset", f"an int in 0..{_MAX_OFFSET}, the number of the page", offset)
+        raise _refusal("offset", f"an int in 0..{_MAX_OFFSET}, the index of the page", offset)
     return Page(limit, offset)
 
 
@@ -233,7 +239,7 @@ def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
         return _LINEAGE_TYPES
     types: list[Any] = []
     for key, value in asked.items():
-        # ``in`` replaces what was named before it and ``eq`` adds to it: the order in the dict counts for the reader.
+        # The reader lets ``in`` replace what was named before it and ``eq`` add to it: the order in the dict counts.
         if key == "in" and isinstance(value, (list, tuple)):
             types = list(value)
         elif key == "eq" and isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Lineage values as MindInsight 2.3.1 shows them: the text of a NaN, the digits of a float32, the shape of a stage.
+"""Lineage values as the JSON of MindInsight 2.3.1: the text of a NaN, the digits of a float32, the keys of a stage.
 
-Every rule was read off the answers of the real reader (protobuf's JSON mapping and its own flattening of the data
-pipeline), quirks included, so that a query here and a query there give the same JSON.
+The rules, quirks included, were observed in the answers of the real reader (protobuf's JSON mapping and its own
+flattening of the data pipeline), so that a query here and a query there give the same JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 from mindsummary_lightning.values import DatasetGraph, Operation
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
-__all__ = ["JsonValue", "shown_custom", "shown_dataset_graph", "shown_double", "shown_float32", "unshared"]
+__all__ = [
+    "JsonValue",
+    "dataset_graph_to_json",
+    "deep_copy",
+    "double_to_json",
+    "float32_to_json",
+    "user_defined_to_json",
+]
 
 JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
 
@@ -22,7 +29,7 @@ _FLOAT32 = struct.Struct("<f")
 _FEWEST_DIGITS, _ENOUGH_DIGITS = 6, 9  # protobuf prints a float32 with six digits or more; nine tell any two apart
 
 
-def shown_double(value: float) -> float | str:
+def double_to_json(value: float) -> float | str:
     """A 64-bit number; one that is not finite becomes the text ``NaN``, ``Infinity`` or ``-Infinity``."""
     if math.isfinite(value):
         return value
@@ -31,10 +38,10 @@ def shown_double(value: float) -> float | str:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def shown_float32(value: float) -> float | str:
+def float32_to_json(value: float) -> float | str:
     """A 32-bit number with the fewest digits (six or more) that give it back: 0.01 rather than 0.009999999776482582."""
     if not math.isfinite(value):
-        return shown_double(value)
+        return double_to_json(value)
     for digits in range(_FEWEST_DIGITS, _ENOUGH_DIGITS):
         short = float(f"{value:.{digits}g}")
         if _FLOAT32.unpack(_FLOAT32.pack(short))[0] == value:
@@ -42,18 +49,18 @@ def shown_float32(value: float) -> float | str:
     return float(f"{value:.{_ENOUGH_DIGITS}g}")
 
 
-def shown_custom(values: Mapping[str, CustomValue]) -> dict[str, JsonValue]:
-    """Custom lineage data, nested as it was written."""
+def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonValue]:
+    """Custom lineage data, nested as it was recorded."""
     shown: dict[str, JsonValue] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            shown[key] = shown_custom(value)
+            shown[key] = user_defined_to_json(value)
         else:
-            shown[key] = shown_double(value) if isinstance(value, float) else value
+            shown[key] = double_to_json(value) if isinstance(value, float) else value
     return shown
 
 
-def shown_dataset_graph(graph: DatasetGraph) -> dict[str, JsonValue]:
+def dataset_graph_to_json(graph: DatasetGraph) -> dict[str, JsonValue]:
     """A stage of the data pipeline: its parameters side by side, then ``operations``, ``sampler`` and ``children``."""
     shown = _shown_parameter(graph.parameter)
     if graph.operations:
@@ -61,13 +68,13 @@ def shown_dataset_graph(graph: DatasetGraph) -> dict[str, JsonValue]:
     sampler = _shown_operation(graph.sampler) if graph.sampler is not None else {}
     if sampler:
         shown["sampler"] = sampler
-    shown["children"] = [shown_dataset_graph(child) for child in graph.children]
+    shown["children"] = [dataset_graph_to_json(child) for child in graph.children]
     return shown
 
 
 def _shown_operation(operation: Operation) -> dict[str, JsonValue]:
     shown = _shown_parameter(operation.parameter)
-    # The reader gathers sizes and weights in one list: ``size`` shows both, and so does ``weights``, even without any.
+    # The reader collects sizes and weights in one list: ``size`` shows both, and so does ``weights``, even without any.
     numbers = [*operation.size, *operation.weights]
     if operation.size:
         shown["size"] = numbers
@@ -86,10 +93,10 @@ def _shown_parameter(parameter: Mapping[str, ParameterValue]) -> dict[str, JsonV
     return shown
 
 
-def unshared(value: JsonValue) -> JsonValue:
-    """A copy down to the leaves, so that what a caller changes does not change what is kept."""
+def deep_copy(value: JsonValue) -> JsonValue:
+    """A copy down to the leaves: whatever a caller changes in it, the cache keeps its own."""
     if isinstance(value, dict):
-        return {key: unshared(element) for key, element in value.items()}
+        return {key: deep_copy(element) for key, element in value.items()}
     if isinstance(value, list):
-        return [unshared(element) for element in value]
+        return [deep_copy(element) for element in value]
     return value

@@ -1,26 +1,29 @@
-"""What the lineage files of a run say together, by the merge rules of MindInsight 2.3.1's reader.
+"""Merging of a run's lineage files, by the rules of MindInsight 2.3.1's reader.
 
 Of each file the newest training, evaluation and dataset lineage counts, and all its custom data in order. Files follow
-each other in time: one with training or dataset lineage starts the run anew, one with evaluation lineage alone is laid
-over what came before, and one with none of the three adds nothing. Where a file would make MindInsight fail for every
-run (a metric that is no JSON object, an evaluation without a metric behind one that had it), the run keeps what is
-sound. No files are read here.
+each other in time: one with training or dataset lineage replaces everything before it, one with evaluation lineage
+alone is merged into what came before, and one with none of the three adds nothing. Where a file would make MindInsight
+fail for every run (a metric that is not a JSON object, an evaluation without a metric after one that had it), the run
+keeps what is valid. No files are read here.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindsummary_lightning.lineage.json_values import JsonValue, shown_custom, shown_dataset_graph, shown_float32
+from mindsummary_lightning.lineage.json_values import (
+    JsonValue,
+    dataset_graph_to_json,
+    float32_to_json,
+    user_defined_to_json,
+)
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merged"]
-
-_LOG = logging.getLogger(__name__)
+__all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merge_files"]
 
 # Sections and names of get_summary_lineage: section -> name there -> attribute of TrainInfo.
 _TRAIN_SECTIONS = {
@@ -59,15 +62,15 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class FileLineage:
-    """What one lineage file says, as the reader shows it; ``None`` is "the file does not say".
+    """The content of one lineage file, as the reader shows it; ``None`` is what the file does not contain.
 
     Attributes:
         train: the sections ``hyper_parameters``, ``algorithm``, ``train_dataset`` and ``model``.
-        has_evaluation: whether the file holds evaluation lineage at all.
+        has_evaluation: whether the file contains evaluation lineage at all.
         metric: metrics of the evaluation.
         valid_dataset: path and size of the evaluation data.
         dataset_graph: the data pipeline.
-        user_defined: custom data, later keys over earlier ones.
+        user_defined: custom data; later values of a key win.
     """
 
     train: Mapping[str, Mapping[str, JsonValue]] | None = None
@@ -80,32 +83,32 @@ class FileLineage:
 
 @dataclass(frozen=True, slots=True)
 class MergedLineage:
-    """What all lineage files of a run say together.
+    """The merged content of all lineage files of a run.
 
     Attributes:
-        sections: name -> facts: ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
-            ``valid_dataset``, ``dataset_graph`` and ``user_defined``; a section nobody wrote is empty.
+        sections: name -> fields: ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
+            ``valid_dataset``, ``dataset_graph`` and ``user_defined``; a section that was not recorded is empty.
         fields: every name of :data:`FIELDS` -> its value or ``None``.
-        graph_key: equal and hashed alike for equal data pipelines.
+        graph_key: the same text for equal data pipelines.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]]
     fields: Mapping[str, JsonValue]
-    graph_key: Any
+    graph_key: str
 
 
-def lineage_of_file(path: str, events: Iterable[LineageEvent]) -> FileLineage:
-    """What the events of one file say.
+def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], None]) -> FileLineage:
+    """The content of one file.
 
     Args:
-        path: the file, for the log.
         events: its records in order.
+        on_problem: called with a description of what had to be skipped.
     """
     newest: dict[type, Any] = {}
     user_defined: dict[str, JsonValue] = {}
     for event in events:
         if isinstance(event.what, UserDefinedInfo):
-            user_defined.update(shown_custom(event.what.values))
+            user_defined.update(user_defined_to_json(event.what.values))
         else:
             newest[type(event.what)] = event.what
     train: TrainInfo | None = newest.get(TrainInfo)
@@ -114,25 +117,25 @@ def lineage_of_file(path: str, events: Iterable[LineageEvent]) -> FileLineage:
     return FileLineage(
         train=None if train is None else _train_sections(train),
         has_evaluation=evaluation is not None,
-        metric=None if evaluation is None else _metric(path, evaluation.metric),
+        metric=None if evaluation is None else _metric(evaluation.metric, on_problem),
         valid_dataset=None if evaluation is None else _valid_dataset(evaluation),
-        dataset_graph=None if graph is None else shown_dataset_graph(graph),
+        dataset_graph=None if graph is None else dataset_graph_to_json(graph),
         user_defined=user_defined,
     )
 
 
-def merged(files: Iterable[FileLineage]) -> MergedLineage | None:
-    """What the files of a run say together, or ``None`` if none of them holds lineage.
+def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
+    """The merged lineage of a run's files, or ``None`` if none of them contains any.
 
     Args:
         files: in the reader's order, oldest first.
     """
     sections: dict[str, Mapping[str, JsonValue]] | None = None
     for file in files:
-        starts_anew = file.train is not None or file.dataset_graph is not None
-        if not starts_anew and not file.has_evaluation:
+        replaces = file.train is not None or file.dataset_graph is not None
+        if not replaces and not file.has_evaluation:
             continue  # custom data alone: the reader ignores the file
-        if sections is None or starts_anew:
+        if sections is None or replaces:
             sections = _no_sections()
         sections["user_defined"] = {**sections["user_defined"], **file.user_defined}
         sections.update(file.train or {})
@@ -145,7 +148,7 @@ def merged(files: Iterable[FileLineage]) -> MergedLineage | None:
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
-    return MergedLineage(sections, fields, _hashable(sections["dataset_graph"]))
+    return MergedLineage(sections, fields, json.dumps(sections["dataset_graph"], sort_keys=True))
 
 
 def _no_sections() -> dict[str, Mapping[str, JsonValue]]:
@@ -155,33 +158,25 @@ def _no_sections() -> dict[str, Mapping[str, JsonValue]]:
 def _train_sections(train: TrainInfo) -> dict[str, dict[str, JsonValue]]:
     sections: dict[str, dict[str, JsonValue]] = {}
     for section, names in _TRAIN_SECTIONS.items():
-        facts = {name: getattr(train, attribute) for name, attribute in names.items()}
+        values = {name: getattr(train, attribute) for name, attribute in names.items()}
         sections[section] = {
-            name: shown_float32(fact) if isinstance(fact, float) else fact
-            for name, fact in facts.items()
-            if fact is not None
+            name: float32_to_json(value) if isinstance(value, float) else value
+            for name, value in values.items()
+            if value is not None
         }
     return sections
 
 
 def _valid_dataset(evaluation: EvaluationInfo) -> dict[str, JsonValue] | None:
-    facts = {name: getattr(evaluation, name) for name in _VALID_DATASET}
-    return {name: fact for name, fact in facts.items() if fact is not None} or None
+    values = {name: getattr(evaluation, name) for name in _VALID_DATASET}
+    return {name: value for name, value in values.items() if value is not None} or None
 
 
-def _metric(path: str, text: str | None) -> dict[str, JsonValue] | None:
+def _metric(text: str | None, on_problem: Callable[[str], None]) -> dict[str, JsonValue] | None:
     if not text:
         return None if text is None else {}
     try:
         return parsed_metric(text)
     except ValueError as error:
-        _LOG.warning("the metric in %s is left out: %s", path, error)
+        on_problem(f"skipped a metric ({error})")
         return {}
-
-
-def _hashable(value: JsonValue) -> Any:
-    if isinstance(value, Mapping):
-        return frozenset((key, _hashable(element)) for key, element in value.items())
-    if isinstance(value, list):
-        return tuple(_hashable(element) for element in value)
-    return value

@@ -1,7 +1,7 @@
-"""The lineage of runs as flat rows, for people and tables: one row a run, one column a fact.
+"""The lineage of runs as flat rows, for people and tables: one row per run, one column per field.
 
-Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is left out (``dataset_mark`` tells runs
-with the same one).
+Rows are what ``filter_summary_lineage`` finds, in its order; the data pipeline is omitted (runs with the same pipeline
+have the same ``dataset_mark``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GROUPS = ("metric", "user_defined")  # columns of these stand behind all others
 def lineage_records(
     summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
 ) -> list[dict[str, Cell]]:
-    """One flat dict a run.
+    """One flat dict per run.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
@@ -53,7 +53,7 @@ def lineage_records(
 def lineage_to_pandas(
     summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
 ) -> pandas.DataFrame:
-    """The rows of :func:`lineage_records` as a DataFrame, one column a fact; needs pandas.
+    """The rows of :func:`lineage_records` as a DataFrame, one column per field; needs pandas.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.

@@ -17,6 +17,7 @@ from mindsummary_lightning.fileformat.file_names import (
     LINEAGE_SUFFIX,
     MAX_TIMESTAMP,
     is_graph_name,
+    read_order,
     timestamp_of,
 )
 from mindsummary_lightning.warn_once import WarnOnce
@@ -37,7 +38,7 @@ class ListedRun:
         create_time_s: newest time in the names of its files, seconds since the epoch.
         update_time_us: modification time of the file with that time, microseconds since the epoch.
         summary_files: number of summary files.
-        lineage_files: number of lineage files.
+        lineage_names: names of the lineage files in the reader's order, oldest first.
         graph_files: number of ``.pb`` files.
     """
 
@@ -46,8 +47,13 @@ class ListedRun:
     create_time_s: float
     update_time_us: int
     summary_files: int
-    lineage_files: int
+    lineage_names: tuple[str, ...]
     graph_files: int
+
+    @property
+    def lineage_files(self) -> int:
+        """Number of lineage files."""
+        return len(self.lineage_names)
 
 
 @dataclass(slots=True)
@@ -184,13 +190,13 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 
 def _listed(directory: _Directory, train_id: str, created: float) -> ListedRun:
     graphs = sum(map(is_graph_name, directory.files))
-    lineages = sum(name.endswith(LINEAGE_SUFFIX) for name in directory.files)
+    lineages = [name for name in directory.files if name.endswith(LINEAGE_SUFFIX)]
     return ListedRun(
         train_id,
         directory.path,
         created,
         round(directory.newest_mtime_ns / 1000),
-        len(directory.files) - graphs - lineages,
-        lineages,
+        len(directory.files) - graphs - len(lineages),
+        tuple(read_order(lineages)) if len(lineages) > 1 else tuple(lineages),
         graphs,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -30,6 +31,7 @@ __all__ = [
     "RunDirectory",
     "find_base",
     "lineage_file_states",
+    "lineage_files_named",
     "list_train_jobs",
 ]
 
@@ -100,6 +102,25 @@ def lineage_file_states(directory: str) -> list[LineageFile]:
     return list(run.files) if run is not None else []
 
 
+def lineage_files_named(directory: str, names: Iterable[str]) -> tuple[LineageFile, ...]:
+    """Lineage files that are known by name, with their states now; without those that have vanished since.
+
+    Args:
+        directory: the run directory.
+        names: names of regular files, in the reader's order.
+    """
+    found = []
+    for name in names:
+        path = os.path.join(directory, name)
+        try:
+            state = os.lstat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(state.st_mode):
+            found.append(LineageFile(path, (state.st_size, state.st_mtime_ns, state.st_ino)))
+    return tuple(found)
+
+
 def _entries(path: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(path) as entries:
@@ -123,14 +144,14 @@ def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> Ru
         if timestamp is not None and timestamp > MAX_TIMESTAMP:
             _LOG.warning("%s is skipped: %d in its name is not a time in seconds", entry.path, timestamp)
             continue
-        stat = _stat(entry)
-        if stat is None:
+        found = _stat(entry)
+        if found is None:
             continue
         if timestamp is not None and name.endswith(LINEAGE_SUFFIX):
-            lineage[name] = LineageFile(entry.path, (stat.st_size, stat.st_mtime_ns, stat.st_ino))
-        seconds = stat.st_ctime if timestamp is None else float(timestamp)
-        if seconds > created or (seconds == created and stat.st_mtime_ns < modified_ns):
-            created, modified_ns = seconds, stat.st_mtime_ns
+            lineage[name] = LineageFile(entry.path, (found.st_size, found.st_mtime_ns, found.st_ino))
+        seconds = found.st_ctime if timestamp is None else float(timestamp)
+        if seconds > created or (seconds == created and found.st_mtime_ns < modified_ns):
+            created, modified_ns = seconds, found.st_mtime_ns
     if not lineage:
         return None
     names = read_order(lineage) if len(lineage) > 1 else lineage

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
-from mindsummary_lightning.reading.summary_base_dir import RunDirectory, lineage_file_states
+from mindsummary_lightning.reading.summary_base_dir import RunDirectory, lineage_files_named
 from mindsummary_lightning.viewer.tags import shown_tags
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
@@ -57,6 +57,7 @@ class LoadedRuns:
     _tree: RunTree = field(init=False)
     _listing: list[ListedRun] = field(default_factory=list, init=False)
     _scanned_at: float | None = field(default=None, init=False)
+    _directories: tuple[float | None, list[RunDirectory]] = field(default=(None, []), init=False)
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
     _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
@@ -109,16 +110,18 @@ class LoadedRuns:
         return self._summaries.get(train_id)
 
     def run_directories(self) -> list[RunDirectory]:
-        """The runs with lineage files, last updated first, with the state of those files now."""
-        found = []
-        for run in self.listing():
-            if run.lineage_files:
-                try:
-                    files = lineage_file_states(run.path)
-                except OSError:  # it vanished since it was listed
-                    continue
-                found.append(RunDirectory(run.train_id, run.path, run.update_time_us, tuple(files)))
+        """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
+        runs, scanned_at = self.listing(), self._scanned_at
+        known_at, found = self._directories
+        if known_at != scanned_at:
+            found = [_with_states(run) for run in runs if run.lineage_names]
+            self._directories = (scanned_at, found)
         return found
+
+    def run_directory(self, train_id: str) -> RunDirectory | None:
+        """A run and the state of its lineage files now; ``None`` if there is no such run."""
+        run = self.find(train_id)
+        return None if run is None else _with_states(run)
 
     def _keep(self, train_id: str, run: FollowedRun) -> None:
         summary = RunSummary(shown_tags(run), run.is_whole)
@@ -131,3 +134,8 @@ class LoadedRuns:
             while taken > self.memory_bytes and len(self._runs) > 1:
                 _, forgotten = self._runs.popitem(last=False)
                 taken -= forgotten.nbytes
+
+
+def _with_states(run: ListedRun) -> RunDirectory:
+    files = lineage_files_named(run.path, run.lineage_names)
+    return RunDirectory(run.train_id, run.path, run.update_time_us, files)

@@ -25,7 +25,6 @@ import atheris
 
 with atheris.instrument_imports(include=["mindsummary_lightning"]):
     from mindsummary_lightning.lineage import query
-    from mindsummary_lightning.lineage.cache import RunCache
     from tests.faults.any_bytes import check_any_bytes, write_run
     from tests.faults.fuzz_inputs import LINEAGE, SUMMARY, mutated_payload, pack, run_of, seeds, unpack
 
@@ -74,7 +73,7 @@ def main(finds_folder: str, corpus: str, *options: str) -> None:
     finds, numbers = Finds(Path(finds_folder)), itertools.count()
     for seed in seeds():
         Path(corpus, sha256(seed).hexdigest()[:16]).write_bytes(seed)
-    query._RUNS = RunCache(most_runs=1)  # no run comes twice
+    query.CACHE._max_runs = 1  # no run comes twice
     scratch = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
 
     def read_any_bytes(data: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage import cache as cache_module
-from mindsummary_lightning.lineage.cache import RunCache
+from mindsummary_lightning.lineage.cache import LineageCache
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
 from mindsummary_lightning.reading.summary_base_dir import lineage_file_states
@@ -33,13 +33,13 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def network(cache: RunCache, run: Path) -> str | None:
+def network(cache: LineageCache, run: Path) -> str | None:
     lineage = cache.lineage(str(run), lineage_file_states(str(run)))
     return lineage.fields["network"] if isinstance(lineage, MergedLineage) else None
 
 
 def test_an_unchanged_file_is_read_once(tmp_path: Path, files_read: list[str]) -> None:
-    cache = RunCache()
+    cache = LineageCache()
     write_run(tmp_path, TRAIN)
 
     assert [network(cache, tmp_path) for _ in range(3)] == ["LeNet5"] * 3
@@ -47,7 +47,7 @@ def test_an_unchanged_file_is_read_once(tmp_path: Path, files_read: list[str]) -
 
 
 def test_of_a_run_that_grew_a_file_only_that_file_is_read(tmp_path: Path, files_read: list[str]) -> None:
-    cache = RunCache()
+    cache = LineageCache()
     write_run(tmp_path, TRAIN, seconds=1)
     network(cache, tmp_path)
     later = write_run(tmp_path, EVALUATION, seconds=2)
@@ -57,7 +57,7 @@ def test_of_a_run_that_grew_a_file_only_that_file_is_read(tmp_path: Path, files_
 
 
 def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
-    cache = RunCache()
+    cache = LineageCache()
     path = write_run(tmp_path, TRAIN, mtime=100)
     network(cache, tmp_path)
     other = tmp_path / "other"
@@ -69,7 +69,7 @@ def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path
 
 
 def test_a_deleted_file_is_forgotten(tmp_path: Path) -> None:
-    cache = RunCache()
+    cache = LineageCache()
     write_run(tmp_path, TRAIN, seconds=1)
     later = write_run(tmp_path, TrainInfo(network="ResNet"), seconds=2)
     network(cache, tmp_path)
@@ -79,7 +79,7 @@ def test_a_deleted_file_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_no_more_runs_are_kept_than_allowed(tmp_path: Path, files_read: list[str]) -> None:
-    cache = RunCache(most_runs=2)
+    cache = LineageCache(max_runs=2)
     for name in ("a", "b", "c"):
         write_run(tmp_path / name, TRAIN)
         network(cache, tmp_path / name)
@@ -92,7 +92,7 @@ def test_no_more_runs_are_kept_than_allowed(tmp_path: Path, files_read: list[str
 
 
 def test_the_run_asked_for_longest_ago_goes_first(tmp_path: Path, files_read: list[str]) -> None:
-    cache = RunCache(most_runs=2)
+    cache = LineageCache(max_runs=2)
     for name in ("a", "b", "c"):
         write_run(tmp_path / name, TRAIN)
 
@@ -147,7 +147,7 @@ def test_a_file_that_is_whole_again_is_read_again(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path, TRAIN)
-    cache = RunCache()
+    cache = LineageCache()
     with monkeypatch.context() as patch:
 
         def refuse(path: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
-from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, searched_for
+from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
 from mindsummary_lightning.lineage.merge import FIELDS
 
 ACCEPTED: list[Any] = [
@@ -78,18 +78,18 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize("condition", ACCEPTED, ids=repr)
 def test_is_accepted(condition: Any) -> None:
-    searched_for(condition, "/runs")
+    parse_condition(condition, "/runs")
 
 
 @pytest.mark.parametrize("condition", REFUSED, ids=repr)
 def test_is_refused(condition: Any) -> None:
     with pytest.raises(LineageSearchConditionParamError):
-        searched_for(condition, "/runs")
+        parse_condition(condition, "/runs")
 
 
 def test_a_refusal_says_where_what_was_expected_and_what_was_found() -> None:
     with pytest.raises(LineageSearchConditionParamError, match=r"search_condition\['epoch'\]\['lt'\] .*int.*not 3\.5"):
-        searched_for({"epoch": {"lt": 3.5}}, "/runs")
+        parse_condition({"epoch": {"lt": 3.5}}, "/runs")
 
 
 def test_every_field_has_a_kind() -> None:
@@ -99,22 +99,22 @@ def test_every_field_has_a_kind() -> None:
 def test_the_condition_passed_is_left_as_it_was() -> None:
     condition = {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
 
-    searched_for(condition, "/runs")
+    parse_condition(condition, "/runs")
 
     assert condition == {"lineage_type": {"in": ["model"], "eq": "dataset"}, "summary_dir": {"in": ["/runs/a"]}}
 
 
 class TestTheOlderSpelling:
     def test_of_a_metric_is_understood_as_field_and_as_order(self) -> None:
-        old = searched_for({"metric_accuracy": {"lt": 0.1}, "sorted_name": "metric_loss"}, "/runs")
+        old = parse_condition({"metric_accuracy": {"lt": 0.1}, "sorted_name": "metric_loss"}, "/runs")
 
-        assert old == searched_for({"metric/accuracy": {"lt": 0.1}, "sorted_name": "metric/loss"}, "/runs")
+        assert old == parse_condition({"metric/accuracy": {"lt": 0.1}, "sorted_name": "metric/loss"}, "/runs")
 
     def test_of_a_summary_dir_is_an_absolute_path(self, tmp_path: Any) -> None:
         base = str(tmp_path.resolve())
         condition = {"summary_dir": {"in": [f"{base}/run1", base, "./run2", "/elsewhere/run1"], "eq": f"{base}/run1/"}}
 
-        tests = searched_for(condition, base).tests
+        tests = parse_condition(condition, base).tests
 
         assert tests == (
             ("summary_dir", "in", ["./run1", "./", "./run2", "/elsewhere/run1"]),
@@ -126,4 +126,4 @@ class TestTheOlderSpelling:
         [("model", ("dataset", "model")), (None, ("dataset", "model")), ("dataset", ("dataset",))],
     )
     def test_of_a_lineage_type_is_a_name_or_none(self, spelling: str | None, shown: tuple[str, ...]) -> None:
-        assert searched_for({"lineage_type": spelling}, "/runs").lineage_types == shown
+        assert parse_condition({"lineage_type": spelling}, "/runs").lineage_types == shown

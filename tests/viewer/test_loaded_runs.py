@@ -91,16 +91,21 @@ def test_the_runs_viewed_least_recently_are_forgotten_and_read_again(tmp_path: P
     np.testing.assert_array_equal(again.scalars("loss").values, first.scalars("loss").values)
 
 
-def test_run_directories_hold_the_present_state_of_the_lineage_files(tmp_path: Path) -> None:
+def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_second_old(tmp_path: Path) -> None:
     from mindsummary_lightning.values import TrainInfo
 
     path = write_lineage(tmp_path / "logs" / "version_0", [TrainInfo(network="LeNet")])
     write_summary(tmp_path / "plain", [])
-    runs, _ = loaded(tmp_path)
+    runs, clock = loaded(tmp_path)
     (directory,) = runs.run_directories()
     size = directory.files[0].state[0]
 
     path.write_bytes(path.read_bytes() * 2)
 
+    assert runs.run_directories() is runs.run_directories()
+    found = runs.run_directory("./logs/version_0")
+    assert found is not None
+    assert found.files[0].state[0] == 2 * size
+    clock.now += 1.0
     assert directory.summary_dir == "./logs/version_0"
     assert runs.run_directories()[0].files[0].state[0] == 2 * size
