@@ -1,0 +1,59 @@
+"""Endpoints of the lineage pages: the table of runs, and the tags and remarks of users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.lineage_requests import json_body, run_lineage, run_name, search_runs
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.parameters import WRONG_VALUE
+from mindsummary_lightning.viewer.remarks import remarks_of
+
+__all__ = ["ROUTES"]
+
+_UNKNOWN_RUN, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542081", "50540000"
+_MAX_TAG, _MAX_REMARK = 10, 128
+
+
+def _update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
+    added = json_body(request)
+    if not isinstance(added, dict):
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")
+    train_id = run_name(runs, request)
+    _check(added)
+    if runs.find(train_id) is None:
+        raise ApiError(_UNKNOWN_RUN, f"Train job is not exist. Detail: {train_id}")
+    if run_lineage(runs, train_id) is None:
+        text = f"Cannot update the lineage for tran job {train_id}, because it does not exist."
+        raise ApiError(WRONG_VALUE, f"Invalid parameter value. {text}")
+    try:
+        remarks_of(runs.base_dir).update(train_id, added)
+    except OSError as error:
+        raise ApiError(_NOT_SAVED, f"The tag or remark could not be saved: {error}", 500) from error
+    return {"status": "success"}
+
+
+def _check(added: dict[str, Any]) -> None:
+    if not added.keys() <= {"tag", "remark"}:
+        raise _refusal("Keys of added_info must be in ['tag', 'remark'].")
+    for key, value in added.items():
+        if key == "tag":
+            if not isinstance(value, int):
+                raise _refusal("'tag' must be int.")
+            if not 0 <= value <= _MAX_TAG:
+                raise _refusal(f"The tag should in [0, {_MAX_TAG}].")
+        elif not isinstance(value, str):
+            raise _refusal("'remark' must be str.")
+        elif len(value) > _MAX_REMARK:
+            raise _refusal(f"The length of remark should in [0, {_MAX_REMARK}].")
+
+
+def _refusal(text: str) -> ApiError:
+    return ApiError(_WRONG_ADDED_INFO, f"ValueError. {text}")
+
+
+ROUTES = (
+    Route("POST", "lineagemgr/lineages", search_runs),
+    Route("PUT", "lineagemgr/lineages", _update),
+)

@@ -1,0 +1,109 @@
+"""Tags and remarks that users give to runs on the lineage page.
+
+They are kept in the user's state directory, one file per base directory, never in a run: the viewer does not write
+where trainings write, and one who may only read a run can still note something about it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["Remarks", "remarks_of", "state_directory"]
+
+_LOG = logging.getLogger(__name__)
+
+
+def state_directory() -> str:
+    """Directory of what this package remembers between two starts, by the platform's custom; it may not exist yet."""
+    if sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Application Support")
+    elif sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
+    else:
+        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.abspath(os.path.join(base, "mindsummary-lightning"))
+
+
+@functools.lru_cache(maxsize=16)
+def remarks_of(base_dir: str) -> Remarks:
+    """The remarks about the runs below a directory, as given by its real path."""
+    name = hashlib.sha256(os.fsencode(base_dir)).hexdigest()[:32]
+    return Remarks(base_dir, os.path.join(state_directory(), "remarks", f"{name}.json"))
+
+
+@dataclass(slots=True)
+class Remarks:
+    """Tags and remarks of the runs below one directory. Safe to use from several threads.
+
+    The file is read again when it has changed, so that two viewers of one directory show the same.
+
+    Args:
+        base_dir: the directory; noted in the file for people who look there.
+        path: the file; it may not exist yet.
+    """
+
+    base_dir: str
+    path: str
+    _state: tuple[int, int, int] | None = field(default=None, init=False)
+    _runs: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG), init=False)
+
+    def all(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is noted about each run, by train id; do not change it."""
+        with self._lock:
+            self._reload()
+            return self._runs
+
+    def update(self, train_id: str, added: Mapping[str, Any]) -> None:
+        """Note something about a run, in addition to what is already noted.
+
+        Args:
+            train_id: the run.
+            added: ``tag`` and ``remark``, or one of them.
+
+        Raises:
+            OSError: it could not be saved; nothing has changed.
+        """
+        with self._lock:
+            self._reload()
+            runs = {**self._runs, train_id: {**self._runs.get(train_id, {}), **added}}
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            content = json.dumps({"base_dir": self.base_dir, "runs": runs}, indent=1)
+            replace_file(self.path, content.encode())  # with mode 0600
+            self._runs = runs
+            self._state = _state(self.path)
+
+    def _reload(self) -> None:
+        state = _state(self.path)
+        if state == self._state:
+            return
+        self._state = state
+        self._runs = {}
+        if state is not None:
+            try:
+                with open(self.path, encoding="utf-8") as file:
+                    runs = json.load(file)["runs"]
+                self._runs = {train_id: dict(added) for train_id, added in runs.items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                self._warnings.warn(state, "the tags and remarks in %s cannot be read: %r", self.path, error)
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino

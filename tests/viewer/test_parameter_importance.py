@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning.viewer.parameter_importance import buckets, importance, lineage_table
+
+
+def column(*values: Any) -> list[Any] | None:
+    table = lineage_table([{"user_defined": {"x": value}} for value in values])
+    found = table.columns.get("[U]x")
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ((1, 2), [1, 2]),
+        ((1, 2.5), [1.0, 2.5]),
+        ((1, None), [1.0, math.nan]),
+        ((1.5, "NaN", "inf"), [1.5, math.nan, math.nan]),
+        ((None, "nan"), [math.nan, math.nan]),
+        ((2**70, 1), [float(2**70), 1.0]),
+        ((True, False), None),
+        ((True, 1), None),
+        ((None, None), None),
+        ((1, "text"), None),
+        (({}, 1), None),
+        ((10**400, 1), None),
+    ],
+    ids=str,
+)
+def test_a_column_stays_if_its_values_are_numbers(values: tuple[Any, ...], kept: list[Any] | None) -> None:
+    found = column(*values)
+
+    assert repr(found) == repr(kept)
+
+
+def test_a_run_without_a_value_has_a_gap_in_the_column() -> None:
+    table = lineage_table([{"metric": {"acc": 0.5}}, {"loss": 1.0}, {"metric": {"acc": 1}}])
+
+    np.testing.assert_array_equal(table.columns["[M]acc"], [0.5, math.nan, 1.0])
+    np.testing.assert_array_equal(table.columns["loss"], [math.nan, 1.0, math.nan])
+    assert table.targets() == ["[M]acc", "loss"]
+    assert table.hyper_parameters() == []
+
+
+def test_two_runs_are_too_few_and_a_constant_has_no_correlation() -> None:
+    gap = np.array([1.0, math.nan, 3.0])
+
+    assert importance(gap, np.array([1.0, 2.0, 3.0])) == (0, 2)
+    assert importance(np.array([1, 1, 1]), np.array([1.0, 2.0, 3.0])) == (0, 3)
+
+
+def test_the_sign_of_a_correlation_does_not_count() -> None:
+    value, reason = importance(np.array([1, 2, 3]), np.array([3.0, 2.0, 1.0]))
+
+    assert (round(value, 12), reason) == (1.0, None)
+
+
+def test_equal_values_fill_the_middle_of_a_bucket_range_of_one() -> None:
+    assert [count for _, _, count in buckets(np.array([2, 2, 2]))] == [0.0, 0.0, 3.0, 0.0, 0.0]
+    assert buckets(np.array([2, 2, 2]))[0][:2] == pytest.approx([1.5, 0.2])
+
+
+def test_values_that_are_not_finite_are_not_counted() -> None:
+    found = buckets(np.array([math.nan, math.inf, 0.0, 1.0]))
+
+    assert sum(count for _, _, count in found) == 2.0
+    assert [count for _, _, count in buckets(np.array([math.nan]))] == [0.0] * 5
