@@ -7,7 +7,10 @@ of its own.
 from __future__ import annotations
 
 import filecmp
+import os
+import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,17 +26,9 @@ PACKAGE = "mindsummary_lightning"
 PROTOS = f"{PACKAGE}/fileformat/_proto"
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
-# The only set under which every page of MindInsight 2.3.1 works (docs/decisions).
-MINDINSIGHT = [
-    "mindinsight==2.3.1",
-    "numpy==1.26.4",
-    "pandas==1.5.3",
-    "scipy<1.14",
-    "scikit-learn<1.6",
-    "marshmallow<4",
-    "protobuf==3.20.1",
-    "setuptools<81",
-]
+# The set under which every page of MindInsight 2.3.1 works is stated by the package that installs it.
+PINS: tuple[str, ...] = runpy.run_path(f"{PACKAGE}/mindinsight/pins.py")["PINS"]
+MINDINSIGHT = [*PINS, "setuptools<81"]
 MINDSPORE = ["mindspore==2.7.0", "protobuf<=3.20.3"]
 PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0", "7.34.0"]
 
@@ -80,6 +75,27 @@ def tests(session: nox.Session) -> None:
     """Everything that needs no other program."""
     session.install("-e", ".", *group("tests"))
     session.run("pytest", "--ignore=tests/oracle", *session.posargs)
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """The edit loop: lint, import contracts and every test that is not slow, in two processes side by side."""
+    session.install("-e", ".", *group("tests"), *group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports")
+    rooms = sorted(
+        path.as_posix() for path in Path("tests").iterdir() if path.name.startswith("test_") or path.is_dir()
+    )
+    first = [f"tests/{room}" for room in ("trainer", "collection", "graph", "landscape")]  # those that train
+    second = [room for room in rooms if room not in (*first, "tests/oracle", "tests/typing", "tests/__pycache__")]
+    command = [str(Path(session.bin, "python")), "-m", "pytest", "-q", "-m", "not slow", *session.posargs]
+    halves = [
+        subprocess.Popen([*command, *half], env={**os.environ, "OMP_NUM_THREADS": "1"}) for half in (first, second)
+    ]
+    codes = [half.wait() for half in halves]
+    if any(codes):
+        session.error("a test failed")
 
 
 @nox.session

@@ -19,19 +19,11 @@ from mindsummary_lightning.mindinsight.isolation import (
     isolated_variables,
     python_command,
 )
+from mindsummary_lightning.mindinsight.pins import PINS
 
-__all__ = ["PINS", "PYTHON_VARIABLE", "original_python"]
+__all__ = ["PYTHON_VARIABLE", "original_python"]
 
 PYTHON_VARIABLE = "MINDSUMMARY_VIEWER_PYTHON"
-PINS = (
-    "mindinsight==2.3.1",
-    "numpy==1.26.4",
-    "pandas==1.5.3",
-    "scipy<1.14",
-    "scikit-learn<1.6",
-    "marshmallow<4",
-    "protobuf==3.20.1",
-)
 _PYTHONS = ((3, 11), (3, 10), (3, 9))  # pandas 1.5.3 has wheels for these, and MindInsight fails from 3.13 on
 _NAME = "mindinsight-2.3.1"
 _COMPLETE = "complete"  # written once MindInsight has been imported there; without it the environment is unfinished

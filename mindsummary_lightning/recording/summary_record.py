@@ -24,7 +24,7 @@ from mindsummary_lightning.conversion.arguments import (
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
-from mindsummary_lightning.recording.graph_recorder import GraphRecorder
+from mindsummary_lightning.recording.network_graph import NetworkGraph
 from mindsummary_lightning.recording.npy_export import TensorExport
 from mindsummary_lightning.recording.pending_values import PendingValues
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
@@ -107,7 +107,7 @@ class SummaryRecord(TensorBoardMethods):
         super().__init__(FailurePolicy(self._directory, raise_exception))
         self._handle = WriterHandle(self._directory, options)
         self._export = TensorExport(self._directory, options.mode) if check_export_options(export_options) else None
-        self._graph = GraphRecorder(self._policy, network, example_input)
+        self._graph = NetworkGraph(self._policy, network, example_input)
         self._mode = "train"
         self._pending = PendingValues(self._policy, keeps_originals=self._export is not None)
         self._is_closed = False

@@ -11,14 +11,14 @@ from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.rebucketing import StepHistogram
-from mindsummary_lightning.viewer.sampling import MAX_TENSORS, spread
+from mindsummary_lightning.viewer.sample_limits import MAX_TENSORS, spread
 from mindsummary_lightning.viewer.tensor_values import statistics, tensor_histogram
 
-__all__ = ["TensorSummary", "describe", "described_tensors", "read_tensor", "step_histogram"]
+__all__ = ["TensorDescription", "describe", "described_tensors", "read_tensor", "step_histogram"]
 
 
 @dataclass(frozen=True, slots=True)
-class TensorSummary:
+class TensorDescription:
     """A recorded tensor without its elements.
 
     Attributes:
@@ -33,7 +33,7 @@ class TensorSummary:
     statistics: dict[str, float] | None
 
 
-def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorSummary]]:
+def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
     """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
     described = []
     for sample in run.samples("tensor", tag, spread(MAX_TENSORS)):
@@ -44,7 +44,7 @@ def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, T
     return described
 
 
-def describe(run: FollowedRun, sample: LocatedSample) -> TensorSummary:
+def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
     """A tensor without its elements.
 
     Raises:
@@ -52,11 +52,11 @@ def describe(run: FollowedRun, sample: LocatedSample) -> TensorSummary:
         OSError: the file cannot be read.
     """
 
-    def summary() -> TensorSummary:
+    def summary() -> TensorDescription:
         tensor = read_tensor(sample)
         is_large = tensor.data.size > MAX_ELEMENTS
         name = f"DT_{tensor.data_type.name}"
-        return TensorSummary(tensor.data.shape, name, None if is_large else statistics(tensor.data))
+        return TensorDescription(tensor.data.shape, name, None if is_large else statistics(tensor.data))
 
     return run.remembered(("tensor", sample.location), summary)
 

@@ -45,6 +45,7 @@ def test_the_python_examples_do_what_they_say(guide: str) -> None:
     assert not said, "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", ["command-line.md", "tensorboard.md"])
 def test_the_commands_print_what_they_say(guide: str, capsys: pytest.CaptureFixture[str]) -> None:
     if guide == "tensorboard.md":
@@ -70,13 +71,14 @@ def test_the_guide_lists_every_verb() -> None:
 
 
 def test_the_guide_names_the_versions_that_are_installed() -> None:
-    from mindsummary_lightning.mindinsight.environment import PINS
+    from mindsummary_lightning.mindinsight.pins import PINS
 
     text = (_DOCS / "viewer.md").read_text(encoding="utf-8")
 
     assert text.count(" ".join(PINS)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
 def test_completion_knows_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
     from mindsummary_lightning.cli import VERBS

@@ -109,6 +109,7 @@ def test_an_interrupt_is_no_traceback(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in range(5000)])
     command = [sys.executable, "-c", _RUN_MAIN, "dump", str(path)]
@@ -121,6 +122,7 @@ def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
         assert (process.stderr.read(), process.wait()) == ("", 0)
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     code = "import sys; from mindsummary_lightning.cli import main; main(['--help']); "
     code += "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'google.protobuf', 'lightning')))"
@@ -128,6 +130,7 @@ def test_neither_torch_nor_numpy_is_loaded_to_read_the_command_line() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_protobuf_is_loaded_to_list_runs(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 1.0}), record(Event(1.0, 1, (("picture", Image(1, 2, b"png")),)))])
     code = f"import sys; from mindsummary_lightning.cli import main; main(['list', {str(tmp_path)!r}]); "

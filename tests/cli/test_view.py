@@ -58,6 +58,7 @@ def test_an_impossible_number_is_refused(
     assert option[1] in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals, runs: Path, cache: Path) -> None:
     before = sorted(cache.rglob("*"))
@@ -68,6 +69,7 @@ def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals
     assert sorted(cache.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_the_printed_address_opens_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
     with viewing(runs, cache) as view:
         opener = _opener()
@@ -78,28 +80,33 @@ def test_the_printed_address_opens_the_pages_and_nothing_else_does(runs: Path, c
         assert b"MindInsight" in opener.open(view.server).read()
 
 
+@pytest.mark.slow
 def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
     with viewing(runs, cache, "--no-token") as view:
         assert "access" not in "".join(view.printed)
         assert b"MindInsight" in _opener().open(view.server).read()
 
 
+@pytest.mark.slow
 def test_several_runs_have_the_addresses_of_all_runs(runs: Path, cache: Path) -> None:
     with viewing(runs, cache) as view:
         assert set(view.addresses) == {"runs", "model lineage", "data lineage"}
 
 
+@pytest.mark.slow
 def test_a_single_run_has_the_addresses_of_its_pages(runs: Path, cache: Path) -> None:
     with viewing(runs / "version_0", cache) as view:
         assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F")
 
 
+@pytest.mark.slow
 def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "empty").mkdir()
     with viewing(tmp_path / "empty", cache) as view:
         assert "runs" in view.addresses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "warning"),
     [
@@ -119,6 +126,7 @@ def test_an_interface_that_others_reach_is_warned_of(
     assert warning is None or warning in printed
 
 
+@pytest.mark.slow
 def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pip", "venv", "mindinsight", "gunicorn", "aiohttp", "json", "sitecustomize"):
         (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")

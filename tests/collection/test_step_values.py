@@ -222,6 +222,7 @@ def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(2)]
 
 
+@pytest.mark.slow
 def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(of_two_ranks: list[Any]) -> None:
     for harvested, _, in_parts, few_on_one_rank in of_two_ranks:
         assert_same(dict(harvested)["sharded"], to_histogram(the_whole()))
@@ -230,12 +231,14 @@ def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(of_two_ra
         assert_same(few_on_one_rank, to_histogram(the_whole()[:8]))
 
 
+@pytest.mark.slow
 def test_a_replicated_tensor_is_taken_as_it_is(of_two_ranks: list[Any]) -> None:
     for harvested, *_ in of_two_ranks:
         assert_same(dict(harvested)["replicated"], to_histogram(the_whole()))
         assert pickle.dumps(dict(harvested)["whole"]) == pickle.dumps(to_tensor(the_whole()))
 
 
+@pytest.mark.slow
 def test_a_sharded_tensor_is_not_gathered(of_two_ranks: list[Any]) -> None:
     for _, problems, *_ in of_two_ranks:
         assert problems == ["refused", "refused too"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _SUMMARY = Path(__file__).parents[2] / ".ci" / "summary"
 _GREEN = """\
 119 passed in 4.84s

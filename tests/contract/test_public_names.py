@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import mindsummary_lightning
 
 _PROMISED = {
@@ -49,10 +51,12 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     assert not hasattr(mindsummary_lightning, "SummaryRecorder")
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not _modules_after("import mindsummary_lightning") & {"torch", "lightning", "numpy", "google"}
 
 
+@pytest.mark.slow
 def test_reading_recording_and_querying_need_no_torch() -> None:
     names = "SummaryReader, SummaryRecord, get_summary_lineage, filter_summary_lineage"
 

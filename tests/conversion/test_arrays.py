@@ -121,6 +121,7 @@ def test_ragged_lists_are_refused() -> None:
         to_array([[1, 2], [3]])
 
 
+@pytest.mark.slow
 def test_numbers_are_taken_without_importing_torch() -> None:
     program = (
         "import sys, numpy as np\n"

@@ -110,6 +110,7 @@ def _runnable(text: str) -> Iterator[Block]:
             yield block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _PAGES)
 def test_the_code_of_a_page_runs_as_printed(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

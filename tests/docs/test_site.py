@@ -10,6 +10,8 @@ import pytest
 
 from tests.docs.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("sphinx", reason="the dependency group 'docs' is not installed")
 
 

@@ -47,6 +47,7 @@ def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_on_a_torn_tail_all_live(
     tmp_path: Path, times: Callable[[int, int], int], figure: Figure
 ) -> None:

@@ -23,6 +23,7 @@ Figure = Callable[[int, str], None]
 needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 
+@pytest.mark.slow
 @needs_proc
 def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
     tmp_path: Path, times: Times, figure: Figure
@@ -39,6 +40,7 @@ def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
     figure(7, f"{forks} forks while a thread logs: 0 hang, 0 write, parent's {told['steps']} steps all there")
 
 
+@pytest.mark.slow
 def test_data_loader_workers_neither_hang_nor_write(tmp_path: Path, times: Times, figure: Figure) -> None:
     pytest.importorskip("torch")
     epochs = times(1, 20)
@@ -50,6 +52,7 @@ def test_data_loader_workers_neither_hang_nor_write(tmp_path: Path, times: Times
     figure(7, f"{2 * epochs} DataLoader workers that log: 0 hang, 0 write")
 
 
+@pytest.mark.slow
 def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure: Figure) -> None:
     done = run_victim("spawn", tmp_path)
 
@@ -58,6 +61,7 @@ def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure
     figure(8, "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
 @pytest.mark.parametrize("processes", [2, 4])
 def test_ranks_above_0_make_no_file(
@@ -76,6 +80,7 @@ def test_ranks_above_0_make_no_file(
     figure(9, f"{strategy} with {processes} processes: 0 files of ranks above 0")
 
 
+@pytest.mark.slow
 def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: Figure) -> None:
     done = run_victim("start_together", tmp_path, 50)
     assert not done.returncode, done.stderr
@@ -86,6 +91,7 @@ def test_writers_that_start_in_one_second_lose_nothing(tmp_path: Path, figure: F
     figure(10, "50 writers of one directory in one second: 50 files, 0 of 1,000 records lost")
 
 
+@pytest.mark.slow
 @needs_proc
 def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Figure) -> None:
     arguments = (1_000_000, 10_000, 500, 20) if is_full else (50_000, 300, 500, 1)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.faults
 Figure = Callable[[int, str], None]
 
 
+@pytest.mark.slow
 def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
     tmp_path: Path, times: Callable[[int, int], int], figure: Figure
 ) -> None:

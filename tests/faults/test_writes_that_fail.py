@@ -59,6 +59,7 @@ def test_a_write_that_fails_at_any_byte_costs_that_record_alone(
     figure(4, f"{how}{name} at each of {size + 2} bytes: training goes on, file whole each time, recording resumes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "stride"), [("scalar", 1), ("tensor", 9973)])
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
 def test_a_limit_of_the_system_is_met_at_any_byte(tmp_path: Path, kind: str, stride: int, figure: Figure) -> None:
@@ -77,6 +78,7 @@ def test_a_limit_of_the_system_is_met_at_any_byte(tmp_path: Path, kind: str, str
     figure(4, f"RLIMIT_FSIZE, {kind} record of {counts['size']} bytes: {counts['refused']} refused, 0 torn, total said")
 
 
+@pytest.mark.slow
 def test_an_exception_out_of_a_signal_leaves_no_part_of_a_record(tmp_path: Path, times: Times, figure: Figure) -> None:
     done = run_victim("interrupted", tmp_path, times(3000, 100_000))
     assert not done.returncode, done.stderr

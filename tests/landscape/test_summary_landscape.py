@@ -85,10 +85,12 @@ def test_a_shuffling_loader_gives_the_same_samples_each_time(run: Path) -> None:
     assert_equal(*calls)
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(run: Path) -> None:
     assert_equal(generate(run, devices=1), generate(run, devices=2))
 
 
+@pytest.mark.slow
 def test_two_processes_go_on_where_one_was_stopped(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = generate(run)
     keep = workers.RowStore.keep
@@ -168,6 +170,7 @@ def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
     assert not list((run / "ckpt_dir").glob("rows_*"))
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_its_rows(run: Path) -> None:
     expected = generate(run)
     script = f"""

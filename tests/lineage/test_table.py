@@ -56,6 +56,7 @@ def test_pandas_gets_the_same_rows(base: Path) -> None:
     assert frame["metric/accuracy"][0] == 0.9
 
 
+@pytest.mark.slow
 def test_queries_need_neither_torch_nor_lightning_nor_pandas(base: Path) -> None:
     program = f"""
 import sys

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.mindinsight import environment
-from mindsummary_lightning.mindinsight.environment import PINS, PYTHON_VARIABLE, original_python
+from mindsummary_lightning.mindinsight.environment import PYTHON_VARIABLE, original_python
+from mindsummary_lightning.mindinsight.pins import PINS
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the original MindInsight does not run on Windows")
 # Stands in for Python 3.11: notes what it is asked, and makes an environment by putting itself there.

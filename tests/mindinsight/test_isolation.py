@@ -23,6 +23,7 @@ def test_the_cache_is_where_the_platform_wants_it(tmp_path: Path, monkeypatch: p
     assert os.stat(cache_directory()).st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_a_python_that_we_start_imports_nothing_from_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 import mindsummary_lightning
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("hatchling", reason="builds wheel and sdist")
 
 ROOT = Path(__file__).parents[2]

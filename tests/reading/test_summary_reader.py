@@ -217,6 +217,7 @@ def test_values_larger_than_a_block_are_read_one_at_a_time(tmp_path: Path) -> No
     assert sizes == [599_999.0] * 3
 
 
+@pytest.mark.slow
 def test_reading_needs_no_torch() -> None:
     code = (
         "import sys, mindsummary_lightning.reading.summary_reader; "

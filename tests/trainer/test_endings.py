@@ -139,6 +139,7 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
     process = _start(tmp_path, "exit")
     last = _until(process, 5)
@@ -148,6 +149,7 @@ def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
     assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
     process = _start(tmp_path, "wait")
     last = _until(process, 7)
@@ -158,6 +160,7 @@ def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
     assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(tmp_path: Path) -> None:
     places = random.Random(5)
     directories = [tmp_path / str(trial) for trial in range(3)]

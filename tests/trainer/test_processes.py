@@ -68,6 +68,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
 def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, strategy: str, alone: Path) -> None:
     done = run_script(_SCRIPT, tmp_path, strategy)
@@ -135,6 +136,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
 def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, alone: Path) -> None:
     done = run_script(_FSDP, tmp_path)

@@ -12,7 +12,7 @@ from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import known_run, known_tag, required
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
-from mindsummary_lightning.viewer.sampling import MAX_HISTOGRAMS, spread
+from mindsummary_lightning.viewer.sample_limits import MAX_HISTOGRAMS, spread
 from mindsummary_lightning.viewer.tensor_samples import described_tensors, step_histogram
 
 __all__ = ["ROUTES"]

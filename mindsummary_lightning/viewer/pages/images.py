@@ -12,7 +12,7 @@ from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import known_run, known_tag, required, whole_number
-from mindsummary_lightning.viewer.sampling import MAX_IMAGES, spread
+from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 
 __all__ = ["ROUTES"]
 

@@ -9,7 +9,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import WRONG_TYPE, known_run, known_tag, required
-from mindsummary_lightning.viewer.sampling import thinned
+from mindsummary_lightning.viewer.sample_limits import thinned
 from mindsummary_lightning.viewer.tags import has_tag
 
 __all__ = ["ROUTES"]

@@ -20,7 +20,7 @@ from mindsummary_lightning.viewer.parameters import (
 )
 from mindsummary_lightning.viewer.rebucketing import rebucketed
 from mindsummary_lightning.viewer.tensor_samples import (
-    TensorSummary,
+    TensorDescription,
     describe,
     described_tensors,
     read_tensor,
@@ -104,12 +104,12 @@ def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
     return [_sample(sample, summary, shown)]
 
 
-def _sample(sample: LocatedSample, summary: TensorSummary, shown: dict[str, Any]) -> dict[str, Any]:
+def _sample(sample: LocatedSample, summary: TensorDescription, shown: dict[str, Any]) -> dict[str, Any]:
     value = {"dims": summary.dims, "data_type": summary.data_type, **shown}
     return {"step": sample.step, "wall_time": sample.wall_time, "value": value}
 
 
-def _whole(summary: TensorSummary) -> dict[str, float] | None:
+def _whole(summary: TensorDescription) -> dict[str, float] | None:
     return None if summary.statistics is None else shown_statistics(summary.statistics, summary.statistics)
 
 

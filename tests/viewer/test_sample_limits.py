@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mindsummary_lightning.viewer.sampling import spread, thinned
+from mindsummary_lightning.viewer.sample_limits import spread, thinned
 
 
 @given(arrays(np.float32, st.integers(0, 400)), st.integers(5, 60))

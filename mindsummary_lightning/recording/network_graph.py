@@ -9,10 +9,10 @@ from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import Graph
 
-__all__ = ["GraphRecorder"]
+__all__ = ["NetworkGraph"]
 
 
-class GraphRecorder:
+class NetworkGraph:
     """Captures at most one graph; a module that cannot be captured is logged.
 
     Args:
@@ -52,6 +52,6 @@ class GraphRecorder:
                 self._policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
         return self._is_captured
 
-    def without_network(self) -> GraphRecorder:
+    def without_network(self) -> NetworkGraph:
         """A copy for another process; the network stays with the original."""
-        return GraphRecorder(self._policy, None, None)
+        return NetworkGraph(self._policy, None, None)
