@@ -1,18 +1,23 @@
 """The code of the pages runs as it stands there.
 
-Blocks of one page run in order, in one namespace and one empty directory. ``python`` blocks always run; with prompts
-(``>>>``) they must print what is printed there, where ``...`` stands for anything. ``console`` blocks run if
-``<!-- run: -->`` stands before them. ``<!-- not run: reason -->`` before a block keeps it from running, and
-``<!-- run first:`` holds code that readers need not see. ``model`` and ``data`` are a small LightningModule and a
-DataLoader.
+Blocks of one page run in order, in one namespace and in a directory in which a reader of docs/first-run.md has trained
+twice (sections 2 and 5 of that page). ``python`` and ``console`` blocks always run; with prompts (``>>>``, ``$``) they
+must print what is printed there, where ``...`` stands for anything. ``<!-- not run: reason -->`` before a block keeps
+it from running, and ``<!-- run first:`` holds code that readers need not see. ``model`` and ``data`` are a small
+LightningModule and a DataLoader.
 """
 
 from __future__ import annotations
 
 import ast
 import doctest
+import glob
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,19 +32,12 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.cli import main
 from tests.docs.pages import ROOT, Block, blocks, english_pages
 
-# Pages whose blocks speak of runs that a test of their own prepares.
-RUN_ELSEWHERE = {
-    "docs/command-line.md": "tests/cli/test_guides.py",
-    "docs/lineage.md": "tests/lineage/test_lineage_page.py",
-    "docs/reading.md": "tests/cli/test_guides.py",
-    "docs/tensorboard.md": "tests/cli/test_guides.py",
-}
-
+_FIRST_RUN = "docs/first-run.md"
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 _PAGES = [
     name
     for page in english_pages()
-    if (name := page.relative_to(ROOT).as_posix()) not in RUN_ELSEWHERE
+    if (name := page.relative_to(ROOT).as_posix())
     if any(_block.language in ("python", "console") for _block in blocks(page.read_text(encoding="utf-8")))
 ]
 
@@ -94,28 +92,48 @@ def _run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
 
 
 def _run_console(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
-    for command, expected in re.findall(r"^\$ mindsummary (.*)\n((?:(?!\$ ).*\n)*)", block.code, re.MULTILINE):
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code, re.MULTILINE):
         capsys.readouterr()
-        code = main(shlex.split(command))
-        answer = capsys.readouterr()
-        assert code == 0, f"mindsummary {command}: {answer.err}"
-        if not doctest.OutputChecker().check_output(expected, answer.out, _FLAGS):
-            pytest.fail(f"mindsummary {command} prints\n{answer.out}\nbut the page says\n{expected}", pytrace=False)
+        words = [word for text in shlex.split(command) for word in (sorted(glob.glob(text)) or [text])]
+        if words[0] == "mindsummary" and not {"|", ">"} & set(words):
+            main(words[1:])
+            answer = capsys.readouterr()
+            printed = answer.out + answer.err
+        else:
+            printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+        if not doctest.OutputChecker().check_output(expected, printed, _FLAGS):
+            pytest.fail(f"{command} prints\n{printed}\nbut the page says\n{expected}", pytrace=False)
 
 
 def _runnable(text: str) -> Iterator[Block]:
     for block in blocks(text):
-        is_wanted = block.mark != "not run" if block.language == "python" else block.mark == "run"
-        if is_wanted:
+        if block.language in ("python", "console") and block.mark != "not run":
             yield block
+
+
+@pytest.fixture(scope="session")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is there after the first run's page: its script, and the runs that sections 2 and 5 leave."""
+    folder = tmp_path_factory.mktemp("first_run")
+    text = (ROOT / _FIRST_RUN).read_text(encoding="utf-8")
+    (script,) = (block.code for block in blocks(text) if block.language == "python")
+    found = re.search(r"Change the line to `(model = .*?)`", text)
+    assert found is not None
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PL_TRAINER_ENABLE_PROGRESS_BAR": "False"}
+    for code in (script, script.replace("model = Digits()", found[1])):
+        (folder / "first_run.py").write_text(code, encoding="utf-8")
+        subprocess.run([sys.executable, "first_run.py"], cwd=folder, env=environment, check=True, capture_output=True)
+    return folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _PAGES)
 def test_the_code_of_a_page_runs_as_printed(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, two_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, names = ROOT / name, _names()
+    if name != _FIRST_RUN:
+        shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a Trainer's advice about workers and intervals
@@ -124,11 +142,6 @@ def test_the_code_of_a_page_runs_as_printed(
                 _run_python(block, page, names)
             else:
                 _run_console(block, capsys)
-
-
-@pytest.mark.parametrize(("page", "test"), RUN_ELSEWHERE.items())
-def test_a_page_that_is_run_elsewhere_is_named_there(page: str, test: str) -> None:
-    assert (ROOT / page).name in (ROOT / test).read_text(encoding="utf-8")
 
 
 def test_a_block_that_is_not_run_says_why() -> None:
