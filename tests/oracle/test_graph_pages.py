@@ -1,4 +1,4 @@
-"""A real MindInsight keeps every graph we capture whole, in both views, and Chromium draws it."""
+"""A real MindInsight keeps every graph that we record complete, in both views, and Chromium draws it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.values import Graph
 from tests.oracle.browser import Browser
 from tests.oracle.mindinsight_server import MindInsight
@@ -20,14 +20,17 @@ pytest.importorskip("selenium")
 from selenium.webdriver.common.by import By  # noqa: E402
 
 from mindsummary_lightning.graph.capture import capture_example  # noqa: E402
-from tests.graph.models import KINDS  # noqa: E402
+from tests.graph.models import AwkwardNames  # noqa: E402
 from tests.graph.random_networks import random_network  # noqa: E402
 from tests.graph.reader_rules import edges  # noqa: E402
+from tests.graph.training import train  # noqa: E402
+from tests.graph.zoo import ZOO  # noqa: E402
 
 _SEEDS = range(4)
 _LOAD_LIMIT_S = 30.0
 
-_RUNS = (*(f"graph-{kind}" for kind in KINDS), *(f"graph-random-{seed}" for seed in _SEEDS))
+_DRAWN = (*(f"graph-{name}" for name in ZOO), "graph-awkward", "graph-random-0")
+_RUNS = (*_DRAWN, *(f"graph-random-{seed}" for seed in _SEEDS if seed))
 
 
 # One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.
@@ -35,15 +38,15 @@ _RUNS = (*(f"graph-{kind}" for kind in KINDS), *(f"graph-random-{seed}" for seed
 def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) -> tuple[str, Graph]:
     """A run and the graph recorded there."""
     name = str(request.param)
-    torch.manual_seed(0)
-    seed = name.removeprefix("graph-random-")
-    if seed != name:
-        graph = capture_example(random_network(random.Random(int(seed))), torch.ones(3, 4))
+    kind = name.removeprefix("graph-")
+    if kind in ZOO:
+        train(ZOO[kind], runs / name)
     else:
-        graph = capture_example(*KINDS[name.removeprefix("graph-")]())
-    with SummaryRecord(str(runs / name)) as record:
-        record.add_value("graph", "graph", graph)
-        record.record(1)
+        network = AwkwardNames() if kind == "awkward" else random_network(random.Random(int(kind[-1])))
+        with SummaryRecord(str(runs / name)) as record:
+            record.write_graph(capture_example(network, torch.ones(3, 4)))
+    graph = SummaryReader(runs / name).graph()
+    assert graph is not None
     mindinsight.wait_cached(f"./{name}")
     wait_for_graph(mindinsight, f"./{name}")
     return f"./{name}", graph
@@ -107,12 +110,12 @@ def test_every_scope_can_be_opened_and_every_leaf_found(mindinsight: MindInsight
         assert leaf in str(mindinsight.get("datavisual/graphs/nodes/names", query))
 
 
-@pytest.mark.parametrize("run", _RUNS[: len(KINDS) + 1], indirect=True)
+@pytest.mark.parametrize("run", _DRAWN, indirect=True)
 def test_chromium_draws_the_root_and_opened_scopes(browser: Browser, run: tuple[str, Graph]) -> None:
     train_id, graph = run
     browser.open("graph", train_id)
 
-    opened = open_scopes(browser, 3)
+    opened = open_scopes(browser, 4)
 
     scopes = {node.scope.split("/")[0] for node in graph.nodes if node.scope}
     assert bool(opened) == bool(scopes)
