@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +111,37 @@ def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_sec
     clock.now += 1.0
     assert directory.summary_dir == "./logs/version_0"
     assert runs.run_directories()[0].files[0].state[0] == 2 * size
+
+
+def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) -> None:
+    paths = [write_summary(tmp_path / name, [values_at(0, {"loss": 0.0})]) for name in ("a", "b", "c")]
+    runs = LoadedRuns(str(tmp_path), memory_bytes=2_000)
+    problems: list[BaseException] = []
+
+    def look(seed: int) -> None:
+        chance = random.Random(seed)
+        try:
+            for _ in range(150):
+                name = chance.choice(("./a", "./b", "./c"))
+                run = runs.run(name)
+                assert run is not None
+                steps = run.scalars("loss").steps
+                assert steps.tolist() == list(range(len(steps)))
+                assert runs.summary(name) is not None
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for step in range(1, 100):
+        for path in paths:
+            with open(path, "ab") as file:
+                file.write(values_at(step, {"loss": 0.0}))
+    for thread in threads:
+        thread.join()
+
+    assert problems == []
+    final = runs.run("./a")
+    assert final is not None
+    assert len(final.scalars("loss")) == 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +24,10 @@ from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
 __all__ = ["ROUTES"]
 
 _MAX_ROWS = 999
+_MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
+_COMPARED_RUNS = 15  # as many as MindInsight keeps loaded
+_LIST_LIMIT_S = 2.0
+_CACHE_LIMIT_S = 15.0  # the front end waits 30 s for an answer
 _LAST_TIME_S = 253402214400  # 9999-12-31 in every time zone: what datetime can show
 _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
 
@@ -31,13 +36,17 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """A page of the list of runs, or one run.
 
     A row of the list shows the tags of a run that has been asked for before, and says ``NOT_IN_CACHE`` of any other:
-    thousands of runs are listed without a file being opened. A run asked for by name is read.
+    thousands of runs are listed without a file being opened. A run asked for by name is read. The pages that compare
+    runs show nothing unless the list tells them some tags; for them the newest runs are read, a few seconds at most.
     """
     rows = page_slice(request, 10, _MAX_ROWS)
     train_id = request.first("train_id")
     if train_id is None:
         listing = runs.listing()
         listed, total = listing[rows], len(listing)
+        if rows.stop - rows.start > _MANY_ROWS:
+            with_values = [run.train_id for run in listed if run.summary_files]
+            _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
     else:
         run = runs.find(train_id) if runs.run(train_id) is not None else None
         listed, total = ([], 0) if run is None else ([run], 1)
@@ -73,15 +82,28 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Read some runs, so that the list of runs shows their tags; unknown ones are skipped."""
+    """Read some runs, so that the list of runs shows their tags; unknown ones are skipped.
+
+    Runs that are not reached in time stay ``NOT_IN_CACHE``; the page asks again.
+    """
     train_ids = _train_ids(request)
-    result = []
+    if not all(isinstance(train_id, str) for train_id in train_ids):
+        raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_id' expect <class 'str'> type.")
+    known = [train_id for train_id in train_ids if runs.find(train_id) is not None]
+    _read(runs, known, _CACHE_LIMIT_S)
+    return {"cache_result": [{"train_id": train_id, "cache_status": _status(runs, train_id)} for train_id in known]}
+
+
+def _read(runs: LoadedRuns, train_ids: Iterable[str], limit_s: float) -> None:
+    started = runs.clock()
     for train_id in train_ids:
-        if not isinstance(train_id, str):
-            raise ApiError(WRONG_TYPE, "Invalid parameter type. 'train_id' expect <class 'str'> type.")
-        if runs.run(train_id) is not None:
-            result.append({"train_id": train_id, "cache_status": "CACHED"})
-    return {"cache_result": result}
+        runs.run(train_id)
+        if runs.clock() - started > limit_s:
+            break
+
+
+def _status(runs: LoadedRuns, train_id: str) -> str:
+    return "NOT_IN_CACHE" if runs.summary(train_id) is None else "CACHED"
 
 
 def _train_ids(request: ApiRequest) -> list[Any]:
@@ -111,7 +133,7 @@ def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
         "profiler_dir": None,
         "profiler_type": "",
         "dump_dir": None,
-        "cache_status": "NOT_IN_CACHE" if summary is None else "CACHED",
+        "cache_status": _status(runs, run.train_id),
         "is_integrity": summary is None or summary.is_whole,
         "plugins": _NO_TAGS if summary is None else summary.tags,
     }

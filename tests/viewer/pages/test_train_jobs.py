@@ -8,6 +8,7 @@ import pytest
 
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import train_jobs
 from mindsummary_lightning.viewer.pages.train_jobs import ROUTES
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
@@ -40,6 +41,20 @@ def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(tmp
 
     assert (first["cache_status"], first["plugins"]["scalar"]) == ("NOT_IN_CACHE", [])
     assert (second["cache_status"], second["plugins"]["scalar"]) == ("CACHED", ["loss/scalar"])
+
+
+def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"run{number:02d}" for number in range(20)]
+    runs = runs_below(tmp_path, *names)
+
+    rows = ask(ROUTES, runs, LIST, limit="999")["train_jobs"]
+    assert [row["cache_status"] for row in rows] == ["CACHED"] * 15 + ["NOT_IN_CACHE"] * 5
+
+    monkeypatch.setattr(train_jobs, "_LIST_LIMIT_S", -1.0)
+    (first, second) = ask(ROUTES, runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
+    assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 
 
 def test_a_run_asked_for_by_name_is_read(tmp_path: Path) -> None:
