@@ -54,20 +54,19 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     with listen(arguments.host, arguments.port) as listener:
         port = listener.getsockname()[1]
         _warn_of_others(arguments.host, port, token)
-        frontend = frontend_directory(_say, arguments.wheel)
+        frontend = frontend_directory(_report, arguments.wheel)
         access = Access(token, host_names(arguments.host))
         app = create_site(arguments.directory, frontend, access, memory_bytes)
         server = server_address(arguments.host, port)
         train_id = "./" if _is_run(arguments.directory) else None
 
         def ready() -> None:
-            print(f"runs in {os.path.abspath(arguments.directory)}")
-            _print_pages(page_addresses(server, token, train_id))
+            _print_pages(f"runs in {os.path.abspath(arguments.directory)}", page_addresses(server, token, train_id))
             if not arguments.no_browser:
                 _open_browser(page_addresses(server, access.single_use_token())[0][1])
 
         serve_until_signal(app, listener, ready)
-    _say("the viewer has ended")
+    _report("the viewer has ended")
     return 0
 
 
@@ -85,33 +84,38 @@ def _run_original(arguments: argparse.Namespace) -> int:
     with listen(arguments.host, arguments.port) as listener:
         port = listener.getsockname()[1]
     _warn_of_others(arguments.host, port, None)
-    python = original_python(_say)
+    python = original_python(_report)
     train_id = base.train_ids[0] if len(base.train_ids) == 1 else None
     pages = page_addresses(server_address(arguments.host, port), None, train_id)
 
     def ready() -> None:
-        print(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}")
-        _print_pages(pages)
+        _print_pages(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}", pages)
         if not arguments.no_browser:
             _open_browser(pages[0][1])
 
-    _say(f"starting MindInsight on {base.path}")
+    _report(f"starting MindInsight on {base.path}")
     with contextlib.suppress(KeyboardInterrupt), on_end_signals(interrupt):
         run_original(python, base.path, arguments.host, port, ready)
-    _say("MindInsight has ended")
+    _report("MindInsight has ended")
     return 0
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     import sys
 
-    print(line, file=sys.stderr, flush=True)
+    from mindsummary_lightning.cli.output import say
+
+    say(line, sys.stderr)
 
 
-def _print_pages(pages: list[tuple[str, str]]) -> None:
-    for name, address in pages:
-        print(f"  {name:14}  {address}")
-    print("Ctrl-C ends it", flush=True)
+def _print_pages(title: str, pages: list[tuple[str, str]]) -> None:
+    import sys
+
+    from mindsummary_lightning.cli.output import say
+
+    for line in (title, *(f"  {name:14}  {address}" for name, address in pages), "Ctrl-C ends it"):
+        say(line)
+    sys.stdout.flush()
 
 
 def _warn_of_others(host: str, port: int, token: str | None) -> None:
@@ -119,7 +123,7 @@ def _warn_of_others(host: str, port: int, token: str | None) -> None:
 
     if not is_loopback(host):
         who = "and knows the token " if token else ""
-        _say(f"warning: anyone who reaches port {port} of {host} {who}can read the runs; nothing is encrypted")
+        _report(f"warning: anyone who reaches port {port} of {host} {who}can read the runs; nothing is encrypted")
 
 
 def _is_run(directory: str) -> bool:

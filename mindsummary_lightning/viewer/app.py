@@ -86,8 +86,8 @@ class _Site:
             return _error_response(error)
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
             return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
-        except Exception:
-            _LOG.exception("%s %s could not be answered", request.method, request.rel_url)
+        except Exception as error:
+            _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
             return _error_response(_SYSTEM_ERROR)
 
     async def _call(

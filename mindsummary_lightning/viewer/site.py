@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from aiohttp import web
 
-from mindsummary_lightning.viewer import pages
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import Route
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import (
+    dataset_graphs,
+    graphs,
+    histograms,
+    images,
+    landscapes,
+    lineages,
+    optimizer_targets,
+    scalars,
+    stubs,
+    tensors,
+    train_jobs,
+)
 from mindsummary_lightning.viewer.static_files import StaticFiles
 
 __all__ = ["create_site", "page_routes"]
+
+_PAGES = (
+    train_jobs,
+    scalars,
+    images,
+    histograms,
+    tensors,
+    graphs,
+    dataset_graphs,
+    landscapes,
+    lineages,
+    optimizer_targets,
+    stubs,
+)
 
 
 def create_site(directory: str, frontend: str, access: Access, memory_bytes: int | None = None) -> web.Application:
@@ -31,7 +54,5 @@ def create_site(directory: str, frontend: str, access: Access, memory_bytes: int
 
 
 def page_routes() -> list[Route]:
-    """The endpoints of every module in ``viewer.pages``."""
-    names = sorted(module.name for module in pkgutil.iter_modules(pages.__path__))
-    modules = [importlib.import_module(f"{pages.__name__}.{name}") for name in names]
-    return [route for module in modules for route in module.ROUTES]
+    """The endpoints of all pages."""
+    return [route for page in _PAGES for route in page.ROUTES]

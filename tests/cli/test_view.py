@@ -20,7 +20,10 @@ from tests.cli.demo_run import write_demo_run
 from tests.viewer.pages_client import write_frontend
 from tests.viewer.view_process import viewing
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the cache is placed by XDG_CACHE_HOME")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the cache is placed by XDG_CACHE_HOME"),
+]
 
 
 @pytest.fixture

@@ -205,7 +205,8 @@ class Browser:
             elif message["method"] == "Network.responseReceived" and facts["response"]["status"] >= 400:
                 failed.append(f"{facts['response']['status']} {facts['response']['url']}")
             elif message["method"] == "Network.loadingFailed" and not facts.get("canceled"):
-                failed.append(f"{facts['errorText']} {addresses.get(facts['requestId'])}")
+                address = addresses.get(facts["requestId"])
+                failed += [f"{facts['errorText']} {address}"] if address else []  # else Chromium's own
         return failed
 
     def screenshot(self, path: Path) -> None:

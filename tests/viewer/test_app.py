@@ -159,3 +159,20 @@ def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(10)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_every_page_module_is_served() -> None:
+    from pkgutil import iter_modules
+
+    from mindsummary_lightning.viewer import pages, site
+
+    assert {page.__name__.rpartition(".")[2] for page in site._PAGES} == {
+        page.name for page in iter_modules(pages.__path__)
+    }
+
+
+def test_no_endpoint_is_served_twice() -> None:
+    from mindsummary_lightning.viewer.site import page_routes
+
+    endpoints = [(route.method, route.path) for route in page_routes()]
+    assert len(set(endpoints)) == len(endpoints)

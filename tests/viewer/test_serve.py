@@ -117,6 +117,7 @@ print("ended")
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:

@@ -1,0 +1,228 @@
+"""Time the page server beside the original one: start, lists, curves, lineage, memory, and rest.
+
+``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part if
+``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a long run, so what it is
+asked for is bounded by ``PEER_LIMIT_S``. Both servers run as commands of their own and are asked over HTTP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import lineage_query
+import paired
+import psutil
+
+from mindsummary_lightning import SummaryRecord
+
+SCALARS = 1_000_000
+TAGS = 4
+LONG_RUNS = 15
+MANY_RUNS = 10_000
+LINEAGE_RUNS = 999
+REST_S = 10.0
+PEER_LIMIT_S = 300.0
+_OURS = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    name: str
+    process: psutil.Process
+    port: int
+    started_s: float  # from the start of the command to its first answer
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """The parsed answer of a GET, or of a POST with a body."""
+        address = f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=PEER_LIMIT_S) as answer:
+            return json.loads(answer.read())
+
+    def timed(self, path: str, body: Any = None) -> float:
+        """Seconds of a request."""
+        start = time.perf_counter()
+        self.ask(path, body)
+        return time.perf_counter() - start
+
+    def curve(self, run: str, tag: str, last_step: int) -> float:
+        """Seconds until a curve reaches its last step, from the request that loads the run."""
+        start = time.perf_counter()
+        self.ask(f"datavisual/plugins?train_id={run}&manual_update=true")
+        while time.perf_counter() - start < PEER_LIMIT_S:
+            with contextlib.suppress(urllib.error.HTTPError):
+                points = self.ask(f"datavisual/scalar/metadata?train_id={run}&tag={tag}")["metadatas"]
+                if points and points[-1]["step"] == last_step:
+                    return time.perf_counter() - start
+            time.sleep(0.05)
+        return float("nan")
+
+    def _all(self) -> list[psutil.Process]:
+        return [self.process, *self.process.children(recursive=True)]
+
+    def memory_mb(self) -> float:
+        """Resident memory of the server's processes, what they share counted once each."""
+        return sum(process.memory_info().rss for process in self._all()) / 1e6
+
+    def busy(self) -> float:
+        """Share of one core that is used while nobody asks."""
+        before = sum(sum(process.cpu_times()[:2]) for process in self._all())
+        time.sleep(REST_S)
+        return (sum(sum(process.cpu_times()[:2]) for process in self._all()) - before) / REST_S
+
+
+def _commands(base: Path, port: int, workspace: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
+    view = ["view", str(base), "--no-browser", "--no-token", "--port", str(port)]
+    commands = {"ours": ([sys.executable, "-c", _OURS, *view], dict(os.environ))}
+    python = os.environ.get("MINDINSIGHT_PYTHON")
+    if python:
+        server = ["-m", "gunicorn", "-b", f"127.0.0.1:{port}", "-c", "python:mindinsight.backend.config.gunicorn_conf"]
+        logger = ["--logger-class", "mindinsight.backend.run.GunicornLogger", "mindinsight.backend.application:APP"]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        settings = {"PORT": str(port), "SUMMARY_BASE_DIR": str(base), "WORKSPACE": str(workspace)}
+        variables = kept | {f"MINDINSIGHT_{name}": value for name, value in settings.items()}
+        commands["MindInsight"] = ([python, *server, *logger], variables)
+    return commands
+
+
+@contextlib.contextmanager
+def serving(name: str, base: Path) -> Iterator[Server]:
+    """Start a server and wait for its first answer."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as workspace:
+        command, variables = _commands(base, port, Path(workspace))[name]
+        start = time.perf_counter()
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, env=variables, cwd=workspace, stdout=quiet, stderr=quiet)
+        server = Server(name, psutil.Process(process.pid), port, 0.0)
+        try:
+            while True:
+                with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                    server.ask("datavisual/train-jobs?offset=0&limit=20")
+                    break
+                assert process.poll() is None, f"{command} ended with {process.returncode}"
+                time.sleep(0.01)
+            yield Server(name, server.process, port, time.perf_counter() - start)
+        finally:
+            processes = [server.process, *server.process.children(recursive=True)]
+            process.terminate()
+            _, alive = psutil.wait_procs(processes, timeout=5)
+            for left in alive:
+                left.kill()
+            process.wait()
+
+
+def write_long_run(run: Path, scalars: int) -> None:
+    """A run whose events hold four scalars each."""
+    with SummaryRecord(str(run)) as record:
+        for step in range(1, scalars // TAGS + 1):
+            for tag in range(TAGS):
+                record.add_value("scalar", f"metric_{tag}", 1 / (step + tag))
+            record.record(step)
+
+
+def write_many_runs(base: Path, count: int) -> None:
+    """Runs of one small file each, three levels deep as Hydra leaves them."""
+    with SummaryRecord(str(base / "template")) as record:
+        record.add_value("scalar", "loss", 1.0)
+        record.record(1)
+    (file,) = (base / "template").iterdir()
+    for number in range(count):
+        run = base / f"day_{number // 100}" / f"job_{number}"
+        run.mkdir(parents=True)
+        os.link(file, run / file.name)
+    shutil.rmtree(base / "template")
+
+
+def measure_lists(base: Path, name: str) -> dict[str, float]:
+    """Start and list where there are many runs."""
+    with serving(name, base) as server:
+        first = server.timed("datavisual/train-jobs?offset=0&limit=999")
+        grown = next(path for path in base.rglob("*summary*") if path.is_file())
+        time.sleep(1.5)  # longer than a listing is kept
+        with open(grown, "ab") as file:
+            file.write(b"")
+        os.utime(grown)
+        again = server.timed("datavisual/train-jobs?offset=0&limit=20")
+        return {"start to first answer": server.started_s, "list of 999": first, "list after one grew": again}
+
+
+def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:
+    """Curves of long runs, memory, and the load at rest."""
+    last, runs = scalars // TAGS, sorted(path.name for path in base.iterdir())
+    with serving(name, base) as server:
+        found = {
+            "start to first answer": server.started_s,
+            "first curve": server.curve(f"./{runs[0]}", "metric_0/scalar", last),
+            "curve again": server.timed(f"datavisual/scalar/metadata?train_id=./{runs[0]}&tag=metric_0/scalar"),
+        }
+        if name == "ours":
+            for run, tag in itertools.product(runs, range(TAGS)):
+                server.curve(f"./{run}", f"metric_{tag}/scalar", last)
+            found[f"memory with {len(runs)} such runs, MB"] = server.memory_mb()
+        found["memory, MB"] = server.memory_mb()
+        found["share of a core at rest"] = server.busy()
+        return found
+
+
+def measure_lineage(base: Path, name: str) -> dict[str, float]:
+    """The model lineage page of many runs."""
+    with serving(name, base) as server:
+        body = {"lineage_type": {"in": ["model"]}}
+        return {
+            "model lineage": server.timed("lineagemgr/lineages", body),
+            "model lineage again": server.timed("lineagemgr/lineages", body),
+            "importance": server.timed("optimizer/targets/search", body),
+        }
+
+
+def main() -> None:
+    scalars = int(sys.argv[1]) if len(sys.argv) > 1 else SCALARS
+    with tempfile.TemporaryDirectory() as temporary:
+        base = Path(temporary)
+        names = list(_commands(base, 0, base))
+        (base / "many").mkdir()
+        write_many_runs(base / "many", MANY_RUNS)
+        (base / "lineage").mkdir()
+        lineage_query.write_runs(base / "lineage", LINEAGE_RUNS)
+        write_long_run(base / "long" / "run_0", scalars)
+        for number in range(1, LONG_RUNS):
+            shutil.copytree(base / "long" / "run_0", base / "long" / f"run_{number}")
+        tables = {
+            f"{MANY_RUNS} runs": lambda name: measure_lists(base / "many", name),
+            f"Runs of {scalars} scalars": lambda name: measure_curves(base / "long", name, scalars),
+            f"Lineage of {LINEAGE_RUNS} runs": lambda name: measure_lineage(base / "lineage", name),
+        }
+        for title, measure in tables.items():
+            found = {name: measure(name) for name in names}
+            rows = {
+                what: {name: [found[name][what]] for name in names if what in found[name]} for what in found["ours"]
+            }
+            paired.report(f"viewer: {title}", title, "s (or as named)", 1, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""The viewer under requests that no page sends, over runs that are damaged, and with many clients at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import random
+import shutil
+import sys
+import sysconfig
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import mindsummary_lightning
+from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.app import API_PREFIX
+from mindsummary_lightning.viewer.serve import listen, serve_until
+from mindsummary_lightning.viewer.site import create_site, page_routes
+from tests.cli.demo_run import write_demo_run
+from tests.faults.fuzz_requests import Asked, random_request
+from tests.viewer.pages_client import write_frontend
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+
+_MINDSPORE_RUNS = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
+_TOKEN = "a-token"
+_ANSWER_LIMIT_S = 60
+_opened: list[str] | None = None  # paths that this process opens or lists, while somebody watches
+
+
+def _note_opened(event: str, arguments: tuple[Any, ...]) -> None:
+    if _opened is not None and event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], str | bytes):
+        _opened.append(os.fsdecode(arguments[0]))
+
+
+sys.addaudithook(_note_opened)  # cannot be removed, hence the list
+
+
+@contextmanager
+def _opened_paths() -> Iterator[list[str]]:
+    global _opened
+    _opened = paths = []
+    try:
+        yield paths
+    finally:
+        _opened = None
+
+
+@contextmanager
+def _serving(runs: Path, folder: Path) -> Iterator[int]:
+    """The whole site in a thread; gives its port."""
+    app = create_site(str(runs), write_frontend(folder), Access(_TOKEN))
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    ready = threading.Event()
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(
+        target=loop.run_until_complete, args=(serve_until(stop, app, listener, ready.set),), daemon=True
+    )
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        assert not thread.is_alive()
+        loop.close()
+
+
+def _status(port: int, asked: Asked) -> int:
+    """The status of the answer; 0 if the connection was closed instead, as for bytes that are no request."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_LIMIT_S)
+    try:
+        connection.putrequest(asked.method, asked.target, skip_accept_encoding=True)
+        cookie = f"mindsummary-{port}={_TOKEN}"
+        for name, text in {**asked.headers, "Cookie": f"{asked.headers.get('Cookie', 'a=b')}; {cookie}"}.items():
+            connection.putheader(name, text)
+        connection.putheader("Content-Length", str(len(asked.body)))
+        connection.endheaders(asked.body)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (ConnectionError, http.client.RemoteDisconnected, http.client.BadStatusLine):
+        return 0
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(_MINDSPORE_RUNS, tmp_path / "runs", ignore=shutil.ignore_patterns("*.py"))
+    write_demo_run(tmp_path / "runs" / "deeper" / "version_0")
+    return tmp_path / "runs"
+
+
+def _values(runs: Path) -> dict[str, list[str]]:
+    """Parameters with values that mean something for these runs."""
+    train_ids = ["./momentum_0.01", "./momentum_0.05", "./deeper/version_0"]
+    kinds = [SummaryReader(str(runs / train_id)).tags() for train_id in train_ids]
+    return {
+        "train_id": train_ids,
+        "tag": [f"{tag}/{kind}" for tags in kinds for kind, names in tags.items() for tag in names],
+        "step": ["1", "-1", "5", "60"],
+        "dims": ["[:]", "[:,:]", "[0,:]", "[0,0]", "[0,0,:,:]"],
+        "detail": ["stats", "data", "histogram"],
+        "plugin_name": ["scalar", "image", "graph"],
+    }
+
+
+def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
+    runs: Path,
+    tmp_path: Path,
+    times: Callable[[int, int], int],
+    figure: Callable[[int, str], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    count = times(1000, 10_000)
+    source = random.Random(24)
+    endpoints = [("GET", "/"), ("GET", "/static/js/app.01234567.js")]
+    endpoints += [(route.method, API_PREFIX + route.path) for route in page_routes()]
+    values = _values(runs)
+    statuses: Counter[int] = Counter()
+    failed = []
+    with _serving(runs, tmp_path) as port, _opened_paths() as opened:
+        for _ in range(count):
+            asked = random_request(source, endpoints, values)
+            status = _status(port, asked)
+            statuses[status] += 1
+            if status >= 500:
+                failed.append((status, asked))
+
+    assert failed == [], caplog.text[-3000:]
+    assert statuses[200] > count / 10  # it reaches what it is aimed at
+    libraries = [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    package = os.path.dirname(mindsummary_lightning.__file__)
+    inside = tuple(os.path.realpath(root) + os.sep for root in (tmp_path, package, sys.base_prefix, *libraries))
+    outside = {path for path in opened if not (os.path.realpath(path) + os.sep).startswith(inside)}
+    assert outside == set()
+    figure(60, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
+
+
+def _damage(source: random.Random, run: Path, secret: Path) -> None:
+    """Do one of the things that crashes, people and disks do to a file of a run; links are neither read nor written."""
+    files = sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink() and path.stat().st_size)
+    if not files:
+        return
+    path = source.choice(files)
+    content = bytearray(path.read_bytes())
+    at = source.randrange(len(content))
+    kind = source.choice(("cut", "flip", "flip", "insert", "zeros", "empty", "directory", "link", "fifo", "length"))
+    if kind == "cut":
+        del content[at:]
+    elif kind == "flip":
+        for _ in range(source.choice((1, 8, 64))):
+            content[source.randrange(len(content))] = source.randrange(256)
+    elif kind == "insert":
+        content[at:at] = source.randbytes(source.randrange(1, 200))
+    elif kind == "zeros":
+        content[at:] = bytes(len(content) - at)
+    elif kind == "length":
+        content[at : at + 8] = (2**63 - 1).to_bytes(8, "little")
+    if kind in ("directory", "link", "fifo"):
+        path.unlink()
+        if kind == "directory":
+            path.mkdir()
+        elif kind == "link":
+            path.symlink_to(secret)
+        else:
+            os.mkfifo(path)
+    else:
+        path.write_bytes(b"" if kind == "empty" else content)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")
+def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times: Callable[[int, int], int],
+    figure: Callable[[int, str], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    count = times(40, 1000)
+    source = random.Random(42)
+    runs = tmp_path / "runs"
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    for number in range(count):
+        origin = source.choice(("momentum_0.01", "momentum_0.05"))
+        shutil.copytree(_MINDSPORE_RUNS / origin, runs / f"damaged_{number}")
+        for _ in range(source.choice((1, 1, 2, 3))):
+            _damage(source, runs / f"damaged_{number}", secret)
+    failed = []
+    asked_times = 0
+    with _serving(runs, tmp_path) as port:
+        for number in range(count):
+            run = quote(f"./damaged_{number}", safe="")
+            for target in _page_targets(run):
+                asked_times += 1
+                status = _status(port, Asked("GET", API_PREFIX + target))
+                if status not in (200, 400):
+                    failed.append((status, target))
+        for path in ("lineagemgr/lineages", "optimizer/targets/search"):
+            assert _status(port, Asked("POST", API_PREFIX + path, body=b"{}")) == 200
+
+    assert failed == [], caplog.text[-3000:]
+    assert secret.read_text() == "secret"
+    figure(61, f"{count} damaged runs, {asked_times} requests: none failed, none hung")
+
+
+def _page_targets(run: str) -> list[str]:
+    of_tag = f"train_id={run}&tag="
+    return [
+        f"datavisual/train-jobs?train_id={run}",
+        f"datavisual/plugins?train_id={run}&manual_update=true",
+        f"datavisual/single-job?plugin_name=scalar&train_id={run}",
+        f"datavisual/scalar/metadata?{of_tag}loss%2Fauto%2Fscalar",
+        f"datavisual/image/metadata?{of_tag}input_data%2Fauto%2Fimage",
+        f"datavisual/image/single-image?{of_tag}input_data%2Fauto%2Fimage&step=-1",
+        f"datavisual/histograms?{of_tag}conv1.weight%2Fauto%2Fhistogram",
+        f"datavisual/tensors?{of_tag}logits%2Ftensor&detail=stats",
+        f"datavisual/graphs/nodes?train_id={run}&mode=normal",
+        f"datavisual/graphs/nodes/all?train_id={run}&mode=normal",
+        f"datasets/dataset_graph?train_id={run}",
+        f"datavisual/landscape/intervals?train_id={run}",
+        f"datavisual/landscape/landscapes?train_id={run}&type=interval",
+    ]
+
+
+def test_fifty_clients_are_answered_at_the_same_time(runs: Path, tmp_path: Path) -> None:
+    statuses: list[int] = []
+    with _serving(runs, tmp_path) as port:
+        run = quote("./momentum_0.01", safe="")
+
+        def look() -> None:
+            statuses.extend(_status(port, Asked("GET", API_PREFIX + target)) for target in _page_targets(run))
+
+        clients = [threading.Thread(target=look) for _ in range(50)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join(_ANSWER_LIMIT_S)
+        assert not any(client.is_alive() for client in clients)
+
+    assert len(statuses) == 50 * len(_page_targets(run))
+    assert set(statuses) <= {200, 400}
