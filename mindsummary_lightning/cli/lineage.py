@@ -1,20 +1,20 @@
-"""``mindsummary lineage DIR``: the runs under a directory as a table, filtered and sorted, or as JSON.
+"""``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON.
 
-The table shows settings and results, results first; empty columns are skipped. On a terminal long cells are shortened
-and columns that do not fit are named below; in a pipe or file everything is printed in full and without colour.
+The table shows results and settings, those first in which the runs differ; empty columns are skipped. On a terminal
+long cells are shortened and columns that do not fit are named below; in a pipe or file everything is printed in full and
+without colour.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mindsummary_lightning.cli.output import UsageError, columns, escaped, heading, say, short_number, width
+from mindsummary_lightning.cli.output import UsageError, columns, escaped, heading, say, say_json, short_number, width
 
 if TYPE_CHECKING:
     from mindsummary_lightning.lineage.table import Cell
@@ -36,7 +36,7 @@ _WIDEST_CELL = 32
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("directory", metavar="DIR", help="a run, or a directory whose children are runs")
+    parser.add_argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
     parser.add_argument(
         "--where",
         action="append",
@@ -62,24 +62,36 @@ def run(arguments: argparse.Namespace) -> int:
         UsageError: a condition or the field to sort by is refused.
     """
     from mindsummary_lightning.errors import LineageSearchConditionParamError
-    from mindsummary_lightning.lineage.query import filter_summary_lineage
-    from mindsummary_lightning.lineage.table import lineage_records
+    from mindsummary_lightning.lineage.conditions import parse_condition
+    from mindsummary_lightning.lineage.search import search_lineage
+    from mindsummary_lightning.lineage.table import flat_records
+    from mindsummary_lightning.reading.summary_base_dir import list_train_jobs_below
 
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"no such directory: {arguments.directory}")
-    condition = _search_condition(arguments)
     try:
-        if arguments.json:
-            result = filter_summary_lineage(directory, condition)
-            result["object"] = result["object"][: arguments.limit]
-            for line in json.dumps(_finite(result), indent=2, allow_nan=False).split("\n"):
-                say(line)
-        else:
-            _print_table(lineage_records(directory, condition)[: arguments.limit])
+        condition = parse_condition(_search_condition(arguments), directory)
     except LineageSearchConditionParamError as error:
-        raise UsageError(str(error)) from error  # here it is the command line that is wrong
+        raise UsageError(_as_option(str(error))) from error
+    runs = list_train_jobs_below(directory)
+    result = search_lineage(runs, condition)
+    found = result["object"][: arguments.limit]
+    if arguments.json:
+        say_json({**result, "object": found})
+    elif found:
+        _print_table(flat_records(found))
+    elif runs:
+        say(f"none of {len(runs)} run{'' if len(runs) == 1 else 's'} meets the conditions", sys.stderr)
+    else:
+        say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
     return 0
+
+
+def _as_option(refusal: str) -> str:
+    """The refusal of a search condition in terms of the command line."""
+    text = re.sub(r"search_condition\['(.*?)'\](\['\w+'\])?", r"--where \1", refusal)
+    return text.replace("a field of search_condition", "the field of --where").replace("sorted_name", "--sort")
 
 
 def _positive(text: str) -> int:
@@ -131,23 +143,9 @@ def _value(field: str, text: str) -> Cell:
     return text
 
 
-def _finite(value: Any) -> Any:
-    """The same with NaN and infinities as text, since JSON has no such numbers."""
-    from mindsummary_lightning.lineage.json_values import double_to_json
-
-    if isinstance(value, dict):
-        return {key: _finite(element) for key, element in value.items()}
-    if isinstance(value, list):
-        return [_finite(element) for element in value]
-    return double_to_json(value) if isinstance(value, float) else value
-
-
 def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
-    if not records:
-        say("no runs with lineage found", sys.stderr)
-        return
     is_terminal = sys.stdout.isatty()
-    names = [name for name in _by_interest(records[0]) if any(record[name] is not None for record in records)]
+    names = [name for name in _by_interest(records) if any(record[name] is not None for record in records)]
     rows = [names, *([_cell(record[name], is_terminal) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if all(_is_number(record[name]) for record in records)]
     fitting = _fitting(rows, width()) if is_terminal else len(names)
@@ -157,9 +155,14 @@ def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
         say(f"not shown because the terminal is too narrow: {', '.join(names[fitting:])}")
 
 
-def _by_interest(names: Iterable[str]) -> list[str]:
-    kept = [name for name in names if _prefix(name) in _COLUMNS]
-    return sorted(kept, key=lambda name: _COLUMNS.index(_prefix(name)))
+def _by_interest(records: Sequence[Mapping[str, Cell]]) -> list[str]:
+    """Names of the columns: the run first, then those in which the runs differ, each part in the order of _COLUMNS."""
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        is_equal = all(record[name] == records[0][name] for record in records)
+        return name != "summary_dir", is_equal, _COLUMNS.index(_prefix(name))
+
+    return sorted((name for name in records[0] if _prefix(name) in _COLUMNS), key=rank)
 
 
 def _prefix(name: str) -> str:

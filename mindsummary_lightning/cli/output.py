@@ -65,7 +65,7 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as indented JSON; a float that is not finite becomes its name, as JSON has no such numbers."""
+    """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
     for line in json.dumps(_finite(value), indent=2, ensure_ascii=False).split("\n"):
         say(line)
 
@@ -75,7 +75,9 @@ def _finite(value: Any) -> Any:
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 @contextlib.contextmanager

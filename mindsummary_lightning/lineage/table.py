@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mindsummary_lightning.lineage.json_values import JsonValue
@@ -17,7 +17,7 @@ from mindsummary_lightning.lineage.query import filter_summary_lineage
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "lineage_records", "lineage_to_pandas"]
+__all__ = ["Cell", "flat_records", "lineage_records", "lineage_to_pandas"]
 
 Cell: TypeAlias = "bool | int | float | str | None"
 
@@ -45,7 +45,12 @@ def lineage_records(
         >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
         [0.97, 0.91, None]
     """
-    rows = [dict(_cells(run)) for run in filter_summary_lineage(summary_base_dir, search_condition)["object"]]
+    return flat_records(filter_summary_lineage(summary_base_dir, search_condition)["object"])
+
+
+def flat_records(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Cell]]:
+    """The ``object`` of a query's answer as rows; see :func:`lineage_records`."""
+    rows = [dict(_cells(run)) for run in runs]
     columns = sorted(dict.fromkeys(column for row in rows for column in row), key=_group)
     return [{column: row.get(column) for column in columns} for row in rows]
 

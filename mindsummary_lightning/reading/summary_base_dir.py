@@ -33,6 +33,7 @@ __all__ = [
     "lineage_file_states",
     "lineage_files_named",
     "list_train_jobs",
+    "list_train_jobs_below",
 ]
 
 _LOG = logging.getLogger(__name__)
@@ -89,6 +90,24 @@ def list_train_jobs(base: str) -> list[RunDirectory]:
         (run for run in runs if run is not None),
         key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir),
     )
+
+
+def list_train_jobs_below(root: str) -> list[RunDirectory]:
+    """The runs at any depth below a directory, as :func:`list_train_jobs` describes them, ``./a/b`` for deeper ones.
+
+    Args:
+        root: absolute path.
+
+    Raises:
+        OSError: the directory is there but cannot be listed.
+    """
+    found = []
+    for path in find_run_directories(root):
+        name = "./" if path == root else f"./{os.path.relpath(path, root).replace(os.sep, '/')}"
+        run = _run(name, path, _entries(path))
+        if run is not None:
+            found.append(run)
+    return found
 
 
 def lineage_file_states(directory: str) -> list[LineageFile]:

@@ -57,7 +57,7 @@ def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_number_that_is_not_finite_is_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": float("nan")})])
 
-    assert _json(capsys, "show", tmp_path)["scalars"]["loss"]["last"] == "nan"
+    assert _json(capsys, "show", tmp_path)["scalars"]["loss"]["last"] == "NaN"
 
 
 def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,14 +33,8 @@ def test_prints_a_table_with_the_results_first(base: Path, capsys: pytest.Captur
     assert run(str(base), "--sort", "metric/accuracy") == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == [
-        "summary_dir",
-        "metric/accuracy",
-        "loss",
-        "network",
-        "user_defined/seed",
-        "user_defined/note",
-    ]
+    shown = ["summary_dir", "metric/accuracy", "loss", "network", "user_defined/seed", "user_defined/note"]
+    assert lines[0].split() == shown
     assert lines[1].split()[:5] == ["./run0", "0.5", "0.5", "LeNet5", "0"]
     assert lines[1].endswith("a note of run 0 that is longer than a cell")
     assert len(lines) == 4
@@ -129,12 +123,12 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--where", "los>1"], "los"),
+        (["--where", "los>1"], "the field of --where must be one of"),
         (["--where", "loss"], "FIELD"),
         (["--where", "loss>high"], "number"),
         (["--where", "loss>1", "--where", "loss>2"], "twice"),
-        (["--where", "loss!=1"], "not_in"),
-        (["--sort", "accuracy"], "accuracy"),
+        (["--where", "loss!=1"], "--where loss must be"),
+        (["--sort", "accuracy"], "--sort"),
     ],
     ids=repr,
 )
@@ -162,4 +156,28 @@ def test_a_path_above_the_working_directory_is_understood(base: Path, monkeypatc
 
 def test_a_directory_without_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(tmp_path)) == 0
-    assert "no runs" in capsys.readouterr().err
+    assert "no run with lineage" in capsys.readouterr().err
+
+
+def test_conditions_that_no_run_meets_say_how_many_there_are(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(base), "--where", "loss>100") == 0
+    assert capsys.readouterr().err == "none of 3 runs meets the conditions\n"
+
+
+def test_runs_are_found_from_any_level_above(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    below = base / "tree" / "of"
+    for number, loss in enumerate((0.3, 0.2)):
+        write_run(below / f"day{number}" / "run", TrainInfo(loss=loss))
+
+    assert run(str(base / "tree"), "--sort", "loss") == 0
+
+    assert names(capsys.readouterr().out) == ["./of/day1/run", "./of/day0/run"]
+
+
+def test_columns_in_which_the_runs_differ_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        write_run(tmp_path / f"run{number}", TrainInfo(network="Net", loss=0.5, batch_size=8 * number))
+
+    run(str(tmp_path))
+
+    assert capsys.readouterr().out.split("\n")[0].split() == ["summary_dir", "batch_size", "loss", "network"]
