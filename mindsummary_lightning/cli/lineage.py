@@ -1,8 +1,8 @@
 """``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON.
 
 The table shows results and settings, those first in which the runs differ; empty columns are skipped. On a terminal
-long cells are shortened and columns that do not fit are named below; in a pipe or file everything is printed in full and
-without colour.
+long cells are shortened and columns that do not fit are named below; in a pipe or file everything is printed in full
+and without colour.
 """
 
 from __future__ import annotations
