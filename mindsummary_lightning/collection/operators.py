@@ -115,7 +115,8 @@ def _put(plugin: str, name: str, value: Any) -> None:
         tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
         torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
     elif not _in_backward():
-        operator_buffer.put(plugin, name, value)
+        with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
+            operator_buffer.put(plugin, name, value)
 
 
 def _in_backward() -> bool:

@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning import SummaryReader
+from mindsummary_lightning import SummaryReader, tensor_summary
+from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.graph import instruments, observation, step_observer
 from mindsummary_lightning.graph.step_observer import StepObserver
 from tests.graph.training import train
@@ -199,3 +200,27 @@ def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_l
     assert SummaryReader(tmp_path).graph() is None
     lines = [record.getMessage() for record in caplog.records if "graph" in record.getMessage()]
     assert lines == ["the computational graph is not recorded: RuntimeError: injected by a test"]
+
+
+def test_a_summary_operator_leaves_no_operation_in_the_graph() -> None:
+    class Summarized(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            scores = self.layer(batch)
+            tensor_summary("scores", scores)
+            return scores.square().mean()
+
+    def operations(net: Net) -> list[str]:
+        observer = StepObserver(net)
+        observer.arm()
+        net.training_step(torch.ones(2, 4), 0)
+        assert observer.graph is not None
+        return [node.op_type for node in observer.graph.nodes]
+
+    buffer = operator_buffer.OperatorBuffer()
+    operator_buffer.open_for(buffer)
+    try:
+        summarized = operations(Summarized())
+    finally:
+        operator_buffer.close(buffer)
+
+    assert summarized == operations(Net())
