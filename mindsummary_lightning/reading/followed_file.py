@@ -150,10 +150,10 @@ class FollowedFile:
                     self._offset = scanner.offset
                 break
             except DamagedFileError as error:
-                self._is_damaged = True
                 following = _next_record(self.path, error.offset)
                 if following is None:
-                    break
+                    break  # perhaps bytes that have not arrived yet: a network file system shows them as zeros
+                self._is_damaged = True
                 _LOG.warning("skipped %d bytes: %s", following - error.offset, error)
                 self._offset = following
         self._join_chunks()

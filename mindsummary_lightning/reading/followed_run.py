@@ -26,6 +26,7 @@ __all__ = ["FollowedRun", "GraphLocation"]
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_MAX_REMEMBERED = 4096  # results; of a run that is watched for days the oldest are forgotten
 
 
 class GraphLocation(NamedTuple):
@@ -162,9 +163,14 @@ class FollowedRun:
             compute: called if the result is not known.
         """
         known = self._remembered
-        if key not in known:
-            known[key] = compute()
-        return cast("_T", known[key])
+        if key in known:
+            return cast("_T", known[key])
+        result = compute()
+        with self._lock:
+            known[key] = result
+            if len(known) > _MAX_REMEMBERED:
+                del known[next(iter(known))]
+        return result
 
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""

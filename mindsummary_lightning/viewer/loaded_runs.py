@@ -22,6 +22,7 @@ __all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
 
 DEFAULT_MEMORY_BYTES = 320 << 20  # fifteen runs of a million scalars each, and room for their neighbours
 _SCAN_EVERY_S = 1.0
+_SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
 _MAX_SUMMARIES = 20_000
 
 
@@ -56,7 +57,7 @@ class LoadedRuns:
     clock: Callable[[], float] = time.monotonic
     _tree: RunTree = field(init=False)
     _listing: list[ListedRun] = field(default_factory=list, init=False)
-    _scanned_at: float | None = field(default=None, init=False)
+    _next_scan_at: float | None = field(default=None, init=False)
     _directories: tuple[float | None, list[RunDirectory]] = field(default=(None, []), init=False)
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
@@ -73,12 +74,16 @@ class LoadedRuns:
         return os.path.basename(self.base_dir)
 
     def listing(self) -> list[ListedRun]:
-        """The runs there are, last updated first; at most a second old. Do not change the list."""
+        """The runs there are, last updated first, as they were a second ago at most; do not change the list.
+
+        Of a tree that takes long to scan the list may be older: ten times as long as a scan takes.
+        """
         with self._scanning:
-            now = self.clock()
-            if self._scanned_at is None or now - self._scanned_at >= _SCAN_EVERY_S:
+            started = self.clock()
+            if self._next_scan_at is None or started >= self._next_scan_at:
                 self._listing = self._tree.scan()
-                self._scanned_at = self.clock()
+                ended = self.clock()
+                self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
             return self._listing
 
     def find(self, train_id: str) -> ListedRun | None:
@@ -111,11 +116,11 @@ class LoadedRuns:
 
     def run_directories(self) -> list[RunDirectory]:
         """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
-        runs, scanned_at = self.listing(), self._scanned_at
-        known_at, found = self._directories
-        if known_at != scanned_at:
+        runs, version = self.listing(), self._next_scan_at
+        known, found = self._directories
+        if known != version:
             found = [_with_states(run) for run in runs if run.lineage_names]
-            self._directories = (scanned_at, found)
+            self._directories = (version, found)
         return found
 
     def run_directory(self, train_id: str) -> RunDirectory | None:

@@ -202,6 +202,29 @@ def test_what_was_computed_is_remembered_until_a_file_is_rewritten(tmp_path: Pat
     assert found.remembered("key", lambda: "second") == "second"
 
 
+def test_results_are_remembered_for_a_limited_number_of_keys(tmp_path: Path) -> None:
+    found = followed(tmp_path)
+    for key in range(5000):
+        found.remembered(key, lambda: "first")
+
+    assert found.remembered(4999, lambda: "second") == "first"
+    assert found.remembered(0, lambda: "second") == "second"
+
+
+def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
+    last = values_at(2, {"x": 2.0})
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:20] + bytes(len(last) - 20)])
+    found = followed(tmp_path)
+    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1], False)
+
+    content = path.read_bytes()[: -len(last)] + last + values_at(3, {"x": 3.0})
+    with open(path, "r+b") as file:
+        file.write(content)
+    found.read_on()
+
+    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 2, 3], True)
+
+
 def test_links_are_not_followed(tmp_path: Path) -> None:
     outside = write_summary(tmp_path / "outside", [values_at(1, {"x": 1.0})])
     run = tmp_path / "run"

@@ -56,6 +56,23 @@ def test_a_new_run_appears_and_a_deleted_one_vanishes_within_a_second(tmp_path: 
     assert [run.train_id for run in runs.listing()] == ["./b"]
 
 
+def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) -> None:
+    runs, clock = loaded(tmp_path)
+    scans: list[float] = []
+
+    def slow_time() -> int:
+        scans.append(clock.now)
+        clock.now += 3.0  # a scan takes three seconds
+        return 0
+
+    runs._tree.wall_clock_ns = slow_time
+    for _ in range(60):
+        runs.listing()
+        clock.now += 1.0
+
+    assert len(scans) == 2
+
+
 def test_a_run_deleted_since_the_last_scan_is_unknown(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [])
     runs, _ = loaded(tmp_path)

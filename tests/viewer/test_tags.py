@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.viewer.tags import has_tag, shown_tags, split_tag
+from tests.reading.runs import histogram, values_at, write_summary
+
+
+@pytest.mark.parametrize(
+    ("shown", "parts"),
+    [
+        ("loss/auto/scalar", ("loss/auto", "scalar")),
+        ("/scalar", ("", "scalar")),
+        ("scalar", ("scalar", "")),
+        ("graph.pb", ("graph.pb", "")),
+        ("loss/unknown", ("loss/unknown", "")),
+    ],
+)
+def test_a_shown_tag_ends_with_its_kind(shown: str, parts: tuple[str, str]) -> None:
+    assert split_tag(shown) == parts
+
+
+def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"x": 1.0, "x-y": 2.0, "h": histogram(1)})])
+    for name in ("a.pb", "ms_output_optimize.pb"):
+        (tmp_path / name).write_bytes(b"model")
+    run = FollowedRun(str(tmp_path))
+    run.read_on()
+
+    tags = shown_tags(run)
+
+    assert tags["scalar"] == ["x-y/scalar", "x/scalar"]
+    assert tags["graph"] == ["ms_output_optimize.pb", "a.pb"]
+    assert tags["optimized_graph"] == ["ms_output_optimize.pb (optimized)", "a.pb (optimized)"]
+    assert all(has_tag(run, tag) for shown in tags.values() for tag in shown)
+    assert not any(has_tag(run, tag) for tag in ("x", "x/histogram", "b.pb", "", "/scalar"))
