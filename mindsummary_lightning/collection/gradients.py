@@ -1,17 +1,66 @@
-"""Gradients as an optimizer sees them."""
+"""Gradients as an optimizer is about to use them: of each optimizer those of its last step in a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
 
-__all__ = ["gradients_of", "total_norm"]
+from mindsummary_lightning.collection.step_values import StepValues
+
+__all__ = ["GradientCollector", "gradients_of", "total_norm"]
+
+NamedParameters = Sequence[tuple[str, nn.Parameter]]
+
+
+class GradientCollector:
+    """Histograms of chosen gradients and the norm of all, for one step after the other.
+
+    Args:
+        selected: the parameters whose gradients get a histogram, with their names.
+    """
+
+    def __init__(self, selected: NamedParameters) -> None:
+        self._selected = selected
+        self._taken: dict[int, tuple[StepValues, torch.Tensor]] = {}
+
+    def clear(self) -> None:
+        """Forget what was taken, because another step begins."""
+        self._taken = {}
+
+    def take(self, optimizer: int, parameters: Sequence[nn.Parameter], scale: torch.Tensor | None = None) -> None:
+        """Take an optimizer's gradients in place of those of its earlier steps in this batch.
+
+        Args:
+            optimizer: identity of the optimizer.
+            parameters: what it optimizes; all ranks that share a sharded one must call.
+            scale: what the loss was multiplied by and the gradients still are, one element; ``None``: by nothing.
+        """
+        gradients = gradients_of(parameters)
+        if not gradients:
+            return
+        held = {id(parameter) for parameter in parameters}
+        values = StepValues()
+        for name, parameter in self._selected:
+            if id(parameter) in held and parameter.grad is not None:
+                gradient = _dense(parameter.grad)
+                unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
+                values.add_histogram(f"{name}.gradient", unscaled)
+        norm = total_norm(gradients)
+        self._taken[optimizer] = (values, norm if scale is None else norm / scale.to(norm.device))
+
+    def move_into(self, values: StepValues) -> None:
+        """Add the histograms, and the norm over all optimizers, to the values of their step; nothing is kept."""
+        taken, self._taken = list(self._taken.values()), {}
+        for histograms, _ in taken:
+            values.take_over(histograms)
+        if taken:
+            values.add_scalar("gradient_norm", total_norm([norm for _, norm in taken]))
 
 
 def gradients_of(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
-    """The gradients there are."""
+    """The gradients of the parameters that have one."""
     return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
@@ -19,9 +68,18 @@ def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
     """Euclidean norm of all gradients together, a float32 tensor on their device; sharded ones are reduced.
 
     Args:
-        gradients: at least one, of any floating dtype; all ranks that share a sharded one must call.
+        gradients: at least one, of any floating dtype and layout; all ranks that share a sharded one must call.
     """
-    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients]
+    norms = [torch.linalg.vector_norm(_elements(gradient).float()) for gradient in gradients]
     whole = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
     total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.to(whole[0].device) for norm in whole]))
     return total
+
+
+def _elements(gradient: torch.Tensor) -> torch.Tensor:
+    """The elements that count in a norm: of a sparse gradient (``nn.Embedding(sparse=True)``) those that it stores."""
+    return gradient.coalesce().values() if gradient.layout is torch.sparse_coo else _dense(gradient)
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient if gradient.layout is torch.strided else gradient.to_dense()

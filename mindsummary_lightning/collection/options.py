@@ -1,4 +1,4 @@
-"""What a SummaryCollector is told to collect, checked: MindSpore's keys, defaults and merging.
+"""Options of a SummaryCollector, checked: MindSpore's keys, defaults and merging.
 
 Nothing here knows a Trainer; a bad argument is refused before any run begins.
 """
@@ -28,7 +28,7 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 
 _HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"
-_HYPER_CONFIG_LONGEST = 100_000  # characters; MindSpore ignores a longer one
+_MAX_HYPER_CONFIG = 100_000  # characters; MindSpore ignores a longer one
 
 
 class SpecifiedData(TypedDict, total=False):
@@ -69,6 +69,7 @@ class CollectOptions:
         histograms: parameter histograms.
         histogram_regular: expression that matches a recorded parameter's name; ``None``: the first five.
         landscape: which parameters are saved for loss landscapes; ``None``: none.
+        named: the keys that the user gave; of what they do not find there is a warning, of defaults there is none.
     """
 
     collect_metric: bool = True
@@ -80,6 +81,7 @@ class CollectOptions:
     histograms: bool = True
     histogram_regular: str | None = None
     landscape: LandscapeSettings | None = field(default_factory=LandscapeSettings)
+    named: frozenset[str] = field(default=frozenset(), compare=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> CollectOptions:
@@ -90,8 +92,8 @@ class CollectOptions:
             keep_default_action: lay it over the defaults; otherwise only what it names is collected.
 
         Raises:
-            TypeError: it is no dict, or a value has the wrong type.
-            ValueError: a key is not known, or the expression does not compile.
+            TypeError: it is not a dict, or a value has the wrong type.
+            ValueError: a key is unknown, or the expression does not compile.
         """
         base = cls() if keep_default_action else cls._nothing()
         if data is None:
@@ -113,7 +115,7 @@ class CollectOptions:
         if "collect_landscape" in data:
             landscape = data["collect_landscape"]
             changes["landscape"] = None if landscape is None else LandscapeSettings.from_dict(landscape)
-        return replace(base, **changes)
+        return replace(base, **changes, named=frozenset(data))
 
     @classmethod
     def _nothing(cls) -> CollectOptions:
@@ -125,7 +127,7 @@ def checked_gradients(collect_gradients: Any) -> str | bool | None:
     """``True``, an expression for the parameters' names, or ``None``.
 
     Raises:
-        TypeError: it is nothing of these.
+        TypeError: it is none of these.
         ValueError: the expression does not compile.
     """
     if collect_gradients is None or isinstance(collect_gradients, bool):
@@ -141,7 +143,7 @@ def _checked_expression(name: str, expression: Any) -> str | None:
     try:
         re.compile(expression)
     except re.error as error:
-        raise ValueError(f"{name} {expression!r} is no regular expression: {error}") from error
+        raise ValueError(f"{name} {expression!r} is not a regular expression: {error}") from error
     return expression
 
 
@@ -149,7 +151,7 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
     """Custom lineage data as it is recorded.
 
     Raises:
-        TypeError: it is no dict, a key is no str, or a value no str, int or float.
+        TypeError: it is not a dict, a key is not a str, or a value not a str, int or float.
     """
     if data is None:
         return {}
@@ -172,10 +174,8 @@ def hyper_config() -> dict[str, CustomValue]:
     text = os.environ.get(_HYPER_CONFIG, "")
     if not text:
         return {}
-    if len(text) > _HYPER_CONFIG_LONGEST:
-        _LOG.warning(
-            "%s is ignored: it has %d characters, more than %d", _HYPER_CONFIG, len(text), _HYPER_CONFIG_LONGEST
-        )
+    if len(text) > _MAX_HYPER_CONFIG:
+        _LOG.warning("%s is ignored: it has %d characters, more than %d", _HYPER_CONFIG, len(text), _MAX_HYPER_CONFIG)
         return {}
     try:
         return checked_custom_lineage(json.loads(text).get("custom_lineage_data"))

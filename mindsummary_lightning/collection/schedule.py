@@ -1,12 +1,13 @@
 """Is this step collected? Integers only.
 
-The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with one of our own: the last step is
-collected as well, so that a run shorter than ``collect_freq`` shows where it ended.
+The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own: the last step is
+collected as well, so that a run shorter than ``collect_freq`` shows where it ended, and input images are bounded as
+tensors are by default, because MindSpore's rhythm fills disks with images that the viewer does not keep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 __all__ = ["Schedule", "tensor_steps"]
 
@@ -14,20 +15,16 @@ MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
 
 
-def tensor_steps(total: int | None, collect_freq: int, collect_tensor_freq: int | None) -> Container[int]:
-    """The tensor range: after the first step, tensors are collected on these steps.
+def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
+    """The default tensor range: after the first step, tensors are collected on these steps, at most 20 in a run.
 
     Args:
-        total: steps of the whole run, or ``None`` if nobody knows.
+        total: steps of the whole run, or ``None`` if unknown.
         collect_freq: gap between collected steps of everything else.
-        collect_tensor_freq: gap that the user asked for, or ``None``.
     """
     if total is None:
-        if collect_tensor_freq is None:
-            return _growing(collect_freq)
-        return _EveryNth(collect_tensor_freq)
-    if collect_tensor_freq is not None:
-        return range(0, total + 1, collect_tensor_freq)
+        # The first step is collected anyway, so one less than the viewer keeps.
+        return [round(collect_freq * _GROWTH**power) for power in range(MAX_TENSOR_STEPS - 1)]
     others = range(0, total + 1, collect_freq)
     if len(others) <= MAX_TENSOR_STEPS:
         return others
@@ -42,22 +39,19 @@ class _EveryNth:
         self._gap = gap
 
     def __contains__(self, step: object) -> bool:
-        return isinstance(step, int) and step % self._gap == 0
-
-
-def _growing(gap: int) -> frozenset[int]:
-    # The first step is collected anyway, so one less than the viewer keeps.
-    return frozenset(round(gap * _GROWTH**power) for power in range(MAX_TENSOR_STEPS - 1))
+        return isinstance(step, int) and (step == 1 or step % self._gap == 0)
 
 
 class Schedule:
-    """Says for each step, counted from 1, what is collected.
+    """States for each step, counted from 1, what is collected.
 
     Args:
         collect_freq: gap between collected steps.
-        collect_tensor_freq: gap between steps whose tensors are collected; ``None``: the tensor range.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: as tensors.
-        total: steps of the whole run; ``None`` if nobody knows.
+        collect_tensor_freq: gap between steps whose tensors are collected; ``None``: the default range.
+        collect_input_freq: gap between steps whose input images are collected; ``None``: the default range.
+        total: steps of the whole run; ``None`` if unknown.
+        step: steps done before, by the run that is resumed.
+        taken: steps of the default range among them; ``None`` if unknown: as if they had followed this schedule.
     """
 
     def __init__(
@@ -66,11 +60,17 @@ class Schedule:
         collect_tensor_freq: int | None = None,
         collect_input_freq: int | None = None,
         total: int | None = None,
+        step: int = 0,
+        taken: int | None = None,
     ) -> None:
         self._freq = collect_freq
-        self._input_freq = collect_input_freq
         self._total = total
-        self._tensor_steps = tensor_steps(total, collect_freq, collect_tensor_freq)
+        steps = sorted({1, *tensor_steps(total, collect_freq)} - {0})
+        self._taken = sum(number <= step for number in steps) if taken is None else taken
+        coming = [number for number in steps if number > step]
+        self._range = frozenset(coming[: max(0, MAX_TENSOR_STEPS - self._taken)])
+        self._tensors: Container[int] = self._range if collect_tensor_freq is None else _EveryNth(collect_tensor_freq)
+        self._inputs: Container[int] = self._range if collect_input_freq is None else _EveryNth(collect_input_freq)
 
     def collects(self, step: int) -> bool:
         """Whether scalars, images of operators and histograms of this step are recorded."""
@@ -78,19 +78,16 @@ class Schedule:
 
     def collects_tensors(self, step: int) -> bool:
         """Whether tensors of this step are recorded."""
-        return step == 1 or step in self._tensor_steps
+        return step in self._tensors
 
     def collects_inputs(self, step: int) -> bool:
         """Whether the input images of this step are recorded."""
-        if self._input_freq is None:
-            return self.collects_tensors(step)
-        return step == 1 or step % self._input_freq == 0
+        return step in self._inputs
 
     def collects_anything(self, step: int) -> bool:
-        """Whether anything at all of this step is recorded; asked for every step, so it calls none of the others."""
-        return (
-            step % self._freq == 0
-            or step in self._tensor_steps
-            or step in (1, self._total)
-            or (self._input_freq is not None and step % self._input_freq == 0)
-        )
+        """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
+        return step % self._freq == 0 or step in (1, self._total) or step in self._tensors or step in self._inputs
+
+    def taken_until(self, step: int) -> int:
+        """Steps of the default range up to this one, for a run that resumes from here."""
+        return self._taken + sum(number <= step for number in self._range)

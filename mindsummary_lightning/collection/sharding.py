@@ -1,12 +1,21 @@
-"""Tensors that are spread over several ranks."""
+"""Tensors of which each rank holds only a part."""
 
 from __future__ import annotations
 
 import torch
 
-__all__ = ["is_sharded"]
+__all__ = ["is_flattened", "is_sharded"]
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
-    """Whether each rank has only a part of the tensor: a ``DTensor`` with a placement other than replicated."""
-    return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
+    """Whether each rank holds only a part: a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1."""
+    return is_flattened(tensor) or any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
+
+
+def is_flattened(parameter: torch.Tensor) -> bool:
+    """Whether FSDP1 has moved the parameter into a flat one: it looks whole, and holds this rank's part at most.
+
+    Reads ``_fsdp_flattened``, by which FSDP1 itself knows them (torch 2.1 to 2.13). Neither the part's place in the
+    parameter nor its ranks can be read from it, so its values cannot be reduced as those of a `DTensor` are.
+    """
+    return bool(getattr(parameter, "_fsdp_flattened", False))

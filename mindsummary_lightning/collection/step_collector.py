@@ -1,37 +1,36 @@
 """The values of a run's collected steps: from what hooks hand out to tags and values ready to be written.
 
-It counts the steps and asks the schedule; where tensors are converted is ``collect/tensors.py``'s business, and nothing
-is written here.
+It counts the steps and asks the schedule; tensors are converted in `step_values`, and nothing is written here.
 """
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.collection.gradients import gradients_of, total_norm
+from mindsummary_lightning.collection.gradients import GradientCollector, NamedParameters
 from mindsummary_lightning.collection.input_images import image_batch
-from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
-from mindsummary_lightning.collection.sharding import is_sharded
+from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.values import SummaryValue
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["StepCollector"]
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_IN_FLIGHT = 2  # steps; a device further behind is waited for, so that memory stays bounded
-
-NamedParameters = Sequence[tuple[str, nn.Parameter]]
+_CLOSEST = 3  # parameter names that a warning proposes
 
 
 class StepCollector:
@@ -62,28 +61,25 @@ class StepCollector:
         self._specified = specified
         self._schedule = schedule
         self._steps_before = step
-        histograms = select_parameters(named, specified.histogram_regular) if specified.histograms else []
-        selected = histograms if gradients is True else []
-        if isinstance(gradients, str):
-            selected = select_parameters(named, gradients)
-        if only_collective:
-            histograms, selected = ([pair for pair in pairs if is_sharded(pair[1])] for pairs in (histograms, selected))
-        self._histograms, self._gradients = histograms, selected
-        self._collects_gradients = bool(gradients)
         self._only_collective = only_collective
-        self._waiting = operator_buffer.OperatorBuffer()
+        self._warn_once = WarnOnce(_LOG)
+        self._histograms = self._select(named, "histogram_regular", specified.histogram_regular, specified.histograms)
+        self._gradients = self._gradient_collector(named, gradients)
+        self._operators = operator_buffer.OperatorBuffer()
         self._values: StepValues | None = None
-        self._norm: list[torch.Tensor] = []
-        self._sent: deque[tuple[int, StepValues]] = deque()
+        self._in_flight: deque[tuple[int, StepValues]] = deque()
         self._last_state = 0
-        self._last_loss: Any = None
-        self._accumulated = 1
-        self._reported: set[str] = set()
+        self._read_loss: Callable[[], torch.Tensor | None] = lambda: None
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether there is a step to collect_finished, arrived or not."""
-        return bool(self._sent)
+        """Whether there are steps whose values have not been handed out yet."""
+        return bool(self._in_flight)
+
+    @property
+    def range_steps_taken(self) -> int:
+        """Steps of the schedule's default range so far; a run that resumes from here has that many less."""
+        return self._schedule.taken_until(self.step)
 
     def begin_batch(self) -> None:
         """A batch begins; take what summary operators give if its step is collected."""
@@ -91,38 +87,39 @@ class StepCollector:
             return
         if self._values is None:
             self._values = StepValues()
-            self._norm = []
+            if self._gradients is not None:
+                self._gradients.clear()
         if not self._only_collective:
-            self._waiting.begin_pass()
-            operator_buffer.open_for(self._waiting)
+            self._operators.begin_pass()
+            operator_buffer.open_for(self._operators)
 
-    def take_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """An optimizer is about to step; its gradients are unscaled and not clipped yet."""
-        if self._values is None or not self._collects_gradients or not self._schedule.collects(self.step + 1):
-            return
-        held = {id(parameter) for parameter in parameters}
-        for name, parameter in self._gradients:
-            if id(parameter) in held and parameter.grad is not None:
-                self._values.add_histogram(f"{name}.gradient", parameter.grad)
-        gradients = gradients_of(parameters)
-        if gradients:
-            self._norm.append(total_norm(gradients))
+    def take_gradients(
+        self, optimizer: int, parameters: Sequence[nn.Parameter], scale: Callable[[], torch.Tensor | None]
+    ) -> None:
+        """An optimizer is about to step; of several steps in one batch the last one counts.
 
-    def end_batch(self, outputs: Any, accumulated: int, has_stepped: bool, batch: Any) -> None:
+        Args:
+            optimizer: its identity.
+            parameters: what it optimizes; their gradients are not clipped yet.
+            scale: gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
+        """
+        if self._gradients is not None and self._values is not None and self._schedule.collects(self.step + 1):
+            self._gradients.take(optimizer, parameters, scale())
+
+    def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
         """A batch is done.
 
         Args:
-            outputs: what the training step returned.
-            accumulated: what Lightning divided the loss by.
+            read_loss: gives the batch's loss, ``None`` if there is none; called where it is needed.
             has_stepped: whether an optimizer stepped, which completes the step.
             batch: the batch, for its images.
         """
         if self._values is not None:
-            operator_buffer.close(self._waiting)
+            operator_buffer.close(self._operators)
         if not has_stepped:
             return
         self.step += 1
-        self._last_loss, self._accumulated = outputs, accumulated
+        self._read_loss = read_loss
         values, self._values = self._values, None
         if values is None:
             return
@@ -136,67 +133,106 @@ class StepCollector:
 
     def end_run(self) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
-        operator_buffer.close(self._waiting)
+        self.close_operators()
         if self.step > self._steps_before and self._last_state != self.step:
+            if self._gradients is not None:
+                self._gradients.clear()  # those of a step that was begun and not done
             values = StepValues()
             self._add_state(values)
             self._send(values)
 
-    def abandon(self) -> None:
-        """The run broke off; nothing more is taken."""
-        operator_buffer.close(self._waiting)
+    def close_operators(self) -> None:
+        """Take nothing more from summary operators until a batch begins: the epoch or the run ends, or broke off."""
+        operator_buffer.close(self._operators)
 
     def collect_finished(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values.
 
         Args:
-            wait: for those that are still on their way, too.
+            wait: wait for the in-flight steps, too.
         """
-        while self._sent and (wait or self._sent[0][1].is_ready() or len(self._sent) > _MAX_IN_FLIGHT):
-            step, values = self._sent.popleft()
+        in_flight = self._in_flight
+        while in_flight and (wait or len(in_flight) > _MAX_IN_FLIGHT or in_flight[0][1].is_ready()):
+            step, values = in_flight.popleft()
             pairs = list(values.collect_finished())
             for tag, problem in values.problems:
-                self._report(tag, f"{tag} is not recorded: {problem}")
+                self._warn_once.warn(tag, "%s is not recorded: %s", tag, problem)
             yield step, pairs
 
     def last_loss(self) -> float | None:
         """The loss of the last step done; waits for it."""
-        loss = mean_loss(self._last_loss, self._accumulated)
+        loss = self._read_loss()
         return None if loss is None else float(loss)
 
     def _add_input(self, values: StepValues, batch: Any) -> None:
         images = image_batch(batch)
-        if images is None:
-            self._report("input", "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor")
-        else:
+        if images is not None:
             values.add_image("input_data/auto", images)
+        else:
+            self._report_absent(
+                "collect_input_data", "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor"
+            )
 
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
         for name, parameter in self._histograms:
             values.add_histogram(f"{name}/auto", parameter)
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
-        if self._norm:
-            values.add_scalar("gradient_norm", total_norm(self._norm))
-            self._norm = []
+        if self._gradients is not None:
+            self._gradients.move_into(values)
         if self._specified.collect_metric and not self._only_collective:
-            loss = mean_loss(self._last_loss, self._accumulated)
-            if loss is None:
-                self._report("loss", "loss/auto is not recorded: training_step returned nothing that holds a loss")
-            else:
+            loss = self._read_loss()
+            if loss is not None:
                 values.add_scalar("loss/auto", loss)
+            else:
+                self._report_absent("collect_metric", "loss/auto is not recorded: training_step returned no loss")
 
     def _add_operators(self, values: StepValues) -> None:
-        for plugin, name, value in self._waiting.take():
+        for plugin, name, value in self._operators.take():
             is_due = self._schedule.collects_tensors if plugin == "tensor" else self._schedule.collects
             if is_due(self.step):
                 getattr(values, f"add_{plugin}")(name, value)
 
     def _send(self, values: StepValues) -> None:
         values.send()
-        self._sent.append((self.step, values))
+        self._in_flight.append((self.step, values))
 
-    def _report(self, reason: str, text: str) -> None:
-        if reason not in self._reported:
-            self._reported.add(reason)
-            _LOG.warning(text)
+    def _select(
+        self, named: NamedParameters, option: str, pattern: str | None, is_wanted: bool = True
+    ) -> NamedParameters:
+        """The parameters that an option names and this rank can record."""
+        if not is_wanted:
+            return []
+        selected = select_parameters(named, pattern)
+        if pattern is not None and not selected and named:
+            closest = difflib.get_close_matches(pattern, [name for name, _ in named], _CLOSEST, cutoff=0)
+            self._warn_once.warn(
+                option,
+                "%s %r matches no parameter, so none is recorded; the closest names are %s",
+                *(option, pattern, ", ".join(closest)),
+            )
+        whole = [pair for pair in selected if not is_flattened(pair[1])]
+        if len(whole) < len(selected):
+            self._warn_once.warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+        return [pair for pair in whole if is_sharded(pair[1])] if self._only_collective else whole
+
+    def _gradient_collector(self, named: NamedParameters, gradients: str | bool | None) -> GradientCollector | None:
+        if not gradients:
+            return None
+        if any(is_flattened(parameter) for _, parameter in named):
+            self._warn_once.warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+            return None
+        return GradientCollector(
+            self._histograms if gradients is True else self._select(named, "collect_gradients", gradients)
+        )
+
+    def _report_absent(self, option: str, message: str) -> None:
+        """A warning if the user asked for it by name; otherwise there is simply nothing to record."""
+        level = logging.WARNING if option in self._specified.named else logging.DEBUG
+        self._warn_once.warn(option, message, level=level)
+
+
+_FSDP1 = (
+    "FSDP1 (strategy='fsdp') leaves each rank a part of a parameter that cannot be told apart from the whole: %s are "
+    "not recorded. ModelParallelStrategy with fully_shard (FSDP2) records them"
+)

@@ -87,6 +87,12 @@ class StepValues:
         """Add all elements of a tensor of at least one dimension."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
+    def take_over(self, other: StepValues) -> None:
+        """Add the values of another one that has not been sent; it has none any more."""
+        self._values += other._values
+        self.problems += other.problems
+        other._values, other.problems = [], []
+
     def send(self) -> None:
         """Start one copy per device to the CPU, behind the work already queued there; later calls do nothing."""
         if self._copies is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,10 +24,12 @@ __all__ = [
     "checked_directory",
     "checked_name",
     "drops_num_process",
+    "refuse_remote",
 ]
 
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive; pathlib makes // one
 
 
 class _Rule(NamedTuple):
@@ -103,13 +106,28 @@ def checked_name(name: Any) -> str:
 
 
 def checked_directory(name: str, directory: Any) -> str:
-    """An absolute path with ``~`` and environment variables expanded; it need not exist."""
+    """An absolute local path with ``~`` and environment variables expanded; it need not exist."""
     if not isinstance(directory, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {directory!r}")
     path = os.fspath(directory)
     if not isinstance(path, str) or not path or "\0" in path:
         raise ValueError(f"{name} must be a path of text, not {path!r}")
-    return os.path.abspath(os.path.expanduser(os.path.expandvars(path)))
+    local = os.path.expanduser(os.path.expandvars(path))
+    refuse_remote(name, local)
+    return os.path.abspath(local)
+
+
+def refuse_remote(name: str, path: str) -> None:
+    """Refuse the address of a remote store, which would name a local directory such as ``s3:``.
+
+    Raises:
+        ValueError: the path begins with a scheme.
+    """
+    if _SCHEME.match(path):
+        raise ValueError(
+            f"{name} must be a local path, not {path!r}: records are appended to files, which remote stores do not "
+            "support. Record locally and copy the run directory afterwards, or mount the store"
+        )
 
 
 def check_export_options(export_options: Any) -> bool:

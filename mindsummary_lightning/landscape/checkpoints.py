@@ -76,6 +76,7 @@ class LandscapeCheckpointWriter:
         max_bytes: maximum size of all checkpoints together.
         step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
         file_mode: permission bits of the files.
+        all_or_nothing: save nothing, with one INFO line, if not every wanted number fits; otherwise those that do.
     """
 
     def __init__(
@@ -83,15 +84,17 @@ class LandscapeCheckpointWriter:
         summary_dir: str | os.PathLike[str],
         network_name: str,
         settings: LandscapeSettings,
-        max_bytes: int = 2**30,
+        max_bytes: int = 2**26,
         step_per_epoch: int = 1,
         file_mode: int = 0o600,
+        all_or_nothing: bool = False,
     ) -> None:
         self._directory = checkpoint_dir(summary_dir)
         self._network_name = network_name
         self._settings = settings
         self._max_bytes = max_bytes
         self._file_mode = file_mode
+        self._all_or_nothing = all_or_nothing
         known = settings.to_dict()
         self._metadata: dict[str, Any] = {
             "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
@@ -105,6 +108,17 @@ class LandscapeCheckpointWriter:
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
         return self._settings.wants(number) if self._fitting is None else number in self._fitting
+
+    def set_step_per_epoch(self, steps: int) -> None:
+        """Note how many optimizer steps an epoch really has.
+
+        Raises:
+            OSError: the metadata could not be written.
+        """
+        if steps != self._metadata["step_per_epoch"]:
+            self._metadata["step_per_epoch"] = steps
+            if self._names:
+                self._write_metadata()
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
         """Write the tensors of ``state_dict`` (parameters and buffers) as the checkpoint of ``number``.
@@ -138,11 +152,20 @@ class LandscapeCheckpointWriter:
         return True
 
     def _begin(self, first: int, size: int) -> None:
-        os.makedirs(self._directory, exist_ok=True)
-        self._names = {number: name for number, name in self._earlier_names().items() if number < first}
         wanted = sorted({number for interval in self._settings.intervals for number in interval})
         self._fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
         skipped = [number for number in wanted if number not in self._fitting]
+        if skipped and self._all_or_nothing:
+            self._fitting = frozenset()
+            _LOG.info(
+                "loss landscape: nothing is saved, because %d checkpoints of %.1f MB do not fit into "
+                "landscape_max_bytes=%d; to save them, raise it in SummaryCollector or name fewer %ss in "
+                "collect_landscape",
+                *(len(wanted), size / 1e6, self._max_bytes, self._settings.unit),
+            )
+            return
+        os.makedirs(self._directory, exist_ok=True)
+        self._names = {number: name for number, name in self._earlier_names().items() if number < first}
         if skipped:
             _LOG.warning(
                 "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "

@@ -32,7 +32,7 @@ class FailurePolicy:
         """Writes that failed so far."""
         self.warnings = WarnOnce(_LOG)
         self._directory = directory
-        self._raise_exception = raise_exception
+        self.raise_exception = raise_exception
 
     def attempt(self, what: str, action: Callable[..., bool | None], *arguments: object) -> bool:
         """Call something that writes.
@@ -51,7 +51,7 @@ class FailurePolicy:
 
     def write_failed(self, what: str, error: Exception) -> None:
         """Count a failed write and log the first one of its kind; raise the error if ``raise_exception`` is set."""
-        if self._raise_exception:
+        if self.raise_exception:
             raise error
         self.lost += 1
         self.warnings.warn(
@@ -91,7 +91,7 @@ class FailurePolicy:
 
     def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
         """Log the first value of a kind that cannot be recorded; raise the error if ``raise_exception`` is set."""
-        if self._raise_exception:
+        if self.raise_exception:
             raise error
         self.warnings.warn(
             ("value", kind, tag if per_tag else ""),

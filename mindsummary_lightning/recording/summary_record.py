@@ -112,6 +112,7 @@ class SummaryRecord(TensorBoardMethods):
         self._pending = PendingValues(self._policy, keeps_originals=self._export is not None)
         self._is_closed = False
         self._has_recorded = False
+        self._held: list[LineageValue] = []
         self._pending.take_operators(True)
 
     # ---- MindSpore's interface
@@ -263,6 +264,8 @@ class SummaryRecord(TensorBoardMethods):
         if not -(2**63) <= step < 2**63:
             self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
             return False
+        if self._held:
+            self.write_held_lineage()
         try:  # not through _attempt: this is the hot path
             is_written = (self._handle.writer or self._handle.acquire()).write_values(step, values)
         except WRITE_ERRORS as error:
@@ -277,6 +280,7 @@ class SummaryRecord(TensorBoardMethods):
 
     def write_graph(self, graph: Graph) -> bool:
         """Write a computational graph immediately; returns and raises as :meth:`write_values`."""
+        self.write_held_lineage()
         return self._attempt("the graph", self._handle.acquire().write_graph, graph)
 
     def write_lineage(self, value: LineageValue) -> bool:
@@ -286,7 +290,27 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: it holds something that would break MindInsight.
         """
         check_recordable(value)
+        self.write_held_lineage()
         return self._attempt("lineage", self._handle.acquire().write_lineage, value)
+
+    def hold_lineage(self, value: LineageValue) -> None:
+        """Keep a lineage value until something else is recorded; if nothing is, it is not recorded either.
+
+        Raises:
+            ValueError: it holds something that would break MindInsight.
+        """
+        check_recordable(value)
+        self._held.append(value)
+
+    def take_held_lineage(self) -> list[LineageValue]:
+        """The lineage values that :meth:`hold_lineage` keeps; none are kept any more."""
+        held, self._held = self._held, []
+        return held
+
+    def write_held_lineage(self) -> None:
+        """Write what :meth:`hold_lineage` keeps."""
+        for value in self.take_held_lineage():
+            self.write_lineage(value)
 
     def capture_graph(self, network: Any, example: Any) -> bool:
         """Capture and write the computational graph of a module, once; what cannot be captured is logged.
@@ -318,6 +342,11 @@ class SummaryRecord(TensorBoardMethods):
     def directory(self) -> str:
         """The run directory."""
         return self._directory
+
+    @property
+    def raise_exception(self) -> bool:
+        """Whether failures to record are raised instead of logged."""
+        return self._policy.raise_exception
 
     @property
     def lost(self) -> int:

@@ -1,23 +1,24 @@
 """``SummaryCollector``: which hook of a Lightning run collects what, with the semantics of MindSpore's callback.
 
-The values of a step are ``step_collector.py``'s business, the choice of steps ``collect/schedule.py``'s, lineage
-``lineage/recorder.py``'s.
+The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage written by
+`lineage_recorder` and landscape checkpoints by `landscape_saver`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import math
 import os
+from functools import partial
 from typing import Any
 
+import torch
+
+from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
     SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
-    hyper_config,
 )
 from mindsummary_lightning.collection.parameter_selection import parameter_names
 from mindsummary_lightning.collection.schedule import Schedule
@@ -28,32 +29,44 @@ from mindsummary_lightning.conversion.arguments import (
     checked,
     checked_count,
     checked_directory,
+    checked_name,
 )
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_state, saved_state
-from mindsummary_lightning.trainer.graph_recorder import GraphRecorder, module_fingerprint
+from mindsummary_lightning.trainer.collected_run import CollectedRun
+from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
+from mindsummary_lightning.trainer.graph_recorder import RunGraph
+from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
+from mindsummary_lightning.trainer.landscape_saver import LandscapeSaver
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
-from mindsummary_lightning.trainer.namespaces import CallbackBase, pass_over
+from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.trainer_state import (
+    is_tuning,
+    logged_metric,
+    loss_scale,
+    planned_steps,
+    resumes,
+    starts_a_run,
+)
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["SummaryCollector"]
 
 _LOG = logging.getLogger(__name__)
 
-_IDLE = ("on_before_zero_grad", "on_before_backward", "on_after_backward")  # hooks of every batch that collect nothing
 
-
-class SummaryCollector(CallbackBase):
+@guarded_hooks
+class SummaryCollector(EvaluationHooks, CallbackBase):
     """Collects loss, input images, parameter histograms, graph, data pipeline and lineage of a Lightning run.
 
     Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last step are collected:
     the loss as scalar ``loss/auto``, the input as image ``input_data/auto``, parameters as histograms ``<name>/auto``.
-    Only rank zero writes. Nothing is written in ``fast_dev_run``.
+    Only rank zero writes. Nothing is written in ``fast_dev_run``. A failure to record is logged and never raised into
+    the training, unless the :class:`MindInsightLogger` that it records with has ``raise_exception=True``.
 
     Args:
-        summary_dir: where the files go; ``None``: the directory of the Trainer's :class:`MindInsightLogger`.
+        summary_dir: local directory of the files; ``None``: that of the Trainer's :class:`MindInsightLogger`.
         collect_freq: gap between collected steps, at least 1.
         collect_specified_data: what to collect; any of ``collect_metric``, ``collect_graph``,
             ``collect_train_lineage``, ``collect_eval_lineage``, ``collect_input_data``, ``collect_dataset_graph``
@@ -65,17 +78,20 @@ class SummaryCollector(CallbackBase):
         custom_lineage_data: str keys to str, int or float, shown on the lineage pages above the captured
             hyper-parameters.
         collect_tensor_freq: gap between steps whose tensors are collected; ``None``: at most 20 steps of the run.
-        max_file_size: bytes after which a new summary file is begun; ``None``: never.
-        export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files.
+        max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
+        export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not, or as the
+            logger says.
         collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar
             ``gradient_norm``: ``True`` for the parameters that have histograms, or an expression for others.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: as tensors.
-        landscape_max_bytes: most bytes that the checkpoints for landscapes may take, at least 1.
+        collect_input_freq: gap between steps whose input images are collected; ``None``: at most 20 steps of the run.
+        landscape_max_bytes: most bytes that the checkpoints for landscapes may take, at least 1. If
+            ``collect_landscape`` is not given, they are saved only if all of them fit.
+        loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: an argument has a value that cannot be used; or, when training begins, the Trainer has two
-            SummaryCollectors.
+            SummaryCollectors or a MindInsightLogger with other file options.
 
     Example:
         >>> collector = SummaryCollector(collect_freq=10, collect_specified_data={"histogram_regular": "conv.*"})
@@ -94,7 +110,8 @@ class SummaryCollector(CallbackBase):
         *,
         collect_gradients: bool | str | None = None,
         collect_input_freq: int | None = None,
-        landscape_max_bytes: int = 2**30,
+        landscape_max_bytes: int = 2**26,
+        loss: str | None = None,
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
@@ -103,110 +120,114 @@ class SummaryCollector(CallbackBase):
         self._input_freq = _optional_count("collect_input_freq", collect_input_freq)
         check_flag("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
-        self._custom_lineage = checked_custom_lineage(custom_lineage_data)
+        custom = checked_custom_lineage(custom_lineage_data)
         checked("max_file_size", max_file_size)
         check_export_options(export_options)
         self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
+        self._run = CollectedRun(self._summary_dir, self._file_options, custom)
         self._gradients = checked_gradients(collect_gradients)
         self._landscape_max_bytes = checked_count("landscape_max_bytes", landscape_max_bytes)
+        self._loss_name = None if loss is None else checked_name(loss)
+        self._guard = HookGuard(_LOG, "SummaryCollector")
+        self._warn_once = WarnOnce(_LOG)
         self._is_on = False
-        self._record: SummaryRecord | None = None
-        self._owns_record = False
-        self._lineage: LineageRecorder | None = None
         self._steps: StepCollector | None = None
-        self._trail: LandscapeCheckpointWriter | None = None
+        self._landscape: LandscapeSaver | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
-        self._graph: GraphRecorder | None = None
-        self._graph_modules: str | None = None
+        self._graph = RunGraph()
         self._resumed: dict[str, Any] = {}
-        self._reported: set[str] = set()
-        pass_over(self, SummaryCollector, _IDLE if self._gradients else (*_IDLE, "on_before_optimizer_step"))
+        self._range_steps_taken: int | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
 
     # ---- the run begins
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Find out where to record, and whether at all."""
-        self._resumed, self._steps, self._has_saved_checkpoint = {}, None, False
+        """Determine where to record, and whether at all."""
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
         self._is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
-        if not self._is_on:
-            if not trainer.fast_dev_run and not _is_tuning(trainer):
-                self._report(
-                    "nowhere",
-                    "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger",
-                )
-            return
-        if logger is not None:
-            logger.adopt_version(trainer.strategy.broadcast(logger.version))
-        if not trainer.is_global_zero:
-            return
-        record = self._record
-        if self._summary_dir is None and logger is not None:
-            record = logger.experiment
-        elif record is None and self._summary_dir is not None:
-            record = SummaryRecord(self._summary_dir, **self._file_options)
-            record.set_mode("eval")  # values of summary operators are taken step by step
-        self._owns_record = self._summary_dir is not None
-        if record is not None and record is not self._record:
-            self._record = record
-            self._lineage = LineageRecorder(record, {**hyper_config(), **self._custom_lineage})
+        if self._is_on and logger is not None and self._summary_dir is None:
+            logger.take_file_options(self._file_options)
+        elif not self._is_on and not trainer.fast_dev_run and not is_tuning(trainer):
+            self._warn_once.warn(
+                "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
+            )
+        with self._guard("in setup"):
+            self._forget_fit(trainer)
+            if self._is_on:
+                if self._run.open(trainer, logger, stage):
+                    self._graph.forget()
+                self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
+
+    def _forget_fit(self, trainer: Any) -> None:
+        """Drop the state of an earlier fit, but for the bound of its range if this one continues it."""
+        continues = self._steps is not None and not starts_a_run(trainer) and not resumes(trainer)
+        self._range_steps_taken = self._steps.range_steps_taken if continues and self._steps is not None else None
+        self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
         if not self._is_on:
             return
         self._global_step = trainer.global_step
-        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, _total_steps(trainer))
+        step = first_step(self._resumed, trainer, pl_module, self._run.record)
+        taken = self._resumed.get("range_steps_taken", self._range_steps_taken)
+        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        step = first_step(self._resumed, trainer, pl_module, self._record)
-        if self._resumed and self._record is not None:
-            self._record.begin_file()
-        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._record is None)
-        if self._record is None or self._lineage is None:
+        if self._resumed and self._run.record is not None:
+            self._run.record.begin_file()
+        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._run.record is None)
+        if self._run.record is None or self._run.lineage is None:
             return
-        lineage = self._lineage
-        if self._specified.collect_train_lineage:
-            lineage.training(trainer, pl_module)
-        if self._specified.collect_dataset_graph:
-            self._guarded("the data graph", lambda: lineage.dataset(dataset_graph(trainer.train_dataloader)))
-        lineage.custom(trainer, pl_module)
-        if self._specified.collect_graph:
-            self._guarded("the computational graph", lambda: self._plan_graph(pl_module))
+        with self._guard("the train lineage"):
+            if self._specified.collect_train_lineage:
+                self._run.lineage.training_begins(trainer, pl_module)
+        with self._guard("the data graph"):
+            if self._specified.collect_dataset_graph:
+                self._run.lineage.dataset(dataset_graph(trainer.train_dataloader))
+        with self._guard("custom lineage"):
+            self._run.lineage.custom(trainer, pl_module)
+        with self._guard("the computational graph"):
+            if self._specified.collect_graph:
+                self._graph.plan(pl_module, self._run.record, self._resumed)
         if self._specified.landscape is not None:
-            batches = trainer.num_training_batches
-            self._trail = LandscapeCheckpointWriter(
-                self._record.directory,
-                type(pl_module).__name__,
+            self._landscape = LandscapeSaver(
+                self._run.record,
+                trainer,
+                pl_module,
                 self._specified.landscape,
                 self._landscape_max_bytes,
-                max(1, int(batches)) if math.isfinite(batches) else 1,
-                self._record.file_mode,
+                "collect_landscape" in self._specified.named,
             )
 
     # ---- the hot path
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Record what earlier steps left on their way, and take what summary operators are going to give."""
+        """Record the in-flight steps that have arrived, and take what summary operators are going to give."""
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        if steps.has_in_flight:
-            self._harvest()
-        if self._has_saved_checkpoint and self._record is not None:
-            self._record_progress(trainer, pl_module)
-        if self._lineage is not None:
-            self._lineage.flush_when_due()
         steps.begin_batch()
-        if self._graph is not None:
-            self._graph.begin_batch()
+        if steps.has_in_flight:
+            self._record_finished()
+        if self._has_saved_checkpoint and self._run.record is not None:
+            self._record_progress(trainer, pl_module)
+        if self._run.lineage is not None:
+            self._run.lineage.flush_when_due()
+        self._graph.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
-        if self._is_on and self._steps is not None:
-            self._steps.take_gradients([parameter for group in optimizer.param_groups for parameter in group["params"]])
+        if self._gradients and self._steps is not None and self._is_on:
+            self._steps.take_gradients(
+                id(optimizer),
+                [parameter for group in optimizer.param_groups for parameter in group["params"]],
+                partial(loss_scale, trainer, pl_module, optimizer),
+            )
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Record the step, if an optimizer stepped and the step is collected."""
@@ -217,159 +238,102 @@ class SummaryCollector(CallbackBase):
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        steps.end_batch(outputs, accumulated, has_stepped, batch)
+        by_name = self._loss_name is not None
+        read_loss = partial(self._logged_loss, trainer) if by_name else partial(mean_loss, outputs, accumulated)
+        steps.end_batch(read_loss, has_stepped, batch)
         if steps.has_in_flight:
-            self._harvest()
+            self._record_finished()
         if has_stepped and not steps.has_in_flight:
-            self._record_graph()
-        if has_stepped and self._trail is not None:
-            self._save_parameters("step", steps.step, pl_module)
+            self._graph.write_when_observed()
+        if has_stepped and self._landscape is not None:
+            with self._guard("the parameters for a landscape"):
+                self._landscape.after_step(steps.step)
 
-    def _plan_graph(self, module: Any) -> None:
-        """Observe the first training step, unless the graph of these modules is in the run already."""
-        if isinstance(self._resumed.get("graph"), str) and self._resumed.get("directory") == self._record.directory:  # type: ignore[union-attr]
-            self._graph_modules = self._resumed["graph"]
-        modules = module_fingerprint(module)
-        if modules != self._graph_modules:
-            self._graph = GraphRecorder(module, self._record)  # type: ignore[arg-type]  # there is one on rank zero
-            self._graph_modules = modules
-
-    def _record_graph(self) -> None:
-        """Record the graph behind the values of the first step.
-
-        MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
-        """
-        if self._graph is not None and self._graph.write_when_observed():
-            self._graph = None
-
-    def _harvest(self, wait: bool = False) -> None:
+    def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
             for step, values in self._steps.collect_finished(wait):
-                if self._record is not None:
-                    self._record.write_values(step, values)
-                    self._record_graph()
+                if self._run.record is not None:
+                    self._run.record.write_values(step, values)
+                    self._graph.write_when_observed()
+
+    def _logged_loss(self, trainer: Any) -> torch.Tensor | None:
+        value = logged_metric(trainer, self._loss_name or "")
+        if value is None:
+            self._warn_once.warn(
+                "loss", "loss/auto is not recorded: training_step has not logged a metric %r", self._loss_name
+            )
+        return mean_loss(value)
 
     # ---- epochs, checkpoints, evaluation
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Save the parameters of an epoch that belongs to a landscape."""
-        self._save_parameters("epoch", trainer.current_epoch + 1, pl_module)
+        if self._steps is None:
+            return
+        self._steps.close_operators()  # they are open if the module skipped the rest of the epoch
+        if self._landscape is not None:
+            with self._guard("the parameters for a landscape"):
+                self._landscape.after_epoch(trainer.current_epoch + 1, self._steps.step)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
-            save_state(checkpoint, self._steps.step, self._record, self._graph_modules if self._graph is None else None)
+            steps = self._steps
+            save_state(checkpoint, steps.step, steps.range_steps_taken, self._run.record, self._graph.recorded)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
         self._resumed = saved_state(checkpoint)
 
-    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before the validation."""
-        if self._collects_evaluation(trainer):
-            self._lineage.evaluation_begins(trainer)  # type: ignore[union-attr]  # checked just before
-
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the validation's metrics as evaluation lineage."""
-        if self._collects_evaluation(trainer):
-            self._lineage.evaluation_ends(trainer, trainer.val_dataloaders)  # type: ignore[union-attr]
-
-    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before the test."""
-        self.on_validation_start(trainer, pl_module)
-
-    def on_test_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the test's metrics as evaluation lineage."""
-        if self._collects_evaluation(trainer):
-            self._lineage.evaluation_ends(trainer, trainer.test_dataloaders)  # type: ignore[union-attr]
-
-    def _collects_evaluation(self, trainer: Any) -> bool:
-        wanted = self._is_on and self._specified.collect_eval_lineage and not trainer.sanity_checking
-        return wanted and self._lineage is not None
+    def _evaluation_recorder(self) -> LineageRecorder | None:
+        return self._run.lineage if self._is_on and self._specified.collect_eval_lineage else None
 
     def _record_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
-        if self._lineage is None:
+        if self._run.lineage is None:
             return
-        self._lineage.flush()
+        self._run.lineage.flush()
         if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
-            self._lineage.training(trainer, module, loss, trainer.current_epoch)
+            self._run.lineage.training(trainer, module, loss, trainer.current_epoch)
 
     # ---- the run ends
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Record the last step, if it was not collected, and the final lineage."""
-        if not self._is_on:
+        if not self._is_on or self._steps is None:
             return
-        if self._steps is not None:
+        with self._guard("the last step"):
             self._steps.end_run()
-            self._harvest(wait=True)
+            self._record_finished(wait=True)
         self._record_progress(trainer, pl_module)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write what is on its way and the lineage so far."""
+        """Write the in-flight steps and the lineage so far."""
         if self._is_on and self._steps is not None and trainer.state.fn == "fit":
-            self._steps.abandon()
-            if self._record is not None:
-                self._guarded("the last step", lambda: self._harvest(wait=True))
-            self._guarded("the train lineage", lambda: self._record_progress(trainer, pl_module))
+            self._steps.close_operators()
+            with self._guard("the last step"):
+                self._record_finished(wait=self._run.record is not None)
+            with self._guard("the train lineage"):
+                self._record_progress(trainer, pl_module)
         self._end("failed")
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Record checkpoints saved at the very end, and let go of the files."""
+        """Record checkpoints saved at the very end, and close the files."""
         if self._has_saved_checkpoint and self._is_on:
             self._record_progress(trainer, pl_module)
         self._end("success")
 
     def _end(self, status: str) -> None:
-        if not self._is_on or self._record is None or self._lineage is None:
-            return
-        if self._graph is not None:
-            self._graph.end()
-            self._graph = None
-        self._lineage.flush()
-        if not self._owns_record:
-            return
-        if self._record.has_recorded:
-            self._lineage.status(status)
-        self._record.release()
-
-    # ---- pieces
-
-    def _save_parameters(self, unit: str, number: int, module: Any) -> None:
-        settings = self._specified.landscape
-        if self._trail is None or settings is None or settings.unit != unit or not self._trail.wants(number):
-            return
-        trail = self._trail
-        self._guarded("the parameters for a landscape", lambda: trail.save(number, module.state_dict()))
-
-    def _guarded(self, what: str, action: Any) -> None:
-        try:
-            action()
-        except Exception as error:  # recording never stops training
-            self._report(what, f"{what} could not be recorded: {type(error).__name__}: {error}")
-
-    def _report(self, reason: str, text: str) -> None:
-        if reason not in self._reported:
-            self._reported.add(reason)
-            _LOG.warning(text)
+        self._guard.log_total()
+        self._graph.end()
+        if self._is_on:
+            self._run.end(status, self._steps is not None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_record": None, "_lineage": None, "_steps": None, "_trail": None, "_graph": None}
+        return {**self.__dict__, "_steps": None, "_landscape": None}
 
 
 def _optional_count(name: str, count: Any) -> int | None:
     return None if count is None else checked_count(name, count)
-
-
-def _total_steps(trainer: Any) -> int | None:
-    total: Any = None
-    with contextlib.suppress(Exception):  # accumulation that changes with the epoch, loaders of unknown length
-        total = trainer.estimated_stepping_batches
-    return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
-
-
-def _is_tuning(trainer: Any) -> bool:
-    return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from mindsummary_lightning.graph.capture import one_line
 from mindsummary_lightning.graph.step_observer import StepObserver
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 
-__all__ = ["GraphRecorder", "module_fingerprint"]
+__all__ = ["GraphRecorder", "RunGraph", "module_fingerprint"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,6 +53,60 @@ class GraphRecorder:
         """The run ends: write what was observed, and give the module its own method back."""
         self._observer.disarm()
         self.write_when_observed()
+
+
+class RunGraph:
+    """The graph of a run: recorded once, and once more if a later fit into the run trains other modules."""
+
+    def __init__(self) -> None:
+        self._recorder: GraphRecorder | None = None
+        self._modules: str | None = None
+
+    @property
+    def recorded(self) -> str | None:
+        """Fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is."""
+        return self._modules if self._recorder is None else None
+
+    def forget(self) -> None:
+        """Another run begins."""
+        self._recorder = self._modules = None
+
+    def plan(self, module: Any, record: SummaryRecord, resumed: Mapping[str, Any]) -> None:
+        """Observe the first training step, unless the graph of these modules is in the run already.
+
+        Args:
+            module: the LightningModule.
+            record: where the graph is written.
+            resumed: values of :func:`saved_state`; empty if the run starts from no checkpoint.
+        """
+        if isinstance(resumed.get("graph"), str) and resumed.get("directory") == record.directory:
+            self._modules = resumed["graph"]
+        modules = module_fingerprint(module)
+        if modules != self._modules:
+            self._recorder = GraphRecorder(module, record)
+            self._modules = modules
+
+    def begin_batch(self) -> None:
+        """A training batch begins."""
+        if self._recorder is not None:
+            self._recorder.begin_batch()
+
+    def write_when_observed(self) -> None:
+        """Write the graph behind the values of the first step.
+
+        MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
+        """
+        if self._recorder is not None and self._recorder.write_when_observed():
+            self._recorder = None
+
+    def end(self) -> None:
+        """The fit ends."""
+        if self._recorder is not None:
+            self._recorder.end()
+            self._recorder = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_recorder": None}
 
 
 def module_fingerprint(module: Any) -> str:

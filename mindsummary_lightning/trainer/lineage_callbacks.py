@@ -1,19 +1,20 @@
 """``TrainLineage`` and ``EvalLineage``: the lineage of a run without a SummaryCollector.
 
-What is read from the Trainer is ``inspect_trainer.py``'s business, when it is written ``recorder.py``'s.
+The Trainer is read in `trainer_info`, the lineage written by `lineage_recorder`.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import check_flag
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
+from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -25,19 +26,21 @@ _LOG = logging.getLogger(__name__)
 Target: TypeAlias = "SummaryRecord | MindInsightLogger | str | os.PathLike[str]"
 
 
+@guarded_hooks
 class _LineageCallback(CallbackBase):
-    """What the two callbacks share: where they record, and that recording does not stop training."""
+    """Base of the two callbacks: where they record, and that recording does not stop training."""
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
         check_flag("raise_exception", raise_exception)
-        self._raise_exception = raise_exception
+        self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
         self._target: SummaryRecord | MindInsightLogger
         self._owns_record = isinstance(summary_record, (str, os.PathLike))
         if isinstance(summary_record, (SummaryRecord, MindInsightLogger)):
             self._target = summary_record
         elif isinstance(summary_record, (str, os.PathLike)):
             self._target = SummaryRecord(summary_record, raise_exception=raise_exception)
+            self._target.set_mode("eval")  # values of summary operators are others'
             self._target.set_mode("eval")  # only lineage is recorded with it
         else:
             raise TypeError(
@@ -45,34 +48,42 @@ class _LineageCallback(CallbackBase):
             )
         self._lineage: LineageRecorder | None = None
 
+    def __repr__(self) -> str:
+        target = self._target.directory if isinstance(self._target, SummaryRecord) else self._target
+        return f"{type(self).__name__}({target!r})"
+
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Begin to record, on rank zero and outside ``fast_dev_run``."""
-        if self._lineage is None and trainer.is_global_zero and not trainer.fast_dev_run:
-            target = self._target
-            record = target.experiment if isinstance(target, MindInsightLogger) else target
-            self._lineage = LineageRecorder(record)
+        """Prepare to record, on rank zero and outside ``fast_dev_run``."""
+        if trainer.fast_dev_run:
+            return
+        with self._guard("in setup"):
+            record = self._target
+            if isinstance(record, MindInsightLogger):
+                if stage == "fit":
+                    record.begin_fit(trainer)
+                record.adopt_version(trainer.strategy.broadcast(record.version))
+                record = record.experiment
+            if trainer.is_global_zero and (self._lineage is None or self._lineage.record is not record):
+                self._lineage = LineageRecorder(record)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Write what waits, and let go of the files, if this callback opened them."""
-        self._write("evaluation", LineageRecorder.flush)
+        """Write the evaluation that waits, and close the files, if this callback opened them."""
+        if self._lineage is not None:
+            with self._guard("the last evaluation"):
+                self._lineage.flush()
         if self._owns_record and isinstance(self._target, SummaryRecord):
             self._target.release()
+        self._guard.log_total()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write what waits, and let go of the files; ``teardown`` is not called after an exception."""
+        """Do the same; ``teardown`` is not called after an exception."""
         self.teardown(trainer, pl_module, "")
 
-    def _write(self, what: str, write: Callable[[LineageRecorder], None]) -> None:
-        if self._lineage is None:
-            return
-        try:
-            write(self._lineage)
-        except Exception as error:
-            if self._raise_exception:
-                raise
-            _LOG.error("%s lineage could not be recorded: %s: %s", what, type(error).__name__, error)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lineage": None}
 
 
+@guarded_hooks
 class TrainLineage(_LineageCallback):
     """Records the lineage of a training job: network, optimizer, loss, data set, hyper-parameters, checkpoint.
 
@@ -80,7 +91,7 @@ class TrainLineage(_LineageCallback):
 
     Args:
         summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
-        raise_exception: raise when the lineage cannot be recorded, instead of logging it and training on.
+        raise_exception: raise when the lineage cannot be recorded, instead of logging it and continuing.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -93,28 +104,25 @@ class TrainLineage(_LineageCallback):
         super().__init__(summary_record, raise_exception)
         self._outputs: Any = None
         self._has_begun = False
-        self._saved_checkpoint = False
+        self._has_saved_checkpoint = False
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Begin to record, on rank zero and outside ``fast_dev_run``."""
+        """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         super().setup(trainer, pl_module, stage)
-        self._has_begun = self._saved_checkpoint = False
+        self._has_begun = self._has_saved_checkpoint = False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
-
-        def write(lineage: LineageRecorder) -> None:
-            lineage.training(trainer, pl_module)
-            lineage.dataset(dataset_graph(trainer.train_dataloader))
-            lineage.custom(trainer, pl_module)
-
         self._outputs = None
         self._has_begun = True
-        self._write("train", write)
+        if self._lineage is not None:
+            self._lineage.training_begins(trainer, pl_module)
+            self._lineage.dataset(dataset_graph(trainer.train_dataloader))
+            self._lineage.custom(trainer, pl_module)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Write the lineage with a checkpoint that was saved since the last batch."""
-        if self._saved_checkpoint:
+        if self._has_saved_checkpoint:
             self._write_progress(trainer, pl_module)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -123,42 +131,42 @@ class TrainLineage(_LineageCallback):
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Note that a checkpoint is being saved."""
-        self._saved_checkpoint = self._has_begun  # a tuner saves one before any training
+        self._has_saved_checkpoint = self._has_begun  # a tuner saves one before any training
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the final lineage."""
         self._write_progress(trainer, pl_module)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write the lineage so far and let go of the files."""
+        """Write the lineage so far and close the files."""
         if self._has_begun:
-            self._write_progress(trainer, pl_module)
+            with self._guard("the train lineage"):
+                self._write_progress(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Write the lineage with a checkpoint saved at the very end, and let go of the files."""
-        if self._saved_checkpoint:
-            self._write_progress(trainer, pl_module)
+        """Write the lineage with a checkpoint saved at the very end, and close the files."""
+        if self._has_saved_checkpoint:
+            with self._guard("the train lineage"):
+                self._write_progress(trainer, pl_module)
         super().teardown(trainer, pl_module, stage)
 
     def _write_progress(self, trainer: Any, module: Any) -> None:
-        self._saved_checkpoint = False
-
-        def write(lineage: LineageRecorder) -> None:
+        self._has_saved_checkpoint = False
+        if self._lineage is not None:
             loss = mean_loss(self._outputs, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
-            lineage.training(trainer, module, None if loss is None else float(loss), trainer.current_epoch)
-
-        self._write("train", write)
+            self._lineage.training(trainer, module, None if loss is None else float(loss), trainer.current_epoch)
 
 
-class EvalLineage(_LineageCallback):
+@guarded_hooks
+class EvalLineage(EvaluationHooks, _LineageCallback):
     """Records the lineage of an evaluation: its metrics and data set, after each validation and test.
 
     One that follows another within ten seconds waits that long, or for a later one, or for the end.
 
     Args:
         summary_record: a :class:`SummaryRecord`, the Trainer's :class:`MindInsightLogger`, or a directory.
-        raise_exception: raise when the lineage cannot be recorded, instead of logging it and going on.
+        raise_exception: raise when the lineage cannot be recorded, instead of logging it and continuing.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -167,24 +175,10 @@ class EvalLineage(_LineageCallback):
         >>> callback = EvalLineage("runs/lineage_only")
     """
 
-    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before."""
-        if not trainer.sanity_checking:
-            self._write("evaluation", lambda lineage: lineage.evaluation_begins(trainer))
-
-    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the validation's metrics."""
-        if not trainer.sanity_checking:
-            self._write("evaluation", lambda lineage: lineage.evaluation_ends(trainer, trainer.val_dataloaders))
-
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Write the validation that waited long enough."""
-        self._write("evaluation", LineageRecorder.flush_when_due)
+        """Write the evaluation that has waited long enough."""
+        if self._lineage is not None:
+            self._lineage.flush_when_due()
 
-    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before."""
-        self._write("evaluation", lambda lineage: lineage.evaluation_begins(trainer))
-
-    def on_test_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the test's metrics."""
-        self._write("evaluation", lambda lineage: lineage.evaluation_ends(trainer, trainer.test_dataloaders))
+    def _evaluation_recorder(self) -> LineageRecorder | None:
+        return self._lineage

@@ -1,12 +1,11 @@
-"""When a run's lineage is written, and with what: shared by the collector and the lineage callbacks.
+"""Writing of a run's lineage: when, and with what; shared by the collector and the lineage callbacks.
 
-What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps its lineage; what
-evaluations found also in between, but not every few steps: each time, the file is replaced and forced to the disk.
+What is known is written at the start, at each checkpoint and at the end, so that a killed run keeps its lineage;
+results of evaluations also in between, but not every few steps: each time, the file is replaced and fsynced.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -17,15 +16,15 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.trainer_info import (
     environment,
     evaluation_dataset,
+    first_learning_rates,
     hyperparameters,
+    learning_rates,
     train_lineage,
 )
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = ["LineageRecorder"]
-
-_LOG = logging.getLogger(__name__)
 
 _BETWEEN_EVALUATIONS_S = 10.0
 
@@ -34,9 +33,9 @@ class LineageRecorder:
     """Writes the lineage of one run.
 
     Args:
-        record: where it goes.
+        record: the record of the run.
         custom: custom data that stands above everything found.
-        timer: seconds that only grow.
+        timer: monotonic clock, in seconds.
     """
 
     def __init__(
@@ -48,12 +47,16 @@ class LineageRecorder:
         self._record = record
         self._custom = dict(custom or {})
         self._timer = timer
-        self._metrics: dict[str, float] = {}
+        self._learning_rate: float | None = None
+        self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}
-        self._evaluated: set[str] = set()
-        self._has_evaluation = False
-        self._loaders: Any = None
+        self._waiting: tuple[str, Any] | None = None  # kind and loaders of an evaluation that is not written yet
         self._next_evaluation = -math.inf
+
+    @property
+    def record(self) -> SummaryRecord:
+        """The record of the run."""
+        return self._record
 
     def custom(self, trainer: Any, module: Any) -> None:
         """Write hyper-parameters, the environment and the custom data, the last above the first."""
@@ -61,9 +64,20 @@ class LineageRecorder:
         if data:
             self._record.write_lineage(UserDefinedInfo(data))
 
-    def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
-        """Write what is known of the training job; ``loss`` and ``epochs`` (done) as far as there are any."""
-        self._record.write_lineage(train_lineage(trainer, module, loss, epochs))
+    def training_begins(self, trainer: Any, module: Any) -> None:
+        """Remember the learning rate that the optimizer was made with, and write what is known of the training job."""
+        self._learning_rate = next(iter(first_learning_rates(trainer)), None)
+        self._write_training(trainer, module, None, None)
+
+    def training(self, trainer: Any, module: Any, loss: float | None, epochs: int) -> None:
+        """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
+        self._write_training(trainer, module, loss, epochs)
+        rates = learning_rates(trainer)
+        if rates:
+            self._record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
+
+    def _write_training(self, trainer: Any, module: Any, loss: float | None, epochs: int | None) -> None:
+        self._record.write_lineage(train_lineage(trainer, module, loss, epochs, self._learning_rate))
 
     def dataset(self, graph: DatasetGraph | None) -> None:
         """Write the data pipeline, if it is known."""
@@ -74,31 +88,46 @@ class LineageRecorder:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
         self._before = dict(trainer.callback_metrics)
 
-    def evaluation_ends(self, trainer: Any, loaders: Any) -> None:
-        """Take the evaluation's metrics; those of other evaluations of this run stay beside them.
+    def evaluation_ends(self, trainer: Any, kind: str, loaders: Any) -> None:
+        """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
 
-        They are written at once, but not within ten seconds after others; then they wait for :meth:`flush_when_due`.
+        ``metric`` and ``valid_dataset`` are those of the last evaluation. Metrics that only evaluations of another
+        kind have found become custom data, under their own names.
+
+        Args:
+            trainer: the Trainer.
+            kind: ``"validation"`` or ``"test"``.
+            loaders: its loader, or a list or dict of them.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
         metrics = dict(trainer.callback_metrics)
-        self._evaluated |= {name for name, value in metrics.items() if self._before.get(name) is not value}
+        found = finite_metrics({name: metrics[name] for name in metrics if self._before.get(name) is not metrics[name]})
         self._before = {}
-        self._metrics.update(finite_metrics({name: metrics[name] for name in metrics if name in self._evaluated}))
-        self._has_evaluation, self._loaders = True, loaders
+        if not found:
+            return
+        if self._waiting is not None and self._waiting[0] != kind:
+            self.flush()
+        self._metrics.setdefault(kind, {}).update(found)
+        self._waiting = (kind, loaders)
         self.flush_when_due()
 
     def flush_when_due(self) -> None:
-        """Write the evaluation that waits, if one does and the last one is ten seconds old; cheap, for every batch."""
-        if self._has_evaluation and self._timer() >= self._next_evaluation:
+        """Write the evaluation that waits, if the last one is ten seconds old; cheap, for every batch."""
+        if self._waiting is not None and self._timer() >= self._next_evaluation:
             self.flush()
 
     def flush(self) -> None:
         """Write the evaluation that waits, if one does."""
-        if not self._has_evaluation:
+        if self._waiting is None:
             return
-        loaders, self._loaders, self._has_evaluation = self._loaders, None, False
+        (kind, loaders), self._waiting = self._waiting, None
         path, size = evaluation_dataset(loaders)
-        self._record.write_lineage(EvaluationInfo(metric_json(self._metrics), path, size))
+        newest = self._metrics[kind]
+        self._record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
+        others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}
+        custom: dict[str, CustomValue] = {name: value for name, value in others.items() if name not in newest}
+        if custom:
+            self._record.write_lineage(UserDefinedInfo(custom))
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
 
     def status(self, status: str) -> None:

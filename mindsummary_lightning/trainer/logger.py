@@ -1,15 +1,14 @@
 """``MindInsightLogger``: what Lightning logs, as files that MindInsight shows.
 
-Lightning's contract and nothing else: which values are collected, and when, is the collector's business; how they reach
-the file is the SummaryRecord's.
+Lightning's contract and nothing else: the collector decides which values are collected and when, the `SummaryRecord`
+brings them into the files.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
@@ -17,54 +16,52 @@ from mindsummary_lightning.conversion.arguments import (
     check_flag,
     check_network,
     checked,
-    checked_name,
 )
-from mindsummary_lightning.conversion.flattening import leaves
-from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
-from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.logger_run import LoggerRun
+from mindsummary_lightning.trainer.media_methods import MediaMethods
+from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
-    current_rank,
     rank_zero_experiment,
     rank_zero_info,
     rank_zero_only,
-    serve_log_dir,
 )
-from mindsummary_lightning.trainer.version_numbers import next_version
+from mindsummary_lightning.trainer.run_paths import checked_path, checked_version
+from mindsummary_lightning.trainer.trainer_state import calling_trainer
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["MindInsightLogger"]
 
-_EXACT = 2**53  # ints below it are floats
 
-
-@serve_log_dir
-class MindInsightLogger(LoggerBase):
+class MindInsightLogger(MediaMethods, LoggerBase):
     """Records a Lightning run for MindInsight.
 
-    Files lie in ``log_dir``: ``save_dir/name/version_<n>``, or ``save_dir/version`` with ``name=""`` and a text as
+    Files are in ``log_dir``: ``save_dir/name/version_<n>``, or ``save_dir/version`` with ``name=""`` and a text as
     version. MindInsight lists the base directory it is given and that directory's direct children, so give it
-    ``root_dir`` (``mindsummary view`` finds it by itself). Nothing is made before the first value is logged.
+    ``root_dir`` (``mindsummary view`` finds it by itself). No file is made before the first value is logged;
+    hyper-parameters wait for it.
+
+    A run is one fit. A second fit that starts from step 0 through the same logger gets a version of its own, unless
+    the version was given; one that resumes from a checkpoint, or continues its Trainer's, stays in the run.
 
     Metrics become scalars under their own names, at the step Lightning gives. Hyper-parameters become custom lineage.
-    Whatever Lightning or a user hands to :meth:`log_metrics` and :meth:`log_hyperparams` is converted or left out with
+    Whatever Lightning or a user hands to :meth:`log_metrics` and :meth:`log_hyperparams` is converted or skipped with
     one warning; it never raises.
 
     Args:
-        save_dir: directory of all runs; ``~`` and environment variables are filled in.
+        save_dir: local directory of all runs; ``~`` and environment variables are expanded.
         name: name of the experiment, a directory below it; ``""`` for none.
         version: number or name of this run; ``None`` takes the number after the highest ``version_<n>`` there.
         prefix: text put before every metric's name, with a ``/`` between.
         sub_dir: directory below the version directory for this logger's files; MindInsight then needs the version
             directory as its base.
-        max_file_size: bytes after which a new summary file is begun; ``None``: never.
+        max_file_size: bytes after which a new summary file is started; ``None``: never.
         export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not.
-        raise_exception: raise when something cannot be written, instead of logging it and training on.
+        raise_exception: raise when something cannot be written, instead of logging it and continuing.
         log_graph: record the model's computational graph when Lightning offers it with an ``example_input_array``.
         file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
 
@@ -93,37 +90,38 @@ class MindInsightLogger(LoggerBase):
         file_mode: int = 0o600,
     ) -> None:
         super().__init__()
-        self._save_dir = _checked_path("save_dir", save_dir)
+        self._save_dir = checked_path("save_dir", save_dir)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be a str or None, not {name!r}")
         self._name = name or ""
-        self._version = _checked_version(version)
         if not isinstance(prefix, str):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
-        self._prefix = utf8_text(prefix)
-        self._sub_dir = None if sub_dir is None else _checked_path("sub_dir", sub_dir)
+        self._scalars = MetricScalars(utf8_text(prefix))
+        checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
         checked("max_file_size", max_file_size)
         check_export_options(export_options)
         check_flag("raise_exception", raise_exception)
         check_flag("log_graph", log_graph)
-        self._record_options: dict[str, Any] = {
+        options = {
             "max_file_size": max_file_size,
             "export_options": export_options,
             "raise_exception": raise_exception,
             "file_mode": checked("file_mode", file_mode),
         }
+        self._run = LoggerRun(self.root_dir, checked_version(version), checked_sub_dir, options)
         self._log_graph = log_graph
         self._graph_is_logged = False
-        self._experiment: SummaryRecord | None = None
         self._last_step = -1
-        self._tags: dict[str, str] = {}
         self._is_shown = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(log_dir={self.log_dir!r})"
 
     # ---- where the run is
 
     @property
     def save_dir(self) -> str:
-        """Directory of all runs, as given, with ``~`` and variables filled in."""
+        """Directory of all runs, as given, with ``~`` and variables expanded."""
         return self._save_dir
 
     @property
@@ -133,14 +131,8 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def version(self) -> int | str:
-        """Number or name of this run, the same on every rank; decided when first asked for."""
-        if self._version is None:
-            self._version = next_version(self.root_dir, current_rank())
-        return self._version
-
-    def adopt_version(self, version: int | str) -> None:
-        """Take the version that rank zero decided; for the collector, which can ask it."""
-        self._version = version
+        """Number or name of this run. A number is the next free one until a Trainer starts or a value is logged."""
+        return self._run.version.value
 
     @property
     def root_dir(self) -> str:
@@ -150,8 +142,7 @@ class MindInsightLogger(LoggerBase):
     @property
     def log_dir(self) -> str:
         """Directory of this run's files."""
-        version = f"version_{self.version}" if isinstance(self.version, int) else self.version
-        return os.path.join(self.root_dir, version, self._sub_dir or "").rstrip(os.sep)
+        return self._run.directory
 
     # ---- what Lightning calls
 
@@ -162,40 +153,32 @@ class MindInsightLogger(LoggerBase):
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
-        if self._experiment is None:
-            self._experiment = SummaryRecord(self.log_dir, **self._record_options)
-            self._experiment.set_mode("eval")  # values of summary operators are the collector's
-        return self._experiment
+        self._run.is_set_up = True
+        return self._run.record()
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Record numbers as scalars, in one event.
 
         Args:
-            metrics: names to numbers, tensors of one element, or mappings of these (``outer/inner``). What is no
-                number is left out with one warning.
+            metrics: names to numbers, tensors of one element, or mappings of these (``outer/inner``). What is not a
+                number is skipped with one warning.
             step: the step they belong to; ``None`` takes the one after the last.
         """
-        # Not by the decorator, and not through the property below where it is not needed: a training loop waits.
+        # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        tags = self._tags
-        pairs: list[tuple[str, SummaryValue]] = []
-        for name, value in metrics.items() if type(metrics) is dict else self._items(metrics):
-            kind = type(value)
-            if name in tags and (kind is float or (kind is int and -_EXACT < value < _EXACT)):
-                pairs.append((tags[name], float(value)))
-            else:
-                pairs.extend(self._scalars(name, value))
-        number = self._checked_step(step)
+        record = self._run.open_record or self._run.record()
+        pairs = self._scalars.pairs(metrics, record)
+        number = checked_step(step, self._last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
             self._last_step = number
-        (self._experiment or self.experiment).write_values(number, pairs)
+        record.write_values(number, pairs)
 
     @rank_zero_only
     def log_hyperparams(
         self, params: Mapping[str, Any] | Namespace | None, metrics: Any = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Record hyper-parameters as custom lineage, flattened to ``outer/inner`` keys.
+        """Record hyper-parameters as custom lineage, flattened to ``outer/inner`` keys, with the run's first value.
 
         Args:
             params: a mapping, ``Namespace``, dataclass or OmegaConf container; keys with a leading ``_`` are dropped.
@@ -205,78 +188,58 @@ class MindInsightLogger(LoggerBase):
         """
         flat = flatten({} if params is None else params)
         if flat:
-            self.experiment.write_lineage(UserDefinedInfo(flat))
+            self._run.add_hyperparameters(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self.experiment.write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
-        """Record how the run ended and let go of the files; logging again opens them again.
+        """Record how the run ended and close its files; logging again opens them again.
 
         Args:
             status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``.
         """
-        if self._experiment is None:
-            return
-        if self._experiment.has_recorded:
-            self._experiment.write_lineage(UserDefinedInfo({"status": str(status)}))
-            self._show_where()
-        if status != "finished":  # a SLURM requeue: training may go on until the job is killed
-            self._experiment.release()
+        has_recorded = self._run.has_recorded
+        if has_recorded:
+            self._run.record().write_lineage(UserDefinedInfo({"status": str(status)}))
+        if has_recorded and not self._is_shown:
+            self._is_shown = True
+            rank_zero_info(
+                f"MindInsight files of this run: {self.log_dir}\nto view them: mindsummary view {self.root_dir}"
+            )
+        if status != "finished":  # a SLURM requeue: training continues until the job is killed
+            self._run.end()
 
-    # ---- more than numbers
+    # ---- what our callbacks call
 
     @rank_zero_only
-    def log_image(
-        self, key: str, images: Iterable[Any], step: int | None = None, dataformats: str | None = None, **kwargs: Any
-    ) -> None:
-        """Record pictures.
+    def begin_fit(self, trainer: Any) -> None:
+        """Give a fit that starts from step 0 a run of its own, before anything asks where it is.
 
-        Args:
-            key: the tag; several pictures get ``key/0``, ``key/1``, ...
-            images: pictures, each an array or tensor (HW, HWC, CHW or NCHW; uint8 in 0..255 or floating in [0, 1]), a
-                PIL image or the path of a picture file.
-            step: the step they belong to; ``None`` takes the last one logged.
-            dataformats: layout of arrays, such as ``"CHW"``; ``None`` finds out where that is unambiguous.
-            kwargs: options of other loggers (captions, masks); not used.
+        Our callbacks call it in ``setup``; without one :meth:`log_graph` does. Only the first call in a fit counts.
+        """
+        if self._run.begin_fit(trainer):
+            self._graph_is_logged = False
+            self._last_step = -1
 
-        An image that cannot be shown, or whose layout is ambiguous, is skipped with one warning.
+    def adopt_version(self, version: int | str) -> None:
+        """Take the version that rank zero decided."""
+        self._run.version.adopt(version)
+
+    def take_file_options(self, options: Mapping[str, Any]) -> None:
+        """Take a collector's ``max_file_size`` and ``export_options`` where this logger was given none.
 
         Raises:
-            TypeError: ``images`` is not a list of images.
-            ValueError: ``dataformats`` is not a layout.
+            ValueError: both were given one, and they differ.
         """
-        name = checked_name(key)
-        if isinstance(images, (str, os.PathLike)) or hasattr(images, "shape") or not isinstance(images, Iterable):
-            raise TypeError(
-                f"images must be a list of pictures, not {type(images).__name__}; put a single one in a list"
-            )
-        check_dataformats(dataformats)
-        batch = list(images)
-        for index, image in enumerate(batch):
-            tag = name if len(batch) == 1 else f"{name}/{index}"
-            self._write("image", tag, step, to_image, image, dataformats)
+        self._run.take_options(options)
 
-    @rank_zero_only
-    def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
-        """Record the distribution of a tensor or array of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write("histogram", checked_name(key), step, to_histogram, values)
+    # ---- graphs
 
-    @rank_zero_only
-    def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
-        """Record a tensor or array, element by element, of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write("tensor", checked_name(key), step, to_tensor, tensor)
-
-    @rank_zero_only
-    def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
-        """Record a Matplotlib figure as a picture; it stays open. ``step`` as in :meth:`log_image`."""
-        self._write("figure", checked_name(key), step, figure_to_image, figure)
-
-    @rank_zero_only
     def log_graph(self, model: Any, input_array: Any = None) -> None:
         """Record the computational graph of a module, once.
 
@@ -286,71 +249,34 @@ class MindInsightLogger(LoggerBase):
                 ``None`` takes the module's ``example_input_array``, and without one does nothing.
 
         Raises:
-            TypeError: ``model`` is no module.
+            TypeError: ``model`` is not a module.
         """
         check_network("model", model)
+        trainer = calling_trainer(model, self)
+        if trainer is not None:  # the one call in which every rank hands this logger its Trainer
+            if trainer.state.fn == "fit":
+                self.begin_fit(trainer)
+            self.adopt_version(trainer.strategy.broadcast(self.version))
+        self._record_graph(model, input_array)
+
+    @rank_zero_only
+    def _record_graph(self, model: Any, input_array: Any) -> None:
         if self._graph_is_logged or not self._log_graph:
             return
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
         if example is not None:
-            self._graph_is_logged = self.experiment.capture_graph(model, example)
+            self._graph_is_logged = self._run.record().capture_graph(model, example)
 
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        value = self.experiment.converted(kind, tag, convert, *arguments)
+        record = self._run.record()
+        value = record.converted(kind, tag, convert, *arguments)
         if value is not None:
-            number = max(self._last_step, 0) if step is None else self._checked_step(step)
-            self.experiment.write_values(number, [(tag, value)])
-
-    def _items(self, metrics: Any) -> Iterable[tuple[Any, Any]]:
-        return self.experiment.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
-
-    def _scalars(self, name: Any, value: Any) -> list[tuple[str, SummaryValue]]:
-        pairs: list[tuple[str, SummaryValue]] = []
-        for key, leaf in leaves({name: value}):
-            tag = f"{self._prefix}/{key}" if self._prefix else key
-            number = self.experiment.converted("metric", tag, to_scalar, leaf, per_tag=True)
-            if number is not None:
-                pairs.append((tag, number))
-                if key == name:
-                    self._tags[key] = tag
-        return pairs
-
-    def _checked_step(self, step: Any) -> int:
-        if type(step) is int:
-            return step
-        with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
-            return int(step)
-        return self._last_step + 1
-
-    def _show_where(self) -> None:
-        if not self._is_shown:
-            self._is_shown = True
-            rank_zero_info(
-                f"MindInsight files of this run: {self.log_dir}\nto look at them: mindsummary view {self.root_dir}"
-            )
+            number = max(self._last_step, 0) if step is None else checked_step(step, self._last_step)
+            record.write_values(number, [(tag, value)])
 
     def __getstate__(self) -> dict[str, Any]:
-        # A spawned process never hands its decision back, so the version is decided before it starts.
-        self.version  # noqa: B018
+        # A spawned process never hands its decision back, so the number is claimed before it starts.
+        self._run.version.claim()
         return dict(self.__dict__)
-
-
-def _checked_path(name: str, path: Any) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {path!r}")
-    text = os.fspath(path)
-    if not isinstance(text, str) or "\0" in text:
-        raise ValueError(f"{name} must be a path of text, not {text!r}")
-    return os.path.expandvars(os.path.expanduser(text)) or "."
-
-
-def _checked_version(version: Any) -> int | str | None:
-    if version is None or isinstance(version, str):
-        return version
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise TypeError(f"version must be an int, a str or None, not {version!r}")
-    if version < 0:
-        raise ValueError(f"version must be 0 or more, not {version}")
-    return version

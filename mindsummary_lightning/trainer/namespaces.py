@@ -1,27 +1,21 @@
 """The base classes of whichever Lightning namespaces are installed.
 
 ``lightning.pytorch`` and ``pytorch_lightning`` have different ``Logger`` and ``Callback`` classes. Their Trainers take
-either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed. A Trainer
-puts its own files into ``log_dir`` only for loggers it knows; being registered as a ``CSVLogger`` makes ours one of
-these (read in 2.6.6, ``Trainer.log_dir``).
+either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __all__ = [
     "CallbackBase",
     "LoggerBase",
-    "current_rank",
-    "pass_over",
     "rank_zero_experiment",
     "rank_zero_info",
     "rank_zero_only",
-    "serve_log_dir",
 ]
 
 
@@ -54,26 +48,3 @@ else:
     _FIRST = _NAMESPACES[0].__name__
     rank_zero_experiment = importlib.import_module(f"{_FIRST}.loggers.logger").rank_zero_experiment
     from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_only  # one for both namespaces
-
-
-def current_rank() -> int:
-    """Global rank of this process as far as it is known: launchers set it before training begins."""
-    return int(getattr(rank_zero_only, "rank", None) or 0)
-
-
-def serve_log_dir(logger_class: Any) -> Any:
-    """Class decorator: make ``Trainer.log_dir`` of every namespace point at this logger's ``log_dir``."""
-    for space in _NAMESPACES:
-        space.loggers.CSVLogger.register(logger_class)
-    return logger_class
-
-
-def pass_over(callback: Any, base: type, hooks: Iterable[str]) -> None:
-    """Let Trainers pass over hooks of a callback that have nothing to do, unless a subclass of ``base`` has them do it.
-
-    A Trainer calls through its profiler whatever can be called, on every step, and leaves alone an attribute that is
-    ``None`` (read in 2.6.6, ``_call_callback_hooks``).
-    """
-    for hook in hooks:
-        if getattr(type(callback), hook) is getattr(base, hook):
-            setattr(callback, hook, None)

@@ -1,6 +1,6 @@
-"""Trainer, module and data module -> lineage values: one function a fact.
+"""Trainer, module and data module -> lineage values: one function per field.
 
-A fact that cannot be found is left out; nothing here raises, whatever the model or the data looks like.
+A field that cannot be determined is skipped; nothing here raises, whatever the model or the data looks like.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ __all__ = [
     "checkpoint_path",
     "environment",
     "evaluation_dataset",
+    "first_learning_rates",
     "hyperparameters",
+    "learning_rates",
     "loss_function_name",
     "steps_done",
     "train_lineage",
@@ -35,20 +37,27 @@ _FUNCTIONAL_LOSSES = frozenset(["cross_entropy", "binary_cross_entropy", "binary
 _CALL_DEPTH = 3  # training_step -> shared step -> compute_loss
 
 
-def train_lineage(trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> TrainInfo:
-    """What is known of a training job now.
+def train_lineage(
+    trainer: Any,
+    module: Any,
+    loss: float | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+) -> TrainInfo:
+    """The fields of a training job that are known now.
 
     Args:
         trainer: the Trainer, fitting.
         module: its LightningModule.
-        loss: the last training loss; left out if it is not finite.
+        loss: the last training loss; skipped if it is not finite.
         epochs: epochs done, or ``None`` for the number planned.
+        learning_rate: that of the first parameter group when the fit began; ``None``: the fit begins now.
     """
     loader = _known(lambda: trainer.train_dataloader)
     path = checkpoint_path(trainer)
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(optimizer).__name__ for optimizer in trainer.optimizers)) or None,
-        learning_rate=_finite(_known(lambda: float(trainer.optimizers[0].param_groups[0]["lr"]))),
+        learning_rate=next(iter(first_learning_rates(trainer)), None) if learning_rate is None else learning_rate,
         loss_function=loss_function_name(module),
         epoch=_int32(_known(lambda: planned_epochs(trainer)) if epochs is None else epochs),
         parallel_mode=_known(lambda: parallel_mode(trainer)),
@@ -87,12 +96,15 @@ def parallel_mode(trainer: Any) -> str:
 
 
 def checkpoint_path(trainer: Any) -> str | None:
-    """The best checkpoint of the Trainer's first checkpoint callback, else its last; ``None`` if there is none yet."""
+    """Absolute path of the best checkpoint of the Trainer's first checkpoint callback, else of its last, else ``None``.
+
+    The address of a remote checkpoint (``s3://...``) stays as it is.
+    """
     callback = _known(lambda: trainer.checkpoint_callback)
     for attribute in ("best_model_path", "last_model_path"):
         path = getattr(callback, attribute, None)
         if path:
-            return str(path)
+            return str(path) if "://" in str(path) else os.path.abspath(path)
     return None
 
 
@@ -128,7 +140,7 @@ def _loss_in_hyperparameters(module: Any) -> str | None:
 
 
 def _functional_loss_name(module: Any) -> str | None:
-    """Look at the names that ``training_step`` and the methods it calls refer to."""
+    """The first functional loss among the names that ``training_step`` and the methods it calls refer to."""
     seen = {"training_step"}
     methods = ["training_step"]
     for _ in range(_CALL_DEPTH):
@@ -173,31 +185,52 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """What the run was made with: versions of torch and Lightning, precision, planned epochs, learning rates."""
-    facts: dict[str, CustomValue] = {}
+    """The run's environment: versions of torch and Lightning, precision, planned epochs, several learning rates."""
+    found: dict[str, CustomValue] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
-            facts[f"{package.replace('-', '_')}_version"] = version(package)
+            found[f"{package.replace('-', '_')}_version"] = version(package)
     precision = _known(lambda: str(trainer.precision))
     if precision:
-        facts["precision"] = precision
+        found["precision"] = precision
     epochs = _known(lambda: planned_epochs(trainer))
     if epochs is not None:
-        facts["planned_epochs"] = epochs
+        found["planned_epochs"] = epochs
+    rates = first_learning_rates(trainer)
+    if len(rates) > 1:
+        found.update((f"learning_rate/{index}", rate) for index, rate in enumerate(rates))
+    return found
+
+
+def learning_rates(trainer: Any) -> list[float]:
+    """The learning rate of each parameter group now, in the optimizers' order; finite ones only."""
+    return _rates(trainer, lambda group: group["lr"])
+
+
+def first_learning_rates(trainer: Any) -> list[float]:
+    """The learning rate that each parameter group was made with, in the optimizers' order; finite ones only.
+
+    A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate when the fit begins.
+    """
+    return _rates(trainer, lambda group: group.get("initial_lr", group["lr"]))
+
+
+def _rates(trainer: Any, rate_of: Callable[[dict[str, Any]], Any]) -> list[float]:
     rates = _known(
         lambda: [
-            float(group["lr"]) for optimizer in trainer.optimizers for group in optimizer.param_groups if "lr" in group
+            float(rate_of(group))
+            for optimizer in trainer.optimizers
+            for group in optimizer.param_groups
+            if "lr" in group
         ]
     )
-    if rates and len(rates) > 1:
-        facts.update((f"learning_rate/{index}", rate) for index, rate in enumerate(rates) if math.isfinite(rate))
-    return facts
+    return [rate for rate in rates or [] if math.isfinite(rate)]
 
 
 def _known(find: Callable[..., T]) -> T | None:
     try:
         return find()
-    except Exception:  # a strange model or loader costs its own fact only
+    except Exception:  # a strange model or loader costs its own field only
         return None
 
 

@@ -64,7 +64,12 @@ _METHODS = {
     "MindInsightLogger.finalize": {"status": _NONE},
 }
 _KEYWORD_ONLY = {
-    "SummaryCollector": {"collect_gradients": None, "collect_input_freq": None, "landscape_max_bytes": 2**30},
+    "SummaryCollector": {
+        "collect_gradients": None,
+        "collect_input_freq": None,
+        "landscape_max_bytes": 2**26,
+        "loss": None,
+    },
     "MindInsightLogger": {
         "prefix": "",
         "sub_dir": None,

@@ -52,7 +52,7 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: 
         lineage = LineageRecorder(record, timer=lambda: clock[0])
         found = []
         for number, clock[0] in enumerate((100.0, 101.0, 109.9, 110.0, 119.0)):
-            lineage.evaluation_ends(SimpleNamespace(callback_metrics={"a": float(number)}), None)
+            lineage.evaluation_ends(SimpleNamespace(callback_metrics={"a": float(number)}), "validation", None)
             found.append(_metrics(tmp_path)["a"])
         lineage.flush()
         found.append(_metrics(tmp_path)["a"])
@@ -99,8 +99,9 @@ def test_an_evaluation_that_waits_is_recorded_when_ten_seconds_have_passed(tmp_p
         def on_train_epoch_start(self) -> None:
             if self.current_epoch == 2:
                 found.append(_metrics(run))
-                timer = callback._lineage._timer
-                callback._lineage._timer = lambda: timer() + 10
+                recorder = callback._evaluation_recorder()
+                timer = recorder._timer
+                recorder._timer = lambda: timer() + 10
 
         def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
             if self.current_epoch == 2:
@@ -125,4 +126,28 @@ def test_a_test_behind_a_validation_is_recorded(tmp_path: Path) -> None:
     running.validate(Net(), loader(1), verbose=False)
     running.test(Net(), loader(1), verbose=False)
 
-    assert _metrics(tmp_path).keys() == {"val/loss", "test/loss"}
+    assert _metrics(tmp_path).keys() == {"test/loss"}
+
+
+def test_metric_and_data_set_are_those_of_one_evaluation_and_other_metrics_keep_their_names(tmp_path: Path) -> None:
+    running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
+    running.fit(Net(), loader(), loader(2))
+    running.test(Net(), loader(5), verbose=False)
+
+    lineage = SummaryReader(tmp_path).lineage()
+    assert lineage.evaluation is not None
+    assert lineage.custom is not None
+    assert lineage.evaluation.valid_dataset_size == 20
+    assert _metrics(tmp_path).keys() == {"test/loss"}
+    assert isinstance(lineage.custom.values["val/loss"], float)
+
+
+def test_an_evaluation_without_metrics_is_not_recorded(tmp_path: Path) -> None:
+    class Silent(Net):
+        def test_step(self, batch: Any, batch_idx: int) -> None:
+            self(batch[0])
+
+    logger = MindInsightLogger(tmp_path)
+    trainer(logger=logger, callbacks=[SummaryCollector(), EvalLineage(logger)]).test(Silent(), loader(1), verbose=False)
+
+    assert list(tmp_path.iterdir()) == []

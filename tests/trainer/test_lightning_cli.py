@@ -33,9 +33,22 @@ class OtherCliNet(OtherNet):
 
 
 def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    command = importlib.import_module(f"{namespace}.cli").LightningCLI
+    """A script with the two lines of docs/logger.md that put the config into the run directory."""
+    cli = importlib.import_module(f"{namespace}.cli")
+
+    class SaveConfigInRun(cli.SaveConfigCallback):  # type: ignore[misc, name-defined]
+        def save_config(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            os.makedirs(trainer.logger.log_dir, exist_ok=True)
+            path = os.path.join(trainer.logger.log_dir, "config.yaml")
+            self.parser.save(self.config, path, skip_none=False, overwrite=True)
+
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
-    return command(CliNet if namespace == "lightning.pytorch" else OtherCliNet, seed_everything_default=1)
+    return cli.LightningCLI(
+        CliNet if namespace == "lightning.pytorch" else OtherCliNet,
+        seed_everything_default=1,
+        save_config_callback=SaveConfigInRun,
+        save_config_kwargs={"save_to_log_dir": False},
+    )
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)

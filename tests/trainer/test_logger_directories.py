@@ -1,4 +1,4 @@
-"""Where a logger's files lie: versions, names, directories and what ``Trainer.log_dir`` says."""
+"""Where a logger's files are: versions, names, directories and ``Trainer.log_dir``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from mindsummary_lightning.trainer.version_numbers import next_version
+from mindsummary_lightning.trainer.version_numbers import RunVersion
 from tests.trainer.support import Net, files, loader, trainer
 
 
@@ -60,7 +60,7 @@ def test_the_log_dir_is_made_of_save_dir_name_and_version(
     assert {os.path.dirname(path) for path in files(tmp_path)} == {expected}
 
 
-def test_user_and_variables_are_filled_into_the_save_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_and_variables_are_expanded_in_the_save_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("EXPERIMENTS", str(tmp_path / "experiments"))
 
@@ -77,14 +77,19 @@ def test_a_symbolic_link_as_save_dir_is_followed(tmp_path: Path) -> None:
     assert len(files(tmp_path / "real")) == 1
 
 
-def test_the_trainers_own_files_lie_in_the_run_directory(tmp_path: Path) -> None:
+def test_checkpoints_are_in_the_run_directory(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, name="exp")
     running = trainer(logger=logger, callbacks=[ModelCheckpoint()], limit_train_batches=1, enable_checkpointing=True)
     running.fit(Net(), loader())
 
-    assert running.log_dir == logger.log_dir
     checkpoint = running.checkpoint_callback.best_model_path
     assert os.path.dirname(os.path.dirname(checkpoint)) == logger.log_dir
+
+
+def test_the_trainers_log_dir_is_the_save_dir_as_with_every_logger_lightning_does_not_know(tmp_path: Path) -> None:
+    running = trainer(logger=MindInsightLogger(tmp_path, name="exp"))
+
+    assert running.log_dir == str(tmp_path)
 
 
 def test_a_collector_of_its_own_directory_leaves_the_loggers_alone(tmp_path: Path) -> None:
@@ -96,22 +101,73 @@ def test_a_collector_of_its_own_directory_leaves_the_loggers_alone(tmp_path: Pat
     assert {name.rpartition("_")[2] for name in files(logger.log_dir)} == {"MS", "lineage"}
 
 
-def test_a_launched_rank_takes_the_version_that_its_launcher_decided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MINDSUMMARY_VERSIONS", "")
-    assert next_version(str(tmp_path), rank=0) == 0
-    (tmp_path / "version_0").mkdir()  # rank zero was faster
-
-    assert next_version(str(tmp_path), rank=1) == 0
-    assert next_version(str(tmp_path), rank=1) == 1  # the next logger of the script is another run
+def _claimed(root: Path) -> RunVersion:
+    version = RunVersion(str(root), None)
+    version.claim()
+    return version
 
 
-def test_what_a_launcher_inherited_itself_is_not_taken_for_its_own_decision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MINDSUMMARY_VERSIONS", f"{tmp_path}\n0")
-    (tmp_path / "version_0").mkdir()
-    assert next_version(str(tmp_path), rank=0) == 1
+def test_claims_of_one_moment_get_a_number_each(tmp_path: Path) -> None:
+    versions = [RunVersion(str(tmp_path / "exp"), None) for _ in range(3)]
+    assert [version.value for version in versions] == [0, 0, 0]
+    for version in versions:
+        version.claim()
 
-    assert next_version(str(tmp_path), rank=1) == 1
+    assert [version.value for version in versions] == [0, 1, 2]
+    assert sorted(os.listdir(tmp_path / "exp")) == ["version_0", "version_1", "version_2"]
+
+
+def test_a_claim_that_was_not_used_leaves_nothing(tmp_path: Path) -> None:
+    _claimed(tmp_path / "new" / "exp").release_unused()
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_claim_that_was_not_used_is_removed_with_its_logger(tmp_path: Path) -> None:
+    version = _claimed(tmp_path / "exp")
+    del version
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_directory_with_files_stays_claimed(tmp_path: Path) -> None:
+    version = _claimed(tmp_path)
+    (tmp_path / "version_0" / "config.yaml").touch()
+    version.release_unused()
+    version.claim()
+
+    assert version.value == 0
+    assert _claimed(tmp_path).value == 1
+
+
+def test_a_given_version_makes_no_directory(tmp_path: Path) -> None:
+    version = RunVersion(str(tmp_path), 3)
+    version.claim()
+
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["a file", "a dangling link"])
+def test_a_root_that_cannot_be_made_is_left_to_the_first_record(tmp_path: Path, is_link: bool) -> None:
+    root = tmp_path / "root"
+    if is_link:
+        root.symlink_to(tmp_path / "nowhere")
+    else:
+        root.touch()
+
+    assert _claimed(root).value == 0
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/runs", Path("gs://bucket/runs"), "file:///runs", "$STORE/runs"], ids=str)
+def test_a_remote_save_dir_is_refused(path: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORE", "s3://bucket")
+
+    with pytest.raises(ValueError, match=r"save_dir must be a local path.* copy the run directory"):
+        MindInsightLogger(path)
+    with pytest.raises(ValueError, match=r"summary_dir must be a local path"):
+        SummaryCollector(path)
+
+
+@pytest.mark.parametrize("path", ["C:/runs", "a:b/c", "runs"])
+def test_what_only_looks_like_a_scheme_is_a_path(path: str) -> None:
+    assert MindInsightLogger(path).save_dir == path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -178,9 +179,11 @@ def test_the_best_checkpoint_goes_before_the_last(tmp_path: Path) -> None:
     class HasIt:
         checkpoint_callback = Saved()
 
-    assert checkpoint_path(HasIt()) == "last.ckpt"
+    assert checkpoint_path(HasIt()) == os.path.abspath("last.ckpt")
     Saved.best_model_path = "best.ckpt"
-    assert checkpoint_path(HasIt()) == "best.ckpt"
+    assert checkpoint_path(HasIt()) == os.path.abspath("best.ckpt")
+    Saved.best_model_path = "s3://bucket/best.ckpt"
+    assert checkpoint_path(HasIt()) == "s3://bucket/best.ckpt"
     assert checkpoint_path(_Hollow()) is None
 
 

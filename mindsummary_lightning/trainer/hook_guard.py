@@ -1,0 +1,92 @@
+"""The guard around every hook of our callbacks: a failure to record never reaches the training.
+
+`guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each other get a guard of
+their own. `KeyboardInterrupt` and `SystemExit` pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mindsummary_lightning.warn_once import WarnOnce
+
+__all__ = ["HookGuard", "guarded_hooks"]
+
+C = TypeVar("C", bound=type)
+
+
+class HookGuard:
+    """Logs the first failure of each kind, counts all of them and logs the total.
+
+    Args:
+        logger: the logger of the module that owns the hooks.
+        owner: class name of the callback, for messages.
+        raise_exception: raise failures instead.
+
+    Attributes:
+        raise_exception: as given; a callback may change it when it learns where it records.
+        failures: failures so far.
+    """
+
+    def __init__(self, logger: logging.Logger, owner: str, raise_exception: bool = False) -> None:
+        self.raise_exception = raise_exception
+        self.failures = 0
+        self._logger = logger
+        self._owner = owner
+        self._warn_once = WarnOnce(logger)
+        self._unreported = 0
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Run the body of a ``with`` statement; ``what`` names it in messages."""
+        try:
+            yield
+        except Exception as error:  # whatever a model, a batch or a disk does: training continues
+            self.handle(what, error)
+
+    def handle(self, what: str, error: Exception) -> None:
+        """Log and count a failure, or raise it if this guard raises."""
+        if self.raise_exception:
+            raise error
+        self.failures += 1
+        self._unreported += 1
+        self._warn_once.warn(
+            (what, type(error)),
+            "%s could not record %s: %s: %s. Training continues; further failures of this kind are counted and the "
+            "total is logged at the end",
+            *(self._owner, what, type(error).__name__, error),
+            level=logging.ERROR,
+        )
+
+    def log_total(self) -> None:
+        """Log how many failures there were since the last call, if there were more than one."""
+        if self._unreported > 1:
+            self._logger.error("%s: %d failures to record in all", self._owner, self._unreported)
+        self._unreported = 0
+
+
+def guarded_hooks(callback_class: C) -> C:
+    """Class decorator: run every ``on_...`` hook and ``teardown`` that the class defines under ``self._guard``.
+
+    ``setup`` is left as it is: there a callback refuses what the user must change before training begins. Hooks of a
+    user's subclass are not touched, so their own errors are theirs.
+    """
+    for name, hook in list(vars(callback_class).items()):
+        if name.startswith("on_") or name == "teardown":
+            setattr(callback_class, name, _guarded(name, hook))
+    return callback_class
+
+
+def _guarded(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(hook)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return hook(self, *args, **kwargs)
+        except Exception as error:
+            self._guard.handle(f"in {name}", error)
+
+    return run

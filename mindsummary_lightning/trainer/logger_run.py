@@ -1,0 +1,146 @@
+"""The run behind a logger: its version, its record, and which fit it holds.
+
+A run is one fit. It is not known when a Trainer asks for the experiment whether it is going to fit or to evaluate, so
+hyper-parameters, which come next, wait in the record until something else is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.namespaces import rank_zero_info
+from mindsummary_lightning.trainer.trainer_state import resumes, starts_a_run
+from mindsummary_lightning.trainer.version_numbers import RunVersion
+from mindsummary_lightning.values import UserDefinedInfo
+from mindsummary_lightning.values.events import LineageValue
+
+__all__ = ["LoggerRun"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class LoggerRun:
+    """The current run of a logger.
+
+    Args:
+        root_dir: the directory of all versions.
+        version: the user's number or name, or ``None``.
+        sub_dir: directory below the version directory; ``""`` for none.
+        options: keyword arguments of its :class:`SummaryRecord`.
+
+    Attributes:
+        version: the run's version.
+        open_record: its record, once something has asked for it.
+        is_set_up: a Trainer has asked for the experiment since the last :meth:`end`.
+    """
+
+    def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
+        self.version = RunVersion(root_dir, version)
+        self.open_record: SummaryRecord | None = None
+        self.is_set_up = False
+        self._root_dir = root_dir
+        self._sub_dir = sub_dir
+        self._options = dict(options)
+        self._held: list[LineageValue] = []
+        self._is_fitting = False
+        self._holds_fit = False
+
+    @property
+    def directory(self) -> str:
+        """The directory of the run's files."""
+        value = self.version.value
+        version = f"version_{value}" if isinstance(value, int) else value
+        return os.path.join(self._root_dir, version, self._sub_dir).rstrip(os.sep)
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether anything has been recorded through the record that is open."""
+        return self.open_record is not None and self.open_record.has_recorded
+
+    def record(self) -> SummaryRecord:
+        """The run's record; made, and its version claimed, by the first call."""
+        if self.open_record is None:
+            self.version.claim()
+            self.open_record = SummaryRecord(self.directory, **self._options)
+            self.open_record.set_mode("eval")  # values of summary operators are the collector's
+            for value in self._held:
+                self.open_record.hold_lineage(value)
+            self._held = []
+        return self.open_record
+
+    def add_hyperparameters(self, info: UserDefinedInfo) -> None:
+        """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
+        record = self.record()
+        record.hold_lineage(info)
+        if record.has_recorded and (self._is_fitting or not self.is_set_up):
+            record.write_held_lineage()
+
+    def begin_fit(self, trainer: Any) -> bool:
+        """A fit begins; returns whether it got a new version.
+
+        A run that holds the steps of an earlier fit takes those of one that continues it. For one that starts from
+        step 0 a new version begins, or, in a version that the user gave, a new file, whose steps replace the old ones.
+        """
+        if self._is_fitting:
+            return False
+        self._is_fitting = True
+        if not self._holds_fit:
+            return False
+        if not starts_a_run(trainer):
+            if resumes(trainer):
+                self.record().begin_file()
+            return False
+        if self.version.is_given:
+            self.record().begin_file()
+            _LOG.warning(
+                "%s holds the steps of an earlier fit through this logger; MindInsight shows those of this one in "
+                "their place. To keep both, give each fit a logger of its own or leave version=None",
+                self.directory,
+            )
+            return False
+        earlier = self.directory
+        self._drop_record()
+        self.version.begin_next()
+        self.version.claim()
+        self._holds_fit = False
+        rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
+        return True
+
+    def end(self) -> None:
+        """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""
+        self._holds_fit |= self._is_fitting and self.has_recorded
+        self.is_set_up = self._is_fitting = False
+        if self.has_recorded:
+            self.record().release()
+        else:
+            self._drop_record()
+            self.version.release_unused()
+
+    def take_options(self, options: Mapping[str, Any]) -> None:
+        """Take options of the record that the logger was not given.
+
+        Raises:
+            ValueError: the logger was given another value.
+        """
+        for name, value in options.items():
+            own = self._options[name]
+            if value is None or value == own:
+                continue
+            if own is not None:
+                raise ValueError(
+                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, which record into the "
+                    "same files: give it to one of them, or give the collector a summary_dir"
+                )
+            self._options[name] = value
+            self._drop_record()
+
+    def _drop_record(self) -> None:
+        """Close the record; hyper-parameters that wait in it wait for the next one."""
+        if self.open_record is not None:
+            self._held = self.open_record.take_held_lineage()
+            self.open_record.release()
+            self.open_record = None

@@ -1,0 +1,66 @@
+"""Questions about what a Trainer is doing; what Lightning keeps private is read here and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import torch
+
+__all__ = ["calling_trainer", "is_tuning", "logged_metric", "loss_scale", "planned_steps", "resumes", "starts_a_run"]
+
+
+def starts_a_run(trainer: Any) -> bool:
+    """Whether this fit begins at step 0: the first of its Trainer, and from no checkpoint."""
+    return trainer.global_step == 0 and not resumes(trainer)
+
+
+def resumes(trainer: Any) -> bool:
+    """Whether this fit continues from a checkpoint."""
+    return trainer.ckpt_path is not None
+
+
+def is_tuning(trainer: Any) -> bool:
+    """Whether a tuner runs the Trainer: it replaces the loggers while it tries."""
+    return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
+
+
+def calling_trainer(module: Any, logger: Any) -> Any | None:
+    """The Trainer, if it is what calls ``logger.log_graph(module)``, on every rank and between two hooks.
+
+    Only there may the ranks exchange something: a call of the user's may come from one rank alone. Reads
+    ``LightningModule._trainer`` and ``_current_fx_name`` (``None`` between hooks; lightning 2.4 to 2.6.6).
+    """
+    trainer = getattr(module, "_trainer", None)
+    if trainer is None or getattr(module, "_current_fx_name", "") is not None:
+        return None
+    is_its_own = getattr(trainer, "enable_autolog_hparams", True) and trainer.state.status == "running"
+    return trainer if is_its_own and any(known is logger for known in trainer.loggers) else None
+
+
+def planned_steps(trainer: Any) -> int | None:
+    """Optimizer steps of the whole run, or ``None`` if unknown."""
+    total: Any = None
+    with contextlib.suppress(Exception):  # accumulation that changes with the epoch, loaders of unknown length
+        total = trainer.estimated_stepping_batches
+    return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
+
+
+def logged_metric(trainer: Any, name: str) -> Any | None:
+    """The newest value of a metric that the module has logged, or ``None``."""
+    return trainer.callback_metrics.get(name)
+
+
+def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
+    """What an optimizer's gradients are multiplied by in its step, on the module's device; ``None``: by nothing.
+
+    With ``precision="16-mixed"`` the loss is scaled. Lightning unscales the gradients before the hooks of a step, but
+    not those of fused optimizers, which do it in their step. Scaling a one gives the factor without waiting for the
+    device, as ``GradScaler.get_scale`` does. Reads ``_step_supports_amp_scaling``, by which `GradScaler` knows them.
+    """
+    scaler = getattr(trainer.precision_plugin, "scaler", None)
+    if scaler is None or not getattr(optimizer, "_step_supports_amp_scaling", False):
+        return None
+    scale: torch.Tensor = scaler.scale(torch.ones((), device=module.device))
+    return scale
