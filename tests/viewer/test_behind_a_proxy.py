@@ -1,0 +1,95 @@
+"""The viewer behind a proxy that strips its own prefix, as JupyterHub's and nginx do, and at the end of a tunnel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
+
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.api import Route
+from mindsummary_lightning.viewer.app import create_app
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.static_files import StaticFiles
+from tests.viewer.pages_client import write_frontend
+
+_TOKEN = "a-token"
+_PREFIX = "/user/me/proxy/8080"
+_ROUTES = (Route("GET", "secret", lambda runs, request: "secret"),)
+
+
+def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Application:
+    """Forwards what lies below a prefix; the client's ``Host`` is kept, as hubs and tunnels keep it."""
+
+    async def forward(request: web.Request) -> web.Response:
+        if not request.raw_path.startswith(prefix):
+            return web.Response(status=404, text="the hub's own page")
+        target = URL(f"http://127.0.0.1:{port}{request.raw_path.removeprefix(prefix)}", encoded=True)
+        async with (
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
+            session.get(target, headers={**request.headers, **headers}, auto_decompress=False) as answer,
+        ):
+            kept = {name: text for name, text in answer.headers.items() if name != "Content-Length"}
+            return web.Response(status=answer.status, headers=kept, body=await answer.read())
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", forward)
+    return app
+
+
+def _visit(
+    folder: Path, prefix: str, headers: Mapping[str, str], check: Callable[[TestClient], Awaitable[None]]
+) -> None:
+    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(_TOKEN), _ROUTES)
+
+    async def run() -> None:
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with TestServer(app) as server:
+            assert server.port is not None
+            async with TestClient(TestServer(_proxy(server.port, prefix, headers)), cookie_jar=jar) as client:
+                await check(client)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("prefix", ["", _PREFIX])
+def test_the_pages_work_below_the_prefix_of_a_proxy(tmp_path: Path, prefix: str) -> None:
+    async def check(client: TestClient) -> None:
+        async with client.get(f"{prefix}/?access={_TOKEN}") as answer:
+            assert answer.status == 200
+        for path in ("/", "/static/js/app.01234567.js", "/v1/mindinsight/secret"):
+            async with client.get(prefix + path) as answer:
+                assert answer.status == 200, path
+
+    _visit(tmp_path, prefix, {"X-Forwarded-Proto": "http"}, check)
+
+
+def test_the_cookie_is_not_sent_to_the_rest_of_the_hub(tmp_path: Path) -> None:
+    async def check(client: TestClient) -> None:
+        async with client.get(f"{_PREFIX}/?access={_TOKEN}"):
+            pass
+        jar = client.session.cookie_jar
+        assert jar.filter_cookies(client.make_url(f"{_PREFIX}/v1/mindinsight/secret"))
+        assert not jar.filter_cookies(client.make_url("/user/you/"))
+
+    _visit(tmp_path, _PREFIX, {"X-Forwarded-Proto": "http"}, check)
+
+
+def test_two_tunnels_to_servers_of_one_port_do_not_share_a_cookie(tmp_path: Path) -> None:
+    names = set()
+
+    async def check(client: TestClient) -> None:
+        async with client.get(f"/?access={_TOKEN}") as answer:
+            names.update(answer.cookies)
+
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        _visit(tmp_path / str(number), "", {}, check)
+
+    assert len(names) == 2  # named after the port that the browser sees
