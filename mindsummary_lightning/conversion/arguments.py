@@ -1,6 +1,6 @@
 """Checks of arguments: each refusal names the argument, what was given and what is expected.
 
-Shared by everything that takes the same argument, so that a mistake reads the same wherever it is made.
+Shared by everything that takes the same argument, so that the same mistake gives the same message everywhere.
 """
 
 from __future__ import annotations

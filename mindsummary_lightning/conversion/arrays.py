@@ -1,7 +1,7 @@
-"""What a caller hands over -> one NumPy array of a dtype the format knows.
+"""Conversion of array-likes to one NumPy array of a dtype that the format knows.
 
-PyTorch is not imported: a tensor can only exist once somebody else has, so ``sys.modules`` is asked. Nothing is copied
-where a view will do; the values built from the array copy it.
+PyTorch is not imported: a tensor can only exist after somebody else has, so ``sys.modules`` is checked. Nothing is
+copied where a view suffices; the values built from the array copy it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def to_array(value: Any) -> NDArray[Any]:
     Args:
         value: a Python number; a NumPy array or scalar; nested lists of numbers; anything with ``__array__``; a
             ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are dequantized, sparse ones
-            made dense up to 10,000,000 elements, wrappers of ``torch.func`` taken off (a tensor inside ``vmap`` shows
-            its whole batch), and a replicated ``DTensor`` gives its local tensor.
+            made dense up to 10,000,000 elements, wrappers of ``torch.func`` unwrapped (a tensor inside ``vmap`` gives
+            its complete batch), and a replicated ``DTensor`` gives its local tensor.
 
     Returns:
         An array of bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become float64; bfloat16 and
@@ -45,7 +45,9 @@ def to_array(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"expected {_EXPECTED}; found a {type(value).__name__} that is no array: {error}") from error
+        raise ValueError(
+            f"expected {_EXPECTED}; found a {type(value).__name__} that is not an array: {error}"
+        ) from error
     return _in_a_known_dtype(array, value)
 
 
@@ -55,7 +57,7 @@ def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
     if dtype.kind == "f":
         return array.astype(np.float64)
-    name = dtype.name  # looked up late: NumPy puts it together anew each time
+    name = dtype.name  # last: NumPy composes it anew each time
     if name == "bfloat16" or name.startswith("float8"):  # the extra dtypes that ml_dtypes registers
         return array.astype(np.float32)
     raise TypeError(f"expected {_EXPECTED}; found {_described(array, value)}")
@@ -78,7 +80,7 @@ def _is_torch_tensor(value: Any) -> bool:
 def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
     torch = sys.modules["torch"]
     if tensor.dtype is torch.float32:
-        with contextlib.suppress(RuntimeError, TypeError):  # it is none of the others: dense, on the CPU, no wrapper
+        with contextlib.suppress(RuntimeError, TypeError):  # the common case: dense, on the CPU, no wrapper
             array: NDArray[Any] = tensor.detach().numpy()
             return array
     functorch = getattr(torch._C, "_functorch", None)
@@ -98,13 +100,13 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
         array = plain.cpu().resolve_neg().numpy()
     except (RuntimeError, TypeError) as error:
         raise TypeError(
-            f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot hand over: {error}"
+            f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot convert: {error}"
         ) from error
     return array
 
 
 def refuse_what_holds_no_numbers(tensor: Any) -> None:
-    """Refuse a ``torch.Tensor`` whose elements ``to_array`` cannot give, without looking at them.
+    """Refuse a ``torch.Tensor`` whose elements ``to_array`` cannot give, without reading them.
 
     Raises:
         TypeError: it is a meta, nested or complex tensor, or sparse and larger than ``MAX_ELEMENTS`` when dense.
@@ -113,13 +115,11 @@ def refuse_what_holds_no_numbers(tensor: Any) -> None:
     if tensor.is_meta:
         raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data")
     if tensor.is_nested:
-        raise TypeError(f"expected {_EXPECTED}; found a nested tensor: hand over .values() or a padded tensor")
+        raise TypeError(f"expected {_EXPECTED}; found a nested tensor: pass .values() or a padded tensor")
     if tensor.dtype.is_complex:
-        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}: hand over .real, .imag or .abs()")
+        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}: pass .real, .imag or .abs()")
     if tensor.layout is not torch.strided and tensor.numel() > MAX_ELEMENTS:
-        raise TypeError(
-            f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: hand over .values()"
-        )
+        raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, too large to be made dense: pass .values()")
 
 
 def _tensor(tensor: Any) -> str:
@@ -130,15 +130,15 @@ def _func_to_numpy(tensor: Any, functorch: Any) -> NDArray[Any]:
     """What the wrappers of ``torch.func`` hold; private names as read in PyTorch 2.13 (there since 2.0)."""
     while functorch.is_functorch_wrapped_tensor(tensor):
         tensor = functorch.get_unwrapped(tensor)
-    with sys.modules["torch"]._C._DisableFuncTorch():  # else the very next operation would wrap its result again
+    with sys.modules["torch"]._C._DisableFuncTorch():  # otherwise the next operation would wrap its result again
         return _torch_to_numpy(tensor)
 
 
 def _replicated_to_local(tensor: Any) -> Any:
-    # Gathering a sharded tensor is a collective call: made on one rank only, it would hang the run.
+    # Gathering a sharded tensor is a collective call: on one rank only, it would hang the run.
     if all(placement.is_replicate() for placement in tensor.placements):
         return tensor.to_local()
     raise TypeError(
-        f"expected {_EXPECTED}; found a DTensor with placements {tensor.placements}: hand over .to_local() for this "
+        f"expected {_EXPECTED}; found a DTensor with placements {tensor.placements}: pass .to_local() for this "
         f"rank's part, or .full_tensor() called on every rank"
     )

@@ -62,11 +62,11 @@ def to_histogram(value: Any) -> Histogram:
     """Buckets and statistics of the elements; NaN and infinities are counted separately.
 
     Args:
-        value: whatever ``to_array`` takes, of at least one dimension; it may be empty. Bools count as 0.0 and 1.0.
+        value: anything that ``to_array`` accepts, of at least one dimension; may be empty. Bools count as 0.0 and 1.0.
 
     Returns:
         2 to 90 buckets by the number of finite elements (none for none), edges evenly spaced in the dtype of the
-        elements, counts as ``numpy.histogram`` makes them. Float64 elements beyond half its range count at the half.
+        elements, counts as by ``numpy.histogram``. Float64 elements beyond half its range count at the half.
 
     Raises:
         TypeError: ``value`` holds no real numbers.

@@ -1,7 +1,6 @@
-"""Hyper-parameters of any shape -> the flat keys and plain values of custom lineage.
+"""Conversion of hyper-parameters to the flat keys and plain values of custom lineage.
 
-Nested parameters become ``outer/inner`` keys, because MindInsight filters and sorts by flat ones only. Nothing is ever
-called to find out what it is, and nothing raises: what has no readable value is named by its type.
+No object is called to determine what it is, and nothing raises: what has no readable value is named by its type.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
 
 _MAX_DEPTH = 16  # levels of lists in a text
-_MAX_TEXT = 1000  # characters of a list or of an object's repr; texts are kept whole
+_MAX_TEXT = 1000  # characters of a list or of an object's repr; texts are never cut
 _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thousand digits
 
 
@@ -34,11 +33,11 @@ def flatten(params: Any) -> dict[str, CustomValue]:
     """Hyper-parameters as custom lineage.
 
     Args:
-        params: a mapping, ``Namespace``, dataclass or OmegaConf container, nested as it likes; keys that begin with
-            ``_`` are left out at every level (``LightningCLI`` adds ``_instantiator``).
+        params: a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth; keys that begin with
+            ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
 
     Returns:
-        One entry a leaf, in order, at most :data:`MAX_PARAMETERS`: int, finite float or str. ``None``, NaN and
+        One entry per leaf, in order, at most :data:`MAX_PARAMETERS`: int, finite float or str. ``None``, NaN and
         infinities become text; a tensor of one element its number; a module its class and number of parameters; a
         function or class its name; an empty container ``{}``.
     """
@@ -111,7 +110,7 @@ def _plain_object(value: Any) -> CustomValue:
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
-    """Pieces of a list's text, until ``room`` characters are full: a list may hold itself, or a million elements."""
+    """Chunks of a list's text up to ``room`` characters: a list may contain itself, or a million elements."""
     yield "["
     room -= 1
     for index, value in enumerate(values):
@@ -120,9 +119,9 @@ def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
         if room <= 0:
             return
         is_inner = _is_list(value) and depth < _MAX_DEPTH
-        for piece in _list_text(value, room, depth + 1) if is_inner else [_element_text(value)]:
-            yield piece
-            room -= len(piece)
+        for chunk in _list_text(value, room, depth + 1) if is_inner else [_element_text(value)]:
+            yield chunk
+            room -= len(chunk)
     yield "]"
 
 

@@ -1,6 +1,6 @@
-"""A batch of pictures -> one image value, by the rule of MindSpore's recorder.
+"""Conversion of a batch of images to one image value, by the rule of MindSpore's recorder.
 
-Only the layout that MindSpore takes is taken here; ``pictures.py`` takes the others.
+Only MindSpore's layout is accepted here; ``user_images`` accepts the others.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot ove
 
 
 def batch_to_image(value: Any) -> Image:
-    """A batch of pictures as one image, eight a row.
+    """A batch of images as one image, eight per row.
 
     Uint8 pixels are kept. Others: if all lie in [0, 1], ``v * 255``; else ``(v - min) * 255 / (max - min + 1)`` over
-    the whole batch, so a constant becomes 0; computed in float32 and cut to uint8, as MindSpore 2.7.0 does. A last row
-    that is not full is filled with zeros, which take part in min and max. Where MindSpore shows nothing of use: NaN is
+    the batch, so a constant becomes 0; computed in float32 and truncated to uint8, as MindSpore 2.7.0 does. A last row
+    that is not full is padded with zeros, which take part in min and max. Where MindSpore's result is useless: NaN is
     black, and infinities (any number beyond 1e38) show as the smallest or largest other pixel.
 
     Args:
-        value: whatever ``to_array`` takes, of shape ``(pictures, channels, height, width)`` with 1 or 3 channels and no
-            length of 0.
+        value: anything that ``to_array`` accepts, of shape ``(images, channels, height, width)`` with 1 or 3 channels
+            and no length of 0.
 
     Returns:
         An RGB image in PNG, grey tripled.
@@ -43,7 +43,7 @@ def batch_to_image(value: Any) -> Image:
     batch = to_array(value)
     if batch.ndim != 4 or batch.shape[1] not in (1, 3) or not batch.size:
         raise ValueError(
-            f"an image needs shape (pictures, channels, height, width) with 1 or 3 channels and no length of 0, "
+            f"an image needs shape (images, channels, height, width) with 1 or 3 channels and no length of 0, "
             f"found {batch.shape} of dtype {batch.dtype}"
         )
     if batch.dtype == np.uint8:
@@ -68,11 +68,11 @@ def _rescaled_canvas(batch: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _rescaled(batch: NDArray[Any], shift: np.float32, scale: np.float32) -> Iterator[NDArray[np.uint8]]:
-    """Each picture in turn, in one buffer that is used again for the next."""
+    """Each image in turn, in one buffer that is reused for the next."""
     levels = np.empty(batch.shape[1:], np.float32)
     pixels = np.empty(batch.shape[1:], np.uint8)
-    for picture in batch:
-        np.copyto(levels, picture, casting="unsafe")
+    for image in batch:
+        np.copyto(levels, image, casting="unsafe")
         if shift:
             np.subtract(levels, shift, out=levels)
         np.multiply(levels, scale, out=levels)

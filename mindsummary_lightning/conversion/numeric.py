@@ -1,4 +1,4 @@
-"""Numbers -> scalar and tensor values, by the rules of MindSpore's recorder."""
+"""Conversion of numbers to scalar and tensor values, by the rules of MindSpore's recorder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_scalar(value: Any) -> float:
     """The one number that ``value`` holds, as a Python float.
 
     Args:
-        value: whatever ``to_array`` takes, of exactly one element and any number of dimensions.
+        value: anything that ``to_array`` accepts, of exactly one element and any number of dimensions.
 
     Returns:
         Its value; NaN and the infinities are kept. The file keeps it as float32.
@@ -39,7 +39,7 @@ def to_tensor(value: Any) -> Tensor:
     """A tensor value: every element as float32, with the name of the dtype it had.
 
     Args:
-        value: whatever ``to_array`` takes, of at least one dimension and at most 10,000,000 elements.
+        value: anything that ``to_array`` accepts, of at least one dimension and at most 10,000,000 elements.
 
     Returns:
         A value with memory of its own. Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and

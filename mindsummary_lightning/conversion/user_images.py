@@ -1,6 +1,6 @@
-"""Pictures as people have them -> an image value: arrays in any layout, Pillow images, files, matplotlib figures.
+"""Conversion of users' images to an image value: arrays in any layout, Pillow images, files, Matplotlib figures.
 
-The rule is meant for eyes, not for parity: ``images.py`` holds the one that MindSpore's recorder follows.
+The rule is meant for eyes, not for parity; ``image_batches`` has that of MindSpore's recorder.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def check_dataformats(dataformats: str | None) -> None:
 
 
 def to_image(image: Any, dataformats: str | None = None) -> Image:
-    """One picture, or a grid of several with eight a row, as an image value.
+    """One image, or a grid of several with eight per row, as an image value.
 
-    Numbers become levels so: uint8 is kept, and so are other integers if all lie in 0..255; a bool is black or white;
-    floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges are stretched over the whole array,
-    its smallest black and its largest white (alpha is cut to its range instead). NaN is black, the infinities are the
-    smallest and largest other pixel. Transparent pixels are laid on white.
+    Levels of numbers: uint8 is kept, and so are other integers if all lie in 0..255; a bool is black or white;
+    floats in [0, 1] are multiplied by 255 and rounded. Numbers beyond these ranges are rescaled over the array,
+    its smallest black and its largest white (alpha is clipped to its range instead). NaN is black; infinities are the
+    smallest and largest other pixel. Transparent pixels are blended with white.
 
     Args:
-        image: an array, tensor or nested list; a Pillow image; the path of a picture file (shown upright if it says
-            how); or a matplotlib figure.
+        image: an array, tensor or nested list; a Pillow image; the path of an image file (rotated as its metadata
+            demands); or a matplotlib figure.
         dataformats: layout of an array: ``"HW"``, ``"HWC"``, ``"CHW"``, ``"NHWC"`` or ``"NCHW"``, with 1 (grey), 3
-            (RGB) or 4 (RGBA) channels. ``None`` finds out, if the shape leaves no doubt.
+            (RGB) or 4 (RGBA) channels. ``None`` infers it if the shape is unambiguous.
 
     Returns:
         An RGB image in PNG.
 
     Raises:
-        TypeError: ``image`` is none of these.
-        ValueError: the layout is in doubt or does not fit, the picture is empty, or the file is no picture.
-        FileNotFoundError: there is no such file.
+        TypeError: ``image`` is not one of these.
+        ValueError: the layout is ambiguous or does not fit, the image is empty, or the file is not an image.
+        FileNotFoundError: the file does not exist.
 
     >>> to_image(np.zeros((3, 20, 30), np.uint8)).width
     30
@@ -76,18 +76,18 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
     array = to_array(image)
     batch = _TO_NCHW[_layout(array, dataformats)](array)
     if batch.shape[1] not in _CHANNELS or not batch.size:
-        raise ValueError(f"{_found(array, dataformats)}: a picture needs 1, 3 or 4 channels and at least one pixel")
+        raise ValueError(f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel")
     return _encoded(_levels(batch))
 
 
 def figure_to_image(figure: Any) -> Image:
-    """A matplotlib figure, drawn in its own size; it stays open and keeps its canvas.
+    """A Matplotlib figure, drawn in its own size; it stays open and keeps its canvas.
 
     Args:
         figure: a ``matplotlib.figure.Figure``.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not one.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -111,7 +111,7 @@ def _from_file(path: Path) -> Image:
         with PillowImage.open(path) as image:
             return _from_pillow(ImageOps.exif_transpose(image))
     except UnidentifiedImageError as error:
-        raise ValueError(f"{path} is no picture that Pillow can read") from error
+        raise ValueError(f"{path} is not an image that Pillow can read") from error
 
 
 def _from_pillow(image: PillowImage.Image) -> Image:
@@ -133,11 +133,13 @@ def _layout(array: NDArray[Any], dataformats: str | None) -> str:
         first, last = array.shape[-3] in _CHANNELS, array.shape[-1] in _CHANNELS
         if first != last:
             return ("N" if array.ndim == 4 else "") + ("CHW" if first else "HWC")
-    raise ValueError(f"{_found(array, None)}, whose layout is in doubt: pass dataformats, one of {', '.join(_TO_NCHW)}")
+    raise ValueError(
+        f"{_found(array, None)}, whose layout is ambiguous: pass dataformats, one of {', '.join(_TO_NCHW)}"
+    )
 
 
 def _found(array: NDArray[Any], dataformats: str | None) -> str:
-    return f"a picture of shape {array.shape} and dtype {array.dtype}" + (
+    return f"an image of shape {array.shape} and dtype {array.dtype}" + (
         f" with dataformats {dataformats!r}" if dataformats is not None else ""
     )
 

@@ -1,1 +1,1 @@
-"""The bytes of summary and lineage files: framing, file names and codecs. The only place that knows protobuf."""
+"""The bytes of summary and lineage files: framing, file names and codecs. The only room that imports protobuf."""

@@ -1,7 +1,7 @@
-"""What a summary record holds and where, without decoding it: a walk over the wire format, no protobuf objects.
+"""Outline of a summary record: kinds, tags and offsets of its values, found without protobuf objects.
 
-A reader that looks for one tag learns here which bytes of which record to decode, so that a file full of images costs a
-pass over its bytes and no memory. ``summary_codec.py`` turns such a place into the value.
+A reader that looks for one tag learns which bytes of which record to decode, so that a file full of images costs a pass
+over its bytes and no memory. ``summary_codec`` decodes the value at such a location.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-__all__ = ["EventOutline", "ValuePlace", "outline_event"]
+__all__ = ["EventOutline", "ValueLocation", "outline_event"]
 
 _DOUBLE = struct.Struct("<d")
 _FLOAT32 = struct.Struct("<f")
@@ -22,15 +22,15 @@ _TAG, _SCALAR, _IMAGE = 1, 3, 4
 _IMAGE_HEIGHT, _IMAGE_WIDTH = 1, 2
 
 
-class ValuePlace(NamedTuple):
-    """Where one value of an event lies.
+class ValueLocation(NamedTuple):
+    """Location of one value of an event.
 
     Attributes:
         tag: its tag, without MindInsight's plugin suffix.
         kind: scalar, image, tensor, histogram or loss_landscape.
         start: offset of its message in the payload.
-        end: offset behind it.
-        scalar: the value of a scalar, as it costs nothing here; 0.0 for other kinds.
+        end: offset after it.
+        scalar: the value of a scalar, which costs nothing here; 0.0 for other kinds.
         width: columns of an image in pixels; 0 for other kinds.
         height: rows of an image in pixels; 0 for other kinds.
     """
@@ -45,29 +45,29 @@ class ValuePlace(NamedTuple):
 
 
 class EventOutline(NamedTuple):
-    """What one event says about itself.
+    """Metadata of an event and the locations of its values.
 
     Attributes:
         wall_time: seconds since the epoch.
         step: the step its values belong to.
         holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not know.
-        values: the places of its values, in file order; values of unknown kinds are left out.
+        values: locations of its values, in file order; values of unknown kinds are skipped.
     """
 
     wall_time: float
     step: int
     holds: str | None
-    values: tuple[ValuePlace, ...]
+    values: tuple[ValueLocation, ...]
 
 
 def outline_event(payload: bytes) -> EventOutline:
-    """Walk over a payload.
+    """Outline a payload.
 
     Raises:
-        ValueError: the bytes are no event.
+        ValueError: the bytes are not an event.
     """
     wall_time, step, holds = 0.0, 0, None
-    values: list[ValuePlace] = []
+    values: list[ValueLocation] = []
     at, end = 0, len(payload)
     try:
         while at < end:
@@ -83,20 +83,20 @@ def outline_event(payload: bytes) -> EventOutline:
                 if field == _SUMMARY:
                     _outline_values(payload, start, at, values)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"payload of {end} bytes is no summary event: {error}") from error
+        raise ValueError(f"payload of {end} bytes is not a summary event: {error}") from error
     return EventOutline(wall_time, step, holds, tuple(values))
 
 
-def _outline_values(payload: bytes, at: int, end: int, values: list[ValuePlace]) -> None:
+def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> None:
     while at < end:
         field, wire, _, start, at = _next_field(payload, at, end)
         if field == 1 and wire == _DELIMITED:
-            place = _place(payload, start, at)
-            if place is not None:
-                values.append(place)
+            location = _location(payload, start, at)
+            if location is not None:
+                values.append(location)
 
 
-def _place(payload: bytes, start: int, end: int) -> ValuePlace | None:
+def _location(payload: bytes, start: int, end: int) -> ValueLocation | None:
     tag, kind, scalar, width, height, at = "", None, 0.0, 0, 0, start
     while at < end:
         field, wire, _, body, at = _next_field(payload, at, end)
@@ -108,7 +108,7 @@ def _place(payload: bytes, start: int, end: int) -> ValuePlace | None:
                 (scalar,) = _FLOAT32.unpack_from(payload, body)
             elif field == _IMAGE:
                 width, height = _image_size(payload, body, at)
-    return None if kind is None else ValuePlace(tag, kind, start, end, scalar, width, height)
+    return None if kind is None else ValueLocation(tag, kind, start, end, scalar, width, height)
 
 
 def _image_size(payload: bytes, at: int, end: int) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def _image_size(payload: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _next_field(payload: bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """Field number, wire type, the number of a varint field, and where the field's bytes begin and end."""
+    """Field number, wire type, the number of a varint field, and the offsets of the field's bytes."""
     key, at = _varint(payload, at)
     wire, number = key & 7, 0
     if wire == _VARINT:
@@ -133,9 +133,11 @@ def _next_field(payload: bytes, at: int, end: int) -> tuple[int, int, int, int, 
     elif wire in (_FIXED64, _FIXED32):
         start, at = at, at + (8 if wire == _FIXED64 else 4)
     else:
-        raise ValueError(f"payload of {len(payload)} bytes is no summary event: wire type {wire} at byte {at}")
+        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}")
     if at > end or not key >> 3:
-        raise ValueError(f"payload of {len(payload)} bytes is no summary event: field {key >> 3} ends at {at} of {end}")
+        raise ValueError(
+            f"payload of {len(payload)} bytes is not a summary event: field {key >> 3} ends at {at} of {end}"
+        )
     return key >> 3, wire, number, start, at
 
 
@@ -149,4 +151,4 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
             return number & 0xFFFFFFFFFFFFFFFF, at
         shift += 7
         if shift > 63:
-            raise ValueError(f"payload of {len(payload)} bytes is no summary event: varint at {at} never ends")
+            raise ValueError(f"payload of {len(payload)} bytes is not a summary event: varint at {at} does not end")

@@ -1,8 +1,8 @@
-"""Names of summary and lineage files: make, recognise and order them as MindInsight 2.3.1 does.
+"""Names of summary and lineage files: compose, recognise and order them as MindInsight 2.3.1 does.
 
 A name is ``<prefix>.out.events.summary.<unix seconds>.<rank>.<host><suffix>``. MindInsight looks for ``summary.`` and
-digits anywhere in it and takes the first hit as the file's time, in seconds: one name whose digits are no valid time
-(milliseconds, say) makes it list no run at all.
+digits anywhere in it and takes the first hit as the file's time, in seconds: one name whose digits are not a valid time
+(milliseconds, for example) makes it list no run at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_PREFIX = "events"
 DEFAULT_SUFFIX = "_MS"
 LINEAGE_SUFFIX = "_lineage"
 EXPLAIN_SUFFIX = "_explain"
-MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the whole listing
+MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the listing
 _MAX_NAME_LENGTH = 255  # bytes, on every common file system
 
 _TIMESTAMP = re.compile(r"summary\.(\d+)")
@@ -73,7 +73,7 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
         ValueError: ``seconds`` is not a time the reader's clock can show.
     """
     if not 0 <= seconds <= MAX_TIMESTAMP:
-        raise ValueError(f"seconds must lie in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
+        raise ValueError(f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
     return f"{prefix}.out.events.summary.{seconds}.{rank}.{safe_host}{suffix}"
 

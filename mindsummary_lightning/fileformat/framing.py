@@ -41,13 +41,13 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 HEADER_SIZE = 12
 FOOTER_SIZE = 4
 OVERHEAD = HEADER_SIZE + FOOTER_SIZE
-MAX_PAYLOAD = 2**31 - 1  # bytes; protobuf makes and reads no larger message
+MAX_PAYLOAD = 2**31 - 1  # bytes; protobuf writes and reads no larger message
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 pack_crc = _CRC.pack
 MASK_DELTA = 0xA282EAD8
-_JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more piece of a gathered write
+_JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk of a gathered write
 
 
 def _mask(crc: int) -> int:
@@ -61,37 +61,37 @@ def masked_crc32c(data: Buffer) -> int:
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths
 def header(length: int) -> bytes:
-    """What stands before a payload of this many bytes."""
+    """Length and CRC that precede a payload of this many bytes."""
     packed = _LENGTH.pack(length)
     return packed + pack_crc(masked_crc32c(packed))
 
 
-def frame(pieces: Sequence[Buffer]) -> list[Buffer]:
+def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     """Put a payload into a record.
 
     Args:
-        pieces: the payload's bytes in order.
+        chunks: the payload's bytes in order.
 
     Returns:
-        The record's pieces in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
-        piece. Of a large one the large pieces are passed on as they are, not copied, and small neighbours are joined,
+        The record's chunks in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
+        chunk. Of a large one the large chunks are passed on as they are, not copied, and small neighbours are joined,
         so that one gathered write takes them all.
 
     Raises:
         ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
     """
-    length = sum(map(len, pieces))
+    length = sum(map(len, chunks))
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
-        payload = b"".join(pieces)
+        payload = b"".join(chunks)
         return [header(length) + payload + pack_crc(_mask(crc32c(payload)))]
     crc = 0
     framed: list[Buffer] = [header(length)]
-    for is_small, group in groupby(pieces, lambda piece: len(piece) < _JOIN_BELOW):
-        for piece in [b"".join(group)] if is_small else group:
-            crc = crc32c(piece, crc)
-            framed.append(piece)
+    for is_small, group in groupby(chunks, lambda chunk: len(chunk) < _JOIN_BELOW):
+        for chunk in [b"".join(group)] if is_small else group:
+            crc = crc32c(chunk, crc)
+            framed.append(chunk)
     return [*framed, pack_crc(_mask(crc))]
 
 
@@ -101,15 +101,15 @@ def unpack_length(header: Buffer) -> int:
 
 
 def header_mismatch(header: Buffer) -> str | None:
-    """What is wrong with a record's 12-byte header, or ``None``."""
+    """Description of a mismatch in a record's 12-byte header, or ``None``."""
     return _mismatch("length CRC", header[:8], _CRC.unpack_from(header, 8)[0])
 
 
 def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | None:
-    """What is wrong between a payload and its checksum, the 4 bytes at ``offset`` of ``data``, or ``None``."""
+    """Description of a mismatch of a payload and its checksum, 4 bytes at ``offset`` of ``data``, or ``None``."""
     stored = _CRC.unpack_from(data, offset)[0]
     crc = crc32c(payload)
-    # Masked here and not by a call: a reader waits for this line a million times.
+    # Masked inline: on the hot path of reading.
     if not (((crc >> 15) | (crc << 17)) + MASK_DELTA - stored) & 0xFFFFFFFF:
         return None
     return _mismatch("payload CRC", payload, stored)
@@ -117,4 +117,4 @@ def checksum_mismatch(payload: Buffer, data: Buffer, offset: int = 0) -> str | N
 
 def _mismatch(name: str, data: Buffer, stored: int) -> str | None:
     computed = masked_crc32c(data)
-    return None if computed == stored else f"{name} is {computed:#010x}, the file says {stored:#010x}"
+    return None if computed == stored else f"{name} is {computed:#010x}, the file states {stored:#010x}"

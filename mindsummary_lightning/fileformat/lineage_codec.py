@@ -1,4 +1,4 @@
-"""LineageEvent <-> payload of a lineage file. Encoders stand above their decoders; one table names both of a kind."""
+"""Codec of lineage events: event <-> payload. Encoders precede their decoders; one table assigns both to a kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encode_lineage_event(event: LineageEvent) -> bytes:
     """The payload of a record.
 
     Raises:
-        TypeError: ``what`` is no lineage.
+        TypeError: ``what`` is not a lineage value.
     """
     message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
     try:
@@ -40,15 +40,15 @@ def encode_lineage_event(event: LineageEvent) -> bytes:
 
 
 def decode_lineage_event(payload: bytes) -> LineageEvent:
-    """What a record of a lineage file says; a kind this package does not know leaves ``what`` None.
+    """The event in a payload of a lineage file; ``what`` is ``None`` for a kind that this package does not know.
 
     Raises:
-        ValueError: the payload is no lineage event.
+        ValueError: the payload is not a lineage event.
     """
     try:
         message = lineage_pb2.LineageEvent.FromString(payload)
     except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is no lineage event: {error}") from error
+        raise ValueError(f"payload of {len(payload)} bytes is not a lineage event: {error}") from error
     field = message.WhichOneof("what")
     for known, _, read in _KINDS.values():
         if known == field:
@@ -56,7 +56,7 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
     return LineageEvent(message.wall_time, None)
 
 
-# Which sub-message of TrainInfo keeps which attribute of the value, and under which name.
+# Sub-message and field of TrainLineage for each attribute of TrainInfo.
 _TRAIN_FIELDS = {
     "optimizer": ("hyper_parameters", "optimizer"),
     "learning_rate": ("hyper_parameters", "learning_rate"),
@@ -76,18 +76,18 @@ _TRAIN_FIELDS = {
 
 def _fill_train(message: lineage_pb2.TrainLineage, value: TrainInfo) -> None:
     for attribute, (part, field) in _TRAIN_FIELDS.items():
-        fact = getattr(value, attribute)
-        if fact is not None:
-            setattr(getattr(message, part), field, fact)
+        content = getattr(value, attribute)
+        if content is not None:
+            setattr(getattr(message, part), field, content)
 
 
 def _train(message: lineage_pb2.TrainLineage) -> TrainInfo:
-    facts: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for attribute, (part, field) in _TRAIN_FIELDS.items():
         section = getattr(message, part)
         if section.HasField(field):
-            facts[attribute] = text(getattr(section, field))
-    return TrainInfo(**facts)
+            contents[attribute] = text(getattr(section, field))
+    return TrainInfo(**contents)
 
 
 def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationInfo) -> None:
@@ -113,7 +113,7 @@ def _fill_custom(message: lineage_pb2.UserDefinedInfo, value: UserDefinedInfo) -
 
 
 def _fill_custom_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, CustomValue]) -> None:
-    # One element a key: the reader keeps a single key of an element that holds several.
+    # One element per key: the reader keeps a single key of an element that has several.
     for key, value in values.items():
         entry = message.user_info.add()
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Many events that hold nothing but scalars, decoded at once: what makes a million of them readable in a second.
+"""Column decoder of events that contain only scalars: a million of them in a second.
 
 Strategy: such events repeat. In those of one length with steps of one varint length, every byte but the wall time, the
 step and the float32 values is the same, so payloads are laid side by side as a byte matrix, compared with the first of
@@ -19,7 +19,7 @@ from mindsummary_lightning.fileformat.wire import length_delimited
 
 __all__ = ["MAX_SCALAR_EVENT", "ScalarColumns", "decode_scalar_events"]
 
-MAX_SCALAR_EVENT = 1 << 14  # bytes; laying longer events side by side costs memory and saves nothing
+MAX_SCALAR_EVENT = 1 << 14  # bytes; a matrix of longer events costs memory and saves nothing
 
 _WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = 0x09, 0x10, 0x1D
 _SUMMARY, _VALUE, _TAG = 5, 1, 1
@@ -46,18 +46,18 @@ class ScalarColumns(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """Where the varying bytes of an event lie; all others are the same in every event with these tags."""
+    """Offsets of an event's varying bytes; all others are the same in every event with these tags."""
 
     step_end: int
     value_starts: tuple[int, ...]
     tags: tuple[str, ...]
 
-    def is_placed_like(self, other: _Layout | None) -> bool:
+    def has_offsets_of(self, other: _Layout | None) -> bool:
         return other is not None and self[:2] == other[:2]
 
 
 def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[int]]:
-    """Decode what is plainly made of scalars.
+    """Decode the events that contain only scalars, encoded as this package and MindSpore do.
 
     Args:
         payloads: payloads of a summary file's records, in order.
@@ -68,7 +68,7 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
     done: list[ScalarColumns] = []
     left: list[int] = []
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    for length in sorted(set(map(len, payloads))):  # np.unique would bring numpy.ma, which a listing waits for
+    for length in sorted(set(map(len, payloads))):  # np.unique would import numpy.ma, which slows `mindsummary list`
         rows = np.flatnonzero(lengths == length)
         joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
         matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, length)
@@ -101,7 +101,7 @@ def _layout(payload: bytes) -> _Layout | None:
         body += length_delimited(_VALUE, len(head) + 4) + head
         starts.append(len(body))
         body += payload[value.end - 4 : value.end]
-    # The values must be the whole rest, in the one encoding whose places are known.
+    # The values must be all that follows, in the one encoding whose offsets are known.
     if not values or payload[step_end:] != length_delimited(_SUMMARY, len(body)) + body:
         return None
     begin = len(payload) - len(body)
@@ -111,7 +111,7 @@ def _layout(payload: bytes) -> _Layout | None:
 def _decode_all_like_first(
     done: list[ScalarColumns], rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: _Layout
 ) -> NDArray[np.int64]:
-    """Decode every row whose values lie where the first row's do; return the places of the other rows."""
+    """Decode every row whose values have the offsets of the first row's; return the indices of the other rows."""
     kept = np.full(matrix.shape[1], 255, np.uint8)
     kept[_WALL_TIME] = 0
     kept[_STEP : layout.step_end] = 128  # tells how long the step's varint is
@@ -121,14 +121,14 @@ def _decode_all_like_first(
     if (signatures == signatures[0]).all():
         done.append(_columns(rows, matrix, layout))
         return np.empty(0, np.int64)
-    places: dict[bytes, list[int]] = {}
+    same: dict[bytes, list[int]] = {}
     packed, length = signatures.tobytes(), matrix.shape[1]
-    for place in range(rows.size):
-        places.setdefault(packed[place * length : (place + 1) * length], []).append(place)
+    for index in range(rows.size):
+        same.setdefault(packed[index * length : (index + 1) * length], []).append(index)
     others: list[int] = []
-    for found in places.values():
+    for found in same.values():
         found_layout = _layout(matrix[found[0]].tobytes())
-        if found_layout is not None and found_layout.is_placed_like(layout):
+        if found_layout is not None and found_layout.has_offsets_of(layout):
             done.append(_columns(rows[found], matrix[found], found_layout))
         else:
             others += found
@@ -137,8 +137,8 @@ def _decode_all_like_first(
 
 def _columns(rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: _Layout) -> ScalarColumns:
     steps = np.zeros(rows.size, np.uint64)
-    for place, column in enumerate(range(_STEP, layout.step_end)):
-        steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * place)
+    for index, column in enumerate(range(_STEP, layout.step_end)):
+        steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * index)
     values = np.empty((rows.size, len(layout.tags)), np.float32)
     for index, start in enumerate(layout.value_starts):
         values[:, index] = np.ascontiguousarray(matrix[:, start : start + 4]).view("<f4")[:, 0]

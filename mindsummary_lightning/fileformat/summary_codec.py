@@ -1,6 +1,6 @@
-"""Event <-> payload of a summary file. Encoders stand above their decoders; one table says which kind uses which.
+"""Codec of summary events: event <-> payload. Encoders precede their decoders; one table assigns both to a kind.
 
-Encoders return a payload in pieces, so that a large tensor or image reaches the file without being copied.
+Encoders return a payload in chunks, so that a large tensor or image reaches the file without being copied.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
 
 def encode_event(event: Event) -> list[Buffer]:
-    """The payload of a record, in pieces.
+    """The payload of a record, in chunks.
 
     Raises:
-        TypeError: ``what`` is nothing an event can carry.
+        TypeError: ``what`` is not something that an event can carry.
     """
     what = event.what
     if isinstance(what, tuple):
@@ -91,15 +91,15 @@ def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
 
 
 def decode_event(payload: bytes) -> Event:
-    """What a record of a summary file says; a kind this package does not know leaves ``what`` None.
+    """The event in a payload of a summary file; ``what`` is ``None`` for a kind that this package does not know.
 
     Raises:
-        ValueError: the payload is no event, or a value in it contradicts itself.
+        ValueError: the payload is not an event, or a value in it is inconsistent.
     """
     try:
         message = summary_pb2.Event.FromString(payload)
     except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is no summary event: {error}") from error
+        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
     kind = message.WhichOneof("what")
     what: Any = None
     if kind == "summary":
@@ -112,25 +112,25 @@ def decode_event(payload: bytes) -> Event:
 
 
 def checked_event(payload: bytes) -> Event:
-    """An event that reads both ways, decoded and outlined: what one of them refuses is damage to whoever reads so.
+    """An event that can be both decoded and outlined: what either refuses is damage to those who read that way.
 
     Raises:
-        ValueError: the payload is no event, or a value in it contradicts itself.
+        ValueError: the payload is not an event, or a value in it is inconsistent.
     """
     outline_event(payload)
     return decode_event(payload)
 
 
 def decode_value(message: bytes) -> SummaryValue:
-    """The value at a :class:`~mindsummary_lightning.fileformat.event_outline.ValuePlace`, from the bytes there.
+    """The value at a :class:`~mindsummary_lightning.fileformat.event_outline.ValueLocation`, from the bytes there.
 
     Raises:
-        ValueError: the bytes are no value of a known kind, or the value contradicts itself.
+        ValueError: the bytes are not a value of a known kind, or the value is inconsistent.
     """
     try:
         value = summary_pb2.Summary.Value.FromString(message)
     except DecodeError as error:
-        raise ValueError(f"{len(message)} bytes are no summary value: {error}") from error
+        raise ValueError(f"{len(message)} bytes are not a summary value: {error}") from error
     pair = _decoded_value(value)
     if pair is None:
         raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
@@ -148,8 +148,8 @@ def _text(field: int, text: str) -> bytes:
     return length_delimited(field, len(encoded)) + encoded
 
 
-def _length(pieces: list[Buffer]) -> int:
-    return sum(map(len, pieces))
+def _length(chunks: list[Buffer]) -> int:
+    return sum(map(len, chunks))
 
 
 def _decode_scalar(message: summary_pb2.Summary.Value) -> float:

@@ -1,6 +1,6 @@
-"""Tensors on the wire: the one message that summary values, landscapes and graph attributes share.
+"""Codec of tensors: the one message that summary values, landscapes and graph attributes share.
 
-Whatever the dtype, elements travel as float32 in ``float_data``: the reader ignores every other data field.
+Whatever the dtype, elements are stored as float32 in ``float_data``: the reader ignores every other data field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DATA_FIELDS = ("float_data", "double_data", "int64_data", "int32_data", "uint64
 
 
 def encode_tensor(tensor: Tensor) -> list[Buffer]:
-    """A TensorProto's pieces; the elements are a view of the tensor's memory, not a copy."""
+    """A TensorProto in chunks; the elements are a view of the tensor's memory, not a copy."""
     head = b"".join(varint(_DIMS << 3) + varint(length) for length in tensor.data.shape)
     head += varint(_DATA_TYPE << 3) + varint(tensor.data_type)
     if not tensor.data.size:

@@ -1,4 +1,4 @@
-"""Protobuf's wire format, as far as hand-packed records need it: varints and length-delimited fields; and its texts."""
+"""Protobuf's wire format, as far as encoding without protobuf objects needs it: varints, lengths and texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def length_delimited(field: int, length: int) -> bytes:
 
 
 def text(value: _T) -> _T:
-    """What a field of a parsed message holds, unless it is text that nobody can read.
+    """The value of a parsed field, unless it is text that is not UTF-8.
 
     Raises:
         ValueError: the field's bytes are not UTF-8. Protobuf hands them out as they are (upb) or fails itself

@@ -1,4 +1,4 @@
-"""The one live summary file and the one lineage file of a run directory, shared by everybody in the process.
+"""Writer of the live summary file and the lineage file of a run directory, shared within the process.
 
 The reader follows only the newest summary file of a directory, so whoever records into a directory gets the same
 :class:`EventWriter` from :func:`shared_event_writer`. It decides when a new file starts and what is already written; it
@@ -36,7 +36,7 @@ __all__ = ["EventWriter", "FileOptions", "shared_event_writer"]
 _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
-_SMALL = 1 << 16  # bytes of a record; below it a full disk is met by the write itself, which is safe
+_SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
 _CLOSED_WRITERS_KEPT = 64
 
 
@@ -44,10 +44,10 @@ class EventWriter:
     """Writes the events of one directory; thread-safe. See :func:`shared_event_writer` for sharing.
 
     Args:
-        directory: the run directory; made with the first event.
-        options: how files are made.
+        directory: the run directory; created with the first event.
+        options: how files are created.
         clock: seconds since the epoch, for what is written.
-        timer: seconds that only grow, for what is done now and then: a clock may be set back.
+        timer: monotonic clock, for periodic duties: the wall clock may jump back.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class EventWriter:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
 
         For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
-        would stand beside the old ones.
+        would be beside the old ones.
         """
         self._turns.call(self._leave_file)
 
@@ -231,10 +231,10 @@ class EventWriter:
             )
 
     def sync(self) -> None:
-        """Force what is written to the disk.
+        """Fsync what is written.
 
         Raises:
-            OSError: the disk refused it.
+            OSError: it failed.
         """
         self._turns.call(self._sync)
 
@@ -280,7 +280,7 @@ _WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt
 
 
 def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
-    """The writer of a directory, made if there is none; :meth:`EventWriter.release` it when done.
+    """The writer of a directory, created if there is none; :meth:`EventWriter.release` it when done.
 
     Args:
         directory: the run directory; need not exist.

@@ -71,7 +71,7 @@ class TensorBoardMethods(ABC):
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None, *_: Any, **__: Any
     ) -> None:
-        """Record several numbers under ``main_tag/key``, in this run (TensorBoard makes a run of each)."""
+        """Record several numbers under ``main_tag/key``, in this run (TensorBoard creates a run for each)."""
         main = checked_name(main_tag)
         pairs: list[tuple[str, SummaryValue]] = []
         for key, value in tag_scalar_dict.items():
@@ -82,7 +82,7 @@ class TensorBoardMethods(ABC):
         self.write_values(self._step(main, global_step), pairs)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
-        """Record the distribution of a tensor or array; the buckets are MindSpore's, whatever ``bins`` says."""
+        """Record the distribution of a tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
         self._write("histogram", tag, global_step, to_histogram, values)
 
     def add_image(

@@ -1,4 +1,4 @@
-"""The ten plugins of ``SummaryRecord.add_value``: what each takes and which value it makes of it."""
+"""The ten plugins of ``SummaryRecord.add_value`` and the conversion of their values."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
 def convert_value(plugin: str, value: Any) -> Any:
-    """What a plugin records of a value.
+    """Convert a value for a plugin.
 
     Args:
         plugin: one of :data:`PLUGINS`.
-        value: as ``SummaryRecord.add_value`` says.
+        value: as for ``SummaryRecord.add_value``.
 
     Raises:
-        TypeError: the value is of no kind the plugin takes.
-        ValueError: the plugin is not known, or the value cannot be recorded.
+        TypeError: the value is not of a kind that the plugin takes.
+        ValueError: the plugin is unknown, or the value cannot be recorded.
     """
     plugin = "LANDSCAPE" if plugin == "landscape" else plugin  # MindSpore 2.7 spells it so
     if plugin not in PLUGINS:

@@ -1,4 +1,4 @@
-"""Events: what one record of a summary or lineage file says."""
+"""Events: the content of one record of a summary or lineage file."""
 
 from __future__ import annotations
 

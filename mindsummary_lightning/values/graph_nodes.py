@@ -1,7 +1,7 @@
 """A computational graph as values: nodes, parameters, constants, outputs and the types on the edges.
 
-These classes say what the format holds. The rules that keep MindInsight from dropping a graph (decimal ids, unique
-names, no ``< > "``) are the duty of whoever captures one.
+These classes hold what the format can express. The rules that keep MindInsight from dropping a graph (decimal ids,
+unique names, no ``< > "``) are applied in ``graph``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TensorType:
 
     Attributes:
         elem_type: dtype of the elements.
-        shape: length of each dimension; -1 for one that is not known.
+        shape: length of each dimension; -1 if unknown.
     """
 
     elem_type: DataType
@@ -66,7 +66,7 @@ class Attribute:
     """A named property of a node (MindInsight drops one whose serialized value passes 1,024 bytes).
 
     Attributes:
-        name: shown as it is.
+        name: shown unchanged.
         value: bool, int (64 bits), float, str, None, a type, or a tuple or dict of these.
     """
 
@@ -94,12 +94,12 @@ class GraphNode:
     Attributes:
         name: the node's id; MindInsight keeps what follows the last ``op`` in it, so use decimal digits.
         op_type: name of the operation.
-        scope: ``/``-separated path of the scopes it lies in, without a leading slash.
+        scope: ``/``-separated path of its scopes, without a leading slash.
         full_name: name shown, ``<scope>/<op_type>-op<id>``; unique in the graph.
         inputs: its edges, in order.
         attributes: its properties.
         output_type: type of what it computes.
-        output_i: which output of a node with several it stands for.
+        output_i: index of the output, for a node with several.
         instance_name: a free name; MindInsight's optimized view drops nodes that have ``opt`` in it.
     """
 
@@ -116,7 +116,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphParameter:
-    """A weight or an input of the graph; a ``/`` in its name would make scopes, so use dots."""
+    """A weight or an input of the graph; a ``/`` in its name would create scopes, so use dots."""
 
     name: str
     type: GraphType | None = None
@@ -140,7 +140,7 @@ class GraphOutput:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A whole computational graph."""
+    """A complete computational graph."""
 
     nodes: tuple[GraphNode, ...]
     name: str = ""
@@ -151,11 +151,11 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class GraphTexts:
-    """Attributes and constants of a graph as text, in the spelling that MindInsight shows.
+    """Attributes and constants of a graph as text, in MindInsight's notation.
 
     Attributes:
-        attributes: for each node of the graph, in the graph's order, its attributes by name; those too large to be
-            shown are missing.
+        attributes: the attributes of each node by name, in the graph's order; those too large to be shown are
+            missing.
         constants: the constants by key.
     """
 

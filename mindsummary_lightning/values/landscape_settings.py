@@ -1,4 +1,4 @@
-"""What a landscape is made of: resolution, samples, and which steps or epochs it spans.
+"""Settings of loss landscapes: resolution, samples, and the steps or epochs that they span.
 
 The keys, defaults and ranges are those of MindSpore's ``collect_landscape``. Nothing here reads or writes files.
 """
@@ -24,9 +24,9 @@ class LandscapeSettings:
     Attributes:
         landscape_size: grid points on each axis, 3 to 256.
         unit: what the numbers in ``intervals`` count, ``"step"`` (optimizer steps from 1) or ``"epoch"`` (from 1).
-        num_samples: samples whose mean loss is one grid point, at least 1; whole batches are taken.
-        train: make one landscape for each interval (PCA of its checkpoints).
-        result: make the landscape around the last checkpoint (random directions).
+        num_samples: samples whose mean loss is one grid point, at least 1; rounded up to complete batches.
+        train: compute one landscape per interval (PCA of its checkpoints).
+        result: compute the landscape around the last checkpoint (random directions).
         intervals: for each training landscape at least 3 ascending step or epoch numbers.
 
     Example:
@@ -64,11 +64,11 @@ class LandscapeSettings:
         Args:
             values: any of ``landscape_size``, ``unit``, ``num_samples``, ``create_landscape`` (a dict with ``train``
                 and ``result``) and ``intervals``.
-            base: what the absent keys take their values from; ``None`` means the defaults.
+            base: values of absent keys; ``None`` means the defaults.
 
         Raises:
             TypeError: a value has the wrong type; the message names the key.
-            ValueError: a key is not known, or a value is out of range.
+            ValueError: a key is unknown, or a value is out of range.
         """
         if not isinstance(values, Mapping):
             raise TypeError(f"collect_landscape must be a dict or None, not {type(values).__name__}")
@@ -84,11 +84,11 @@ class LandscapeSettings:
 
     @classmethod
     def known_keys(cls) -> tuple[str, ...]:
-        """The keys of the dict form, in MindSpore's words."""
+        """The keys of the dict form, named as in MindSpore."""
         return (*(field.name for field in fields(cls) if field.name not in ("train", "result")), "create_landscape")
 
     def to_dict(self) -> dict[str, Any]:
-        """The dict form, as :meth:`from_dict` takes it and JSON keeps it."""
+        """The dict form, as :meth:`from_dict` accepts it; JSON can hold it."""
         values = asdict(self)
         values["create_landscape"] = {key: values.pop(key) for key in ("train", "result")}
         values["intervals"] = [list(interval) for interval in self.intervals]
@@ -123,5 +123,5 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
         if len(interval) < _SHORTEST_INTERVAL:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
-            raise ValueError(f"numbers of an interval must ascend from 1 on, but one is {list(interval)}")
+            raise ValueError(f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}")
     return tuple(tuple(interval) for interval in intervals)

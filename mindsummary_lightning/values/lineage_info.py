@@ -1,6 +1,6 @@
-"""Training, evaluation, custom and dataset lineage as values: whatever a file can say.
+"""Training, evaluation, custom and dataset lineage as values: everything that a file can contain.
 
-What may be written is narrower; ``values/recordable.py`` says it.
+What may be written is narrower; see ``values/validation.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TrainInfo:
         parallel_mode: how devices share the work (MindSpore writes ``stand_alone`` for one).
         device_num: number of devices.
         batch_size: samples in a batch.
-        train_dataset_path: where the training data lies.
+        train_dataset_path: path of the training data.
         train_dataset_size: number of training samples.
         network: class name of the network.
         loss: last training loss.
@@ -75,8 +75,8 @@ class EvaluationInfo:
     """Result of an evaluation.
 
     Attributes:
-        metric: JSON text of an object; ``None`` if the file says nothing.
-        valid_dataset_path: where the evaluation data lies.
+        metric: JSON text of an object; ``None`` if the file states nothing.
+        valid_dataset_path: path of the evaluation data.
         valid_dataset_size: number of evaluation samples.
     """
 
@@ -93,7 +93,7 @@ def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = No
 
     Args:
         text: JSON.
-        parse_constant: called with ``NaN``, ``Infinity`` or ``-Infinity`` where one is met; ``None`` makes it a float.
+        parse_constant: called with ``NaN``, ``Infinity`` or ``-Infinity`` ; ``None`` converts it to a float.
 
     Raises:
         ValueError: the text is not that of a JSON object, or one with more than 100 levels.
@@ -116,7 +116,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def _make_texts_utf8(value: TrainInfo | EvaluationInfo) -> None:
-    # A path with bytes that are no UTF-8 reaches us with lone surrogates in it (os.fsdecode).
+    # os.fsdecode turns bytes of a path that are not UTF-8 into lone surrogates.
     for field_ in fields(value):
         text = getattr(value, field_.name)
         if isinstance(text, str):

@@ -14,7 +14,7 @@ __all__ = ["Histogram", "Image", "LandscapeMetadata", "LossLandscape", "Points",
 
 
 def owned(array: Any, dtype: Any) -> NDArray[Any]:
-    """A C-contiguous, read-only array that nobody else can change; copied once unless it is one already."""
+    """A C-contiguous, read-only array that owns its memory; copied unless it already is one."""
     if (
         type(array) is np.ndarray
         and array.base is None
@@ -49,7 +49,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An encoded picture.
+    """An encoded image.
 
     Attributes:
         height: rows in pixels, at least 1.
@@ -66,7 +66,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts of a tensor's finite elements in buckets, and what the buckets leave out.
+    """Counts of a tensor's finite elements in buckets, and of those that are in no bucket.
 
     Attributes:
         lefts: left edge of each bucket, float64, shape ``(n,)``; at most 90 buckets (MindInsight drops more).
@@ -120,12 +120,12 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeMetadata:
-    """How a landscape was made.
+    """How a landscape was computed.
 
     Attributes:
-        decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's words).
+        decomposition: ``"PCA"`` for an interval, ``"Random"`` for a final landscape (MindSpore's terms).
         unit: what the interval's numbers count, ``"step"`` or ``"epoch"``.
-        step_per_epoch: optimizer steps in an epoch; MindInsight places epochs on the step axis with it.
+        step_per_epoch: optimizer steps per epoch; MindInsight places epochs on the step axis with it.
     """
 
     decomposition: str = ""
@@ -140,10 +140,10 @@ class LossLandscape:
     Attributes:
         surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``: ``z[i, j]`` is the loss
             at ``(x[j], y[i])``.
-        intervals: steps or epochs of the path's points; empty makes it a final landscape.
+        intervals: steps or epochs of the path's points; empty for a final landscape.
         path: the path's points, three arrays as long as ``intervals``; ``None`` for a final landscape.
         convergence_point: ``(x, y, loss)`` where training stood at the end, or ``None``.
-        metadata: how it was made.
+        metadata: how it was computed.
     """
 
     surface: Points
@@ -160,4 +160,4 @@ class LossLandscape:
         object.__setattr__(self, "intervals", intervals)
         lengths = {axis.size for axis in (self.path.x, self.path.y, self.path.z)} if self.path else {0}
         if lengths != {len(intervals)}:
-            raise ValueError(f"path needs one point for each of {len(intervals)} intervals, not {sorted(lengths)}")
+            raise ValueError(f"path needs one point per interval, {len(intervals)}, not {sorted(lengths)}")

@@ -1,6 +1,6 @@
-"""What may be written: the values that MindInsight shows without harm to this run or to its neighbours.
+"""Checks of values before they are written: only those that MindInsight shows without harm to any run.
 
-A file may say more (``values`` can hold a NaN loss that MindSpore wrote); this package never writes it.
+A file may contain more (``values`` can hold a NaN loss that MindSpore wrote); this package never writes it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def check_recordable(value: object) -> None:
     """Refuse a lineage or landscape value that would break a page of MindInsight.
 
     Raises:
-        TypeError: a fact has the wrong type.
-        ValueError: a number is not finite or does not fit, a metric is no JSON object, custom data is empty.
+        TypeError: a field has the wrong type.
+        ValueError: a number is not finite or does not fit, a metric is not a JSON object, custom data is empty.
     """
     check = _CHECKS.get(type(value))
     if check is not None:
@@ -45,7 +45,7 @@ def _integer(where: str, value: Any, smallest: int, largest: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{where} must be an int, not {value!r}")
     if not smallest <= value <= largest:
-        raise ValueError(f"{where} must lie in {smallest}..{largest}, not {value}")
+        raise ValueError(f"{where} must be in {smallest}..{largest}, not {value}")
 
 
 def _real(where: str, value: Any) -> None:
@@ -54,7 +54,7 @@ def _real(where: str, value: Any) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise TypeError(f"{where} must be a float, not {value!r}")
     if not math.isfinite(value):
-        raise ValueError(f"{where} must be finite, not {value}; leave it out instead")
+        raise ValueError(f"{where} must be finite, not {value}; omit it instead")
 
 
 def _text(where: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""``to_array``: what counts as numbers, and what the refusal of the rest says."""
+"""``to_array``: accepted inputs, and the messages for all others."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_holds_no_real_numbers_is_refused_by_name(value: Any, found: str) -
 
 
 def test_ragged_lists_are_refused() -> None:
-    with pytest.raises(ValueError, match="found a list that is no array"):
+    with pytest.raises(ValueError, match="found a list that is not an array"):
         to_array([[1, 2], [3]])
 
 

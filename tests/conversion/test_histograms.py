@@ -1,4 +1,4 @@
-"""``to_histogram``: MindSpore's buckets and numpy's counts, for whatever numbers come."""
+"""``to_histogram``: MindSpore's buckets and the counts of numpy.histogram, for any numbers."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_sum_beyond_float64_is_infinite_without_a_warning(size: int) -> None:
     assert to_histogram(np.full(size, 8e307)).sum == np.inf
 
 
-def test_a_single_number_is_no_histogram() -> None:
+def test_a_single_number_is_not_a_histogram() -> None:
     with pytest.raises(ValueError, match="record it as a scalar"):
         to_histogram(torch.tensor(1.0))
 

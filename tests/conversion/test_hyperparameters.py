@@ -132,7 +132,7 @@ def test_a_list_of_containers_is_numbered() -> None:
     assert flatten({"layers": [{"n": 1}, {"n": 2}, 3]}) == {"layers/0/n": 1, "layers/1/n": 2, "layers/2": 3}
 
 
-def test_keys_that_are_no_text_become_text() -> None:
+def test_keys_that_are_not_text_become_text() -> None:
     flat = flatten({1: "a", None: "b", (2, 3): "c", HostileKey(): "d"})
 
     assert flat == {"1": "a", "None": "b", "(2, 3)": "c", "HostileKey": "d"}

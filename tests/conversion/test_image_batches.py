@@ -1,4 +1,4 @@
-"""``batch_to_image`` and the PNG under it: MindSpore's pixels, stated once more and slowly."""
+"""``batch_to_image`` and the PNG encoder: MindSpore's pixels, computed again in the slow way."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_another_shape_is_refused_by_name(shape: tuple[int, ...]) -> None:
     assert str(shape) in str(refusal.value)
 
 
-def test_a_bfloat16_batch_that_is_no_block_of_memory_is_taken() -> None:
+def test_a_bfloat16_batch_that_is_not_a_block_of_memory_is_taken() -> None:
     batch = torch.rand(2, 5, 4, 3, generator=torch.Generator().manual_seed(0)).bfloat16().permute(0, 3, 1, 2)
 
     np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch.float().numpy()))
@@ -122,7 +122,7 @@ def test_a_png_decodes_to_its_pixels(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(np.asarray(PillowImage.open(io.BytesIO(encode_png(pixels)))), pixels)
 
 
-def test_a_flat_picture_makes_a_small_png() -> None:
+def test_a_flat_image_makes_a_small_png() -> None:
     pixels = np.zeros((500, 500, 3), np.uint8)
     pixels[100:200, 100:300] = (200, 30, 40)
 

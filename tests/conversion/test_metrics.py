@@ -19,7 +19,7 @@ class HostileNumber:
         raise RuntimeError("no number")
 
 
-def test_numbers_are_kept_and_all_else_is_left_out() -> None:
+def test_numbers_are_kept_and_all_else_is_skipped() -> None:
     metrics = {
         "float": 0.5,
         "int": 2,
@@ -44,7 +44,7 @@ def test_nested_metrics_become_flat_names() -> None:
     }
 
 
-def test_tensors_of_one_element_are_numbers_and_those_without_data_are_left_out() -> None:
+def test_tensors_of_one_element_are_numbers_and_those_without_data_are_skipped() -> None:
     torch = pytest.importorskip("torch")
 
     assert finite_metrics({"a": torch.tensor([2.0]), "b": torch.ones((), device="meta")}) == {"a": 2.0}
@@ -65,6 +65,6 @@ def test_the_text_is_json_of_an_object() -> None:
     assert json.loads(metric_json({"acc": 0.1, "ü": 2.0})) == {"acc": 0.1, "ü": 2.0}
 
 
-def test_a_number_that_is_no_json_is_refused() -> None:
+def test_a_number_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
         metric_json({"a": float("nan")})

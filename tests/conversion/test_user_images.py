@@ -1,4 +1,4 @@
-"""``to_image`` and ``figure_to_image``: pictures as people have them."""
+"""``to_image`` and ``figure_to_image``: supported image inputs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_dataformats_that_do_not_fit_are_refused(dataformats: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "dataformats"), [((5, 20, 30), "CHW"), ((20, 30, 2), "HWC"), ((0, 20, 30, 3), None)])
-def test_a_picture_needs_known_channels_and_pixels(shape: tuple[int, ...], dataformats: str | None) -> None:
+def test_an_image_needs_known_channels_and_pixels(shape: tuple[int, ...], dataformats: str | None) -> None:
     with pytest.raises(ValueError, match="needs 1, 3 or 4 channels and at least one pixel"):
         to_image(np.zeros(shape), dataformats)
 
@@ -108,7 +108,7 @@ def test_numbers_become_levels(row: NDArray[Any], levels: list[int]) -> None:
     assert pixels_of(to_image(row, "HW"))[0, :, 0].tolist() == levels
 
 
-def test_nine_pictures_fill_two_rows_and_the_rest_is_black() -> None:
+def test_nine_images_fill_two_rows_and_the_rest_is_black() -> None:
     pixels = pixels_of(to_image(np.full((9, 6, 5, 3), 255, np.uint8)))
 
     assert pixels.shape == (12, 40, 3)
@@ -154,17 +154,17 @@ def test_a_photograph_taken_sideways_is_shown_upright(tmp_path: Path) -> None:
     np.testing.assert_array_equal(pixels_of(to_image(tmp_path / "a.png")), np.rot90(RGB, -1))
 
 
-def test_a_file_that_is_no_picture_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_image_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("not a picture")
 
-    with pytest.raises(ValueError, match=r"a\.txt is no picture"):
+    with pytest.raises(ValueError, match=r"a\.txt is not an image"):
         to_image(tmp_path / "a.txt")
     with pytest.raises(FileNotFoundError):
         to_image(tmp_path / "b.png")
 
 
 @pytest.mark.parametrize("value", [None, object(), np.zeros((2, 2), complex)], ids=repr)
-def test_what_is_no_picture_is_refused(value: Any) -> None:
+def test_what_is_no_image_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="expected a number"):
         to_image(value)
 

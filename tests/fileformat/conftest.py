@@ -1,4 +1,4 @@
-"""Property tests without a deadline: how long an example takes says nothing on a busy machine."""
+"""Hypothesis profile without a deadline: the duration of an example proves nothing on a busy machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two values say the same, bit for bit: NaN equals NaN, and arrays equal arrays."""
+"""Equality of values, bit for bit: NaN equals NaN, and arrays equal arrays."""
 
 from __future__ import annotations
 

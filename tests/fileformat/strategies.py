@@ -1,4 +1,4 @@
-"""Values of every kind, as hypothesis draws them."""
+"""Hypothesis strategies for values of every kind."""
 
 from __future__ import annotations
 

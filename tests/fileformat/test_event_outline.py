@@ -72,8 +72,8 @@ def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(changes: li
 
 
 @pytest.mark.parametrize("payload", [b"\xff" * 12, b"\x2a\x05ab", b"\x07", b"\x00\x00"])
-def test_bytes_that_are_no_event_are_refused(payload: bytes) -> None:
-    with pytest.raises(ValueError, match="no summary event"):
+def test_bytes_that_are_not_an_event_are_refused(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="not a summary event"):
         outline_event(payload)
 
 

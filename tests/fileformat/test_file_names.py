@@ -102,7 +102,7 @@ def test_a_suffix_of_another_kind_of_file_is_refused(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 1, b"events"])
-def test_a_prefix_that_is_no_text_is_refused(wrong: object) -> None:
+def test_a_prefix_that_is_not_text_is_refused(wrong: object) -> None:
     with pytest.raises(TypeError, match="file_prefix must be a str"):
         check_prefix_and_suffix(wrong, "_MS")  # type: ignore[arg-type]
 

@@ -76,7 +76,7 @@ def test_any_flipped_bit_is_noticed(payload: bytes, data: st.DataObject) -> None
 def test_a_mismatch_names_what_is_stored_and_what_was_computed() -> None:
     wrong = checksum_mismatch(b"payload", struct.pack("<I", 7))
 
-    assert wrong == f"payload CRC is {masked_crc32c(b'payload'):#010x}, the file says 0x00000007"
+    assert wrong == f"payload CRC is {masked_crc32c(b'payload'):#010x}, the file states 0x00000007"
 
 
 def test_the_length_is_unsigned_and_64_bits_wide() -> None:

@@ -53,7 +53,7 @@ def test_training_lineage_without_any_fact_is_still_training_lineage() -> None:
     assert decode_lineage_event(encode_lineage_event(LineageEvent(1.0, TrainInfo()))).what == TrainInfo()
 
 
-def test_a_path_that_is_no_utf8_is_written_with_escapes() -> None:
+def test_a_path_that_is_not_utf8_is_written_with_escapes() -> None:
     lineage = EvaluationInfo("{}", valid_dataset_path="/data/\udcff", valid_dataset_size=1)
 
     back = decode_lineage_event(encode_lineage_event(LineageEvent(1.0, lineage))).what

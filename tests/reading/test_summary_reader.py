@@ -118,7 +118,7 @@ def test_a_whole_record_that_is_no_event_is_named(tmp_path: Path) -> None:
 
     reader = SummaryReader(tmp_path)
     for read in (reader.all_scalars, lambda: list(reader.events())):
-        with pytest.raises(DamagedFileError, match="no summary event") as caught:
+        with pytest.raises(DamagedFileError, match="not a summary event") as caught:
             read()
         assert caught.value.offset == 44  # behind the version record
 

@@ -1,4 +1,4 @@
-"""The rules of a run's files: what is written once, what travels alone, which file is live, how lineage stays whole."""
+"""Rules of a run's files: repeats, events of their own, the live file, the lineage file."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
     [{"lefts": [0.5]}, {"widths": [2.0]}, {"counts": [3]}, {"count": 9}, {"nan_count": 1}, {"sum": math.inf}],
     ids=str,
 )
-def test_a_histogram_that_differs_in_one_thing_is_no_repeat(run: Timed, change: dict[str, Any]) -> None:
+def test_a_histogram_that_differs_in_one_thing_is_not_a_repeat(run: Timed, change: dict[str, Any]) -> None:
     for changes in ({}, {}, change):
         facts = {"lefts": [0.0], "widths": [1.0], "counts": [2], "count": 2, "sum": float("nan")}
         run.writer.write_values(1, [("a", Histogram(**facts | changes))])  # type: ignore[arg-type]
@@ -113,14 +113,14 @@ def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: py
     assert not caplog.records
 
 
-def test_the_same_value_at_another_step_is_no_repeat(run: Timed) -> None:
+def test_the_same_value_at_another_step_is_not_a_repeat(run: Timed) -> None:
     run.scalar(1)
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 1.0)]
 
 
-def test_a_value_that_could_not_be_written_is_no_repeat(run: Timed) -> None:
+def test_a_value_that_could_not_be_written_is_not_a_repeat(run: Timed) -> None:
     run.scalar(0)
     with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
         run.scalar(1)
@@ -165,7 +165,7 @@ def test_a_large_step_of_known_scalars_asks_for_free_space_too(run: Timed, monke
     assert {step for step, _, _ in read_values(run.directory)} == {1}
 
 
-def test_a_value_of_the_file_before_is_no_repeat_in_the_next(run: Timed) -> None:
+def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next(run: Timed) -> None:
     run.writer.write_values(1, [("a", 1.0), ("h", HISTOGRAM)])
     run.writer.begin_file()
     run.writer.write_values(1, [("a", 1.0), ("h", HISTOGRAM)])
@@ -269,7 +269,7 @@ def test_rotation_follows_a_clock_that_jumps_back(tmp_path: Path) -> None:
     assert [step for step, _ in read_scalars(run.directory, "a")] == [0, 1, 2, 3]
 
 
-def test_a_torn_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
+def test_a_truncated_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
     run: Timed, caplog: pytest.LogCaptureFixture
 ) -> None:
     run.scalar(1)
@@ -285,7 +285,7 @@ def test_a_torn_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
     assert len(summary_paths(run.directory)) == 2
 
 
-def test_a_deleted_file_is_noticed_and_another_begun(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deleted_file_is_noticed_and_another_started(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
     run.scalar(1)
     shutil.rmtree(run.directory)
     run.timer.now += 6
@@ -314,7 +314,7 @@ def test_a_file_deleted_while_it_was_released_is_replaced(run: Timed) -> None:
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
 
 
-def test_what_stood_in_a_deleted_file_is_no_repeat_in_the_next(run: Timed) -> None:
+def test_what_stood_in_a_deleted_file_is_not_a_repeat_in_the_next(run: Timed) -> None:
     run.writer.write_values(1, [("old", 1.0)])
     shutil.rmtree(run.directory)
     run.timer.now += 6
@@ -370,7 +370,7 @@ def test_records_are_synced_when_their_seconds_have_passed(
     assert synced == expected
 
 
-def test_threads_write_whole_records_side_by_side(run: Timed) -> None:
+def test_threads_write_complete_records_side_by_side(run: Timed) -> None:
     def write(name: str) -> None:
         for step in range(300):
             run.writer.write_values(step, [(name, float(step))])
@@ -466,7 +466,7 @@ def test_a_repeat_of_what_an_earlier_process_wrote_makes_no_file(run: Timed) -> 
     assert len(lineage_paths(run.directory)) == 1
 
 
-def test_a_damaged_earlier_lineage_file_is_said_and_left_alone(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_earlier_lineage_file_is_logged_and_left_alone(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
     run.directory.mkdir()
     damaged = run.directory / "events.out.events.summary.5.0.h_lineage"
     damaged.write_bytes(b"\xff" * 40)

@@ -1,4 +1,4 @@
-"""SummaryRecord, line by line of what MindSpore's does and what is mended."""
+"""SummaryRecord: MindSpore's behaviour, line by line, and where it is improved."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_the_network_given_to_record_serves_if_there_is_no_other(run: Path) -> N
     assert sum(isinstance(event.what, Graph) for event in read_events(run)) == 1
 
 
-def test_a_network_without_example_input_is_said_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_network_without_example_input_is_warned_of_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     torch = pytest.importorskip("torch")
     record = SummaryRecord(run, network=torch.nn.Linear(2, 3))
 
@@ -529,7 +529,7 @@ def test_flush_is_fine_at_any_time(run: Path) -> None:
     record.flush()
 
 
-def test_a_released_record_goes_on_with_its_file(run: Path) -> None:
+def test_a_released_record_continues_with_its_file(run: Path) -> None:
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 0)
     record.release()
@@ -601,7 +601,7 @@ def test_num_process_is_taken_and_not_used(run: Path) -> None:
 # ---- size limit
 
 
-def test_a_full_file_is_finished_and_a_later_one_begun(run: Path) -> None:
+def test_a_full_file_is_finished_and_a_later_one_started(run: Path) -> None:
     with SummaryRecord(run, max_file_size=200) as record:
         for step in range(20):
             record.add_scalar("a", float(step), step)

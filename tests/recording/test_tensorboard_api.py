@@ -62,7 +62,7 @@ def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: Summa
     [((3, 4, 6), {}), ((4, 6, 3), {"dataformats": "HWC"}), ((4, 6), {"dataformats": "HW"})],
     ids=["CHW", "HWC", "HW"],
 )
-def test_a_picture_is_laid_out_as_dataformats_says(
+def test_an_image_is_laid_out_as_dataformats_says(
     experiment: SummaryRecord, run: Path, shape: tuple[int, ...], options: dict[str, Any]
 ) -> None:
     experiment.add_image("i", np.zeros(shape, np.uint8), 1, **options)
@@ -72,7 +72,7 @@ def test_a_picture_is_laid_out_as_dataformats_says(
     assert (value.height, value.width) == (4, 6)
 
 
-def test_a_batch_of_pictures_is_one_picture(experiment: SummaryRecord, run: Path) -> None:
+def test_a_batch_of_images_is_one_image(experiment: SummaryRecord, run: Path) -> None:
     experiment.add_images("i", np.zeros((10, 3, 4, 6), np.uint8), 1)
 
     ((_, _, value),) = read_values(run)
@@ -111,7 +111,7 @@ def test_hyper_parameters_become_lineage_and_metrics_an_evaluation(experiment: S
     assert [json.loads(part.metric or "") for part in recorded if isinstance(part, EvaluationInfo)] == [{"acc": 0.9}]
 
 
-def test_a_kind_without_a_page_is_said_once_and_left_out(
+def test_a_kind_without_a_page_is_warned_of_once_and_skipped(
     experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_an_unknown_method_is_an_attribute_error(experiment: SummaryRecord) -> N
 
 
 @pytest.mark.parametrize("tag", [None, 3, b"a"])
-def test_a_tag_that_is_no_text_is_refused(experiment: SummaryRecord, run: Path, tag: Any) -> None:
+def test_a_tag_that_is_not_text_is_refused(experiment: SummaryRecord, run: Path, tag: Any) -> None:
     with pytest.raises(TypeError, match="name must be a str"):
         experiment.add_scalar(tag, 1.0)
     assert not run.exists()

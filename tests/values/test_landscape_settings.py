@@ -47,8 +47,8 @@ def test_the_dict_form_comes_back() -> None:
         ({"intervals": [4]}, TypeError, "each of intervals must be a list of ints, not int"),
         ({"intervals": [[1, 2]]}, ValueError, r"each interval needs at least 3 numbers, but one is \[1, 2\]"),
         ({"intervals": [[1, 2, "3"]]}, TypeError, "each number in intervals must be an int, not str"),
-        ({"intervals": [[1, 3, 2]]}, ValueError, r"must ascend from 1 on, but one is \[1, 3, 2\]"),
-        ({"intervals": [[0, 1, 2]]}, ValueError, r"must ascend from 1 on, but one is \[0, 1, 2\]"),
+        ({"intervals": [[1, 3, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[1, 3, 2\]"),
+        ({"intervals": [[0, 1, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[0, 1, 2\]"),
     ],
 )
 def test_a_wrong_value_is_named(values: object, error: type[Exception], message: str) -> None:

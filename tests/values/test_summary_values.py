@@ -91,7 +91,7 @@ def test_a_landscape_needs_a_height_for_each_of_its_points() -> None:
 def test_a_landscape_needs_a_point_of_its_path_for_each_interval() -> None:
     surface = Points(np.ones(1), np.ones(1), np.ones((1, 1)))
 
-    with pytest.raises(ValueError, match="one point for each of 2 intervals"):
+    with pytest.raises(ValueError, match="one point per interval, 2"):
         LossLandscape(surface, intervals=(1, 2), path=Points(np.ones(1), np.ones(1), np.ones(1)))
 
 

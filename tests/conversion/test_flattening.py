@@ -1,0 +1,83 @@
+"""``leaves``: nested containers in order, without end or exception whatever a user's object does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from mindsummary_lightning.conversion.flattening import attempted, leaves
+
+
+class Hostile(Mapping[str, Any]):
+    """A mapping whose values, or whose keys, cannot be read."""
+
+    def __init__(self, error: type[BaseException], has_keys: bool) -> None:
+        self.error = error
+        self.has_keys = has_keys
+
+    def __getitem__(self, key: str) -> Any:
+        raise self.error
+
+    def __iter__(self) -> Iterator[str]:
+        if not self.has_keys:
+            raise self.error
+        return iter(["key"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_nested_mappings_become_flat_keys_in_order() -> None:
+    assert list(leaves({"b": 1, "a": {"y": 2, "x": {"z": 3}}, 4: 5})) == [("b", 1), ("a/y", 2), ("a/x/z", 3), ("4", 5)]
+
+
+def test_a_mapping_within_itself_is_a_leaf_where_it_repeats() -> None:
+    outer: dict[str, Any] = {"a": 1}
+    inner = {"outer": outer, "b": 2}
+    outer["inner"] = inner
+
+    assert list(leaves(outer)) == [("a", 1), ("inner/outer", outer), ("inner/b", 2)]
+
+
+def test_a_mapping_that_occurs_twice_side_by_side_is_unfolded_twice() -> None:
+    shared = {"x": 1}
+
+    assert list(leaves({"a": shared, "b": shared})) == [("a/x", 1), ("b/x", 1)]
+
+
+def test_shared_parts_do_not_unfold_without_end() -> None:
+    shared: dict[str, Any] = {}
+    for _ in range(100):
+        shared = {str(number): shared for number in range(10)}
+
+    assert len(list(leaves({"shared": shared}))) < 100_000
+
+
+def test_an_empty_container_yields_what_the_caller_wants() -> None:
+    assert list(leaves({"a": {}})) == []
+    assert list(leaves({"a": {}}, empty="{}")) == [("a", "{}")]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_an_entry_that_cannot_be_read_is_named_by_its_error(error: type[BaseException]) -> None:
+    assert list(leaves({"a": Hostile(error, has_keys=True)})) == [("a/key", f"<{error.__name__}>")]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_a_container_that_cannot_be_read_is_a_leaf(error: type[BaseException]) -> None:
+    ((key, value),) = leaves({"a": Hostile(error, has_keys=False)})
+
+    assert (key, type(value)) == ("a", Hostile)
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_keyboard_interrupt_is_passed_on(has_keys: bool) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        list(leaves({"a": Hostile(KeyboardInterrupt, has_keys)}))
+
+
+def test_an_attempt_gives_the_result_or_the_default() -> None:
+    assert attempted(0, int, "7") == 7
+    assert attempted(0, int, "seven") == 0

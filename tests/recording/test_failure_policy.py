@@ -1,0 +1,55 @@
+"""FailurePolicy: what is counted, logged once, skipped or raised."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
+
+
+def _fail(error: BaseException) -> None:
+    raise error
+
+
+def test_failed_writes_are_counted_and_logged_once_per_kind(caplog: pytest.LogCaptureFixture) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    for code in (errno.ENOSPC, errno.ENOSPC, errno.EIO):
+        assert policy.attempt("values", _fail, OSError(code, "no")) is False
+    policy.log_total()
+
+    assert policy.lost == 3
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
+    assert "3 records of run could not be written in total" in caplog.text
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_failed_write() -> None:
+    with pytest.raises(KeyError):
+        FailurePolicy("run", raise_exception=False).attempt("values", _fail, KeyError("bug"))
+
+
+def test_values_that_cannot_be_converted_are_logged_once_per_kind_or_per_tag(caplog: pytest.LogCaptureFixture) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    for tag in ("a", "b", "a"):
+        assert policy.converted("image", tag, _fail, ValueError("no image")) is None
+        assert policy.converted("metric", tag, _fail, ValueError("no number"), per_tag=True) is None
+
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "image 'a' is skipped",
+        "metric 'a' is skipped",
+        "metric 'b' is skipped",
+    ]
+
+
+def test_nothing_is_swallowed_with_raise_exception() -> None:
+    policy = FailurePolicy("run", raise_exception=True)
+    with pytest.raises(OSError, match="no"):
+        policy.attempt("values", _fail, OSError("no"))
+    with pytest.raises(SystemExit):
+        policy.converted("image", "a", _fail, SystemExit())
+
+
+def test_a_keyboard_interrupt_is_always_passed_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        FailurePolicy("run", raise_exception=False).converted("image", "a", _fail, KeyboardInterrupt())
