@@ -89,6 +89,7 @@ def test_tensors_follow_the_tensor_range_and_the_rest_does_not(tmp_path: Path) -
     assert steps(tmp_path, "mean") == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_compiled_model_records_the_same(tmp_path: Path, fullgraph: bool, backend: str) -> None:

@@ -47,6 +47,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     check_any_bytes(run)
 
 
+@pytest.mark.slow
 def test_whole_records_with_odd_fields_are_read_or_refused(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:

@@ -27,6 +27,7 @@ ALL_RUNS = ("lineagemgr/lineages", "optimizer/targets/search")
 
 
 @pytest.mark.parametrize("seed", range(BATCHES))
+@pytest.mark.slow
 def test_every_page_of_a_damaged_run_answers(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     for number in range(VARIANTS // BATCHES):

@@ -76,6 +76,7 @@ def test_a_graph_of_ten_thousand_nested_scopes_is_read(
     figure(33, f"a graph 10,000 scopes deep: {len(answers)} verbs read it")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_graph_of_a_million_nodes_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], times: Callable[[int, int], int], figure: Figure

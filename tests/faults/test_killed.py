@@ -25,7 +25,7 @@ from tests.support import (
     whole_payloads,
 )
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 Times = Callable[[int, int], int]
 Figure = Callable[[int, str], None]
@@ -48,7 +48,6 @@ def assert_prefix(run: Path, last_step: int, has_tensors: bool) -> None:
         assert len(tensors) >= last_step // 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "by", "elements", "latest", "full"),
     [
@@ -79,7 +78,6 @@ def test_a_killed_process_loses_nothing_it_had_recorded(
     figure(row, f"{trials} x {by.name}{among}: 0 of {recorded} recorded steps lost, {torn} torn tails")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGINT", "SIGKILL"])
 def test_a_signal_to_the_trainer_loses_nothing(tmp_path: Path, times: Times, figure: Figure, signal_name: str) -> None:
     pytest.importorskip("lightning")
@@ -101,7 +99,6 @@ def test_a_signal_to_the_trainer_loses_nothing(tmp_path: Path, times: Times, fig
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["return", "exception", "sys.exit", "os._exit", "abort", "thread"])
 def test_leaving_without_close_loses_nothing(tmp_path: Path, times: Times, figure: Figure, way: str) -> None:
     trials = times(1, 17)
@@ -135,7 +132,6 @@ def test_a_power_cut_at_any_byte_leaves_a_prefix_that_can_be_gone_on_with(tmp_pa
     )
 
 
-@pytest.mark.slow
 def test_lineage_is_readable_whenever_its_writer_is_killed(tmp_path: Path, times: Times, figure: Figure) -> None:
     draw = random.Random(12)
     trials = times(5, 200)

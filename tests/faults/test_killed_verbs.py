@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.processes import run_victim
 
-pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 # Each with the calls between two kills of the short form; the long form kills at each.
 WORKS = {

@@ -88,6 +88,7 @@ def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -
     np.testing.assert_allclose(found.losses(POINTS), exact, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_compiled_losses_are_the_same() -> None:
     net = nets.Mlp()
     plane = plane_of(net)

@@ -44,6 +44,7 @@ class Wide(Net):
         return super().forward(x + sum(layer(x) for layer in self.many))
 
 
+@pytest.mark.slow
 def test_the_loss_survives_more_tags_than_mindinsight_keeps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     specified: Any = {"histogram_regular": ".*", "collect_landscape": None, "collect_graph": False}
     collector = SummaryCollector(tmp_path, 1, collect_specified_data=specified, collect_gradients="first")
@@ -58,6 +59,7 @@ def test_the_loss_survives_more_tags_than_mindinsight_keeps(tmp_path: Path, capl
     assert len(points(tmp_path, "loss/auto")) == 3
 
 
+@pytest.mark.slow
 def test_the_graph_survives_more_tags_than_mindinsight_keeps(tmp_path: Path) -> None:
     specified: Any = {"histogram_regular": ".*", "collect_landscape": None}
     trainer(logger=False, callbacks=[SummaryCollector(tmp_path, 1, specified)], limit_train_batches=3).fit(

@@ -51,6 +51,7 @@ def _run(namespace: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> An
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("namespace", NAMESPACES)
 @pytest.mark.parametrize("path", ["", "mindsummary_lightning."], ids=["by name", "by path"])
 def test_fit_runs_twice_in_one_save_dir(
