@@ -22,11 +22,13 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.outlines import Location, OutlinedRecord, outline_batch
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.samples import in_file_order
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["FollowedFile", "LocatedSample"]
 
 _LOG = logging.getLogger(__name__)
 _MAX_CHUNKS = 16  # of columns; joined when there are more, so that a long run is not a million small arrays
+_MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else is not worth minutes
 _INT32 = np.iinfo(np.int32)
 
 
@@ -97,7 +99,8 @@ class FollowedFile:
         self._seen: tuple[int, int, int, int] | None = None  # device, inode, bytes, mtime in ns
         self._offset = 0
         self._rows = 0
-        self._is_damaged = False
+        self._damages = 0
+        self._warnings = WarnOnce(_LOG)
         self._columns: dict[tuple[str, ...], list[ScalarColumns]] = {}
         self._loose: dict[str, _LooseScalars] = {}
         self._located: dict[tuple[str, str], _Locations] = {}
@@ -142,7 +145,7 @@ class FollowedFile:
         if seen == self._seen:
             return False
         before = self._offset
-        while True:
+        while self._damages < _MAX_DAMAGES:
             scanner = RecordScanner(self.path, self._offset)
             try:
                 for payloads in scanner.batches():
@@ -153,12 +156,14 @@ class FollowedFile:
                 following = _next_record(self.path, error.offset)
                 if following is None:
                     break  # perhaps bytes that have not arrived yet: a network file system shows them as zeros
-                self._is_damaged = True
-                _LOG.warning("skipped %d bytes: %s", following - error.offset, error)
+                self._damages += 1
+                self._warnings.warn(
+                    "damage", "damaged bytes are skipped, the first %d here: %s", following - error.offset, error
+                )
                 self._offset = following
         self._join_chunks()
         self._seen = seen
-        self.is_whole = not self._is_damaged and self._offset >= stat.st_size
+        self.is_whole = not self._damages and self._offset >= stat.st_size
         return self._offset > before
 
     def tags(self) -> Iterator[tuple[str, str]]:
@@ -233,7 +238,7 @@ class FollowedFile:
                 self._columns[tags] = [_compact(ScalarColumns(rows, steps, wall_times, tags, values))]
 
     def _skip(self, error: DamagedFileError) -> None:
-        _LOG.warning("skipped a record: %s", error)
+        self._warnings.warn("record", "records that are not events are skipped, the first one here: %s", error)
 
 
 def _arrays(columns: ScalarColumns) -> tuple[NDArray[Any], ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.reading import followed_file
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
@@ -200,6 +201,23 @@ def test_what_was_computed_is_remembered_until_a_file_is_rewritten(tmp_path: Pat
     found.read_on()
 
     assert found.remembered("key", lambda: "second") == "second"
+
+
+def test_a_file_of_damaged_records_is_given_up_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed_file, "_MAX_DAMAGES", 3)
+    good = [values_at(step, {"x": float(step)}) for step in range(10)]
+    spoilt = [one if step % 2 else one[:-1] + bytes([one[-1] ^ 1]) for step, one in enumerate(good)]
+    path = write_summary(tmp_path, spoilt)
+    found = followed(tmp_path)
+
+    with open(path, "ab") as file:
+        file.write(values_at(10, {"x": 10.0}))
+    found.read_on()
+
+    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 3], False)
+    assert len(caplog.records) == 1
 
 
 def test_results_are_remembered_for_a_limited_number_of_keys(tmp_path: Path) -> None:
