@@ -19,7 +19,16 @@ import nox
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["lint", "types", "protos_check", "protobuf_matrix", "tests", "parity", "mindinsight"]
+nox.options.sessions = [
+    "lint",
+    "types",
+    "protos_check",
+    "protobuf_matrix",
+    "tests",
+    "accelerator",
+    "parity",
+    "mindinsight",
+]
 
 ROOT = Path(__file__).parent
 PACKAGE = "mindsummary_lightning"
@@ -96,6 +105,18 @@ def quick(session: nox.Session) -> None:
     codes = [half.wait() for half in halves]
     if any(codes):
         session.error("a test failed")
+
+
+@nox.session
+def accelerator(session: nox.Session) -> None:
+    """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        session.skip(f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
+    session.install("-e", ".", "ninja", "setuptools", *group("tests"))
+    folder = Path(session.cache_dir).resolve() / "accelerator"
+    environment = {"ACCELERATOR_BUILD": str(folder), "MINDINSIGHT_PYTHON": mindinsight_python(session)}
+    session.run("pytest", "tests/accelerator", *session.posargs, env=environment)
 
 
 @nox.session

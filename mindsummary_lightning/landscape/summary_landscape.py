@@ -26,7 +26,7 @@ from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneL
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_job, interval_job
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
 from mindsummary_lightning.landscape.row_store import RowStore
-from mindsummary_lightning.landscape.workers import compute_rows, launch, make_fabric, on_device
+from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, on_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -105,7 +105,8 @@ class SummaryLandscape:
         *,
         collect_landscape: Mapping[str, Any] | None = None,
         devices: int | str | Sequence[int] = "auto",
-        accelerator: str = "auto",
+        accelerator: AnyAccelerator = "auto",
+        num_nodes: int = 1,
         output: str | os.PathLike[str] | None = None,
         train_mode: bool = False,
         seed: int = 0,
@@ -115,7 +116,8 @@ class SummaryLandscape:
     ) -> dict[str, LossLandscape]:
         """Make the landscapes of a Lightning run, or of any module with a loss function.
 
-        Called again after an interrupt it continues. With more than one device it starts processes, so a
+        Called again after an interrupt it continues. With more than one device it starts processes (or uses those that
+        torchrun, SLURM or LSF have started, all of which must call it and get the same landscapes), so a
         script needs its ``if __name__ == "__main__":``, and module and loss must be picklable.
 
         Args:
@@ -126,7 +128,9 @@ class SummaryLandscape:
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
             devices: as Fabric takes it; on the CPU a number of processes.
-            accelerator: as Fabric takes it.
+            accelerator: as Fabric takes it, an object of another package's accelerator among them.
+            num_nodes: machines that compute together; start the script on each of them with torchrun or srun, and give
+                them one directory.
             output: directory of the summary file to write; ``None`` means the run's own.
             train_mode: run the network in training mode, as MindSpore does.
             seed: of shuffling loaders, random directions and dropout in training mode.
@@ -153,7 +157,7 @@ class SummaryLandscape:
             options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
             jobs = _jobs(saved, module, seed, is_last_free=collect_landscape is None)
             batches = take_batches(dataloader, saved.settings.num_samples, seed)
-            fabric = make_fabric(accelerator, devices, precision)
+            fabric = make_fabric(accelerator, devices, num_nodes, precision)
             first_batch = on_device(batches[:1], fabric.device)
             first_loss = _loss_of_first_batch(loss, jobs[-1], first_batch, fabric.device, options)
             about = (digest(batches), f"{first_loss:.4g}", type(module).__qualname__, train_mode, seed, precision)
@@ -170,9 +174,10 @@ class SummaryLandscape:
             job.tag: job.landscape(losses, saved.settings.unit, saved.step_per_epoch)
             for job, losses in zip(jobs, found, strict=True)
         }
-        _write(os.path.realpath(os.fspath(output)) if output is not None else self._summary_dir, made)
-        for store in stores:
-            store.clear()
+        if fabric.global_rank == 0:
+            _write(os.path.realpath(os.fspath(output)) if output is not None else self._summary_dir, made)
+            for store in stores:
+                store.clear()
         return made
 
 

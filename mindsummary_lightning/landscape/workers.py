@@ -11,6 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.accelerators.accelerator import Accelerator
+from lightning.fabric.accelerators.cpu import CPUAccelerator
+from lightning.fabric.plugins.environments.lsf import LSFEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from lightning.fabric.utilities import move_data_to_device
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
@@ -22,30 +28,49 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 
+AnyAccelerator: TypeAlias = str | Accelerator
 Rows: TypeAlias = dict[int, NDArray[np.float64]]
 
-__all__ = ["compute_rows", "launch", "make_fabric", "on_device"]
+__all__ = ["AnyAccelerator", "compute_rows", "launch", "make_fabric", "on_device"]
 
+_LAUNCHERS = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)
 _KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 
 
-def make_fabric(accelerator: str, devices: int | str | Sequence[int], precision: Any) -> Fabric:
-    """A Fabric that starts its processes itself if there is more than one device.
+def make_fabric(
+    accelerator: AnyAccelerator, devices: int | str | Sequence[int], num_nodes: int, precision: Any
+) -> Fabric:
+    """A Fabric that starts its processes itself, unless torchrun, SLURM or LSF has started them.
 
     Args:
-        accelerator: as Fabric takes it, ``"auto"`` for what the machine has.
-        devices: a number, ``"auto"``, or device indices; on the CPU that many processes.
+        accelerator: as Fabric takes it; ``"auto"`` for the one of the machine.
+        devices: a number, ``"auto"``, or device indices; on the CPU the number of processes per machine.
+        num_nodes: machines; more than one needs a launcher that starts the processes.
         precision: as Fabric takes it.
+
+    Raises:
+        ValueError: there is more than one machine and no launcher has started this process.
     """
+    is_launched = any(environment.detect() for environment in _LAUNCHERS)
+    if num_nodes > 1 and not is_launched:
+        raise ValueError(
+            f"num_nodes is {num_nodes}, but this process was not started by torchrun, SLURM or LSF; start it on each "
+            f"machine, for example with torchrun --nnodes {num_nodes} --nproc-per-node DEVICES SCRIPT"
+        )
+    kind = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
+    if kind is None:
+        raise ValueError(f"Fabric knows no accelerator {accelerator!r}")
     if not isinstance(devices, (int, str)):
-        devices = list(devices)
-        if Fabric(accelerator=accelerator).device.type == "cpu":
-            devices = len(devices)
-    probe = Fabric(accelerator=accelerator, devices=devices)
-    several = len(getattr(probe.strategy, "parallel_devices", None) or [probe.device]) > 1
-    # Spawned, not forked: a fork after torch has started threads or CUDA hangs.
-    strategy = "ddp_spawn" if several else "auto"
-    return Fabric(accelerator=accelerator, devices=devices, strategy=strategy, precision=precision)
+        devices = len(devices) if isinstance(kind, CPUAccelerator) else list(devices)
+    chosen = kind.get_parallel_devices(kind.parse_devices(kind.auto_device_count() if devices == "auto" else devices))
+    strategy: Any = "auto"
+    if is_launched:
+        strategy = "ddp"
+    elif len(chosen) > 1:
+        strategy = "ddp_spawn"  # not forked: a fork after torch has started threads or an accelerator hangs
+    elif chosen[0].type != "cpu":
+        strategy = SingleDeviceStrategy(chosen[0])  # Fabric would use the CPU for accelerators it does not know
+    return Fabric(accelerator=accelerator, devices=devices, num_nodes=num_nodes, strategy=strategy, precision=precision)
 
 
 def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
@@ -86,8 +111,8 @@ def compute_rows(
 ) -> list[list[NDArray[np.float64]]]:
     """The losses of every row of every job; what to give ``fabric.launch``.
 
-    Each process takes every n-th of the rows that the stores do not hold, stores what it finishes, and the rows are
-    summed over the processes, so that each returns all of them.
+    Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
+    what it finishes. The rows are gathered from the processes, so that each returns all of them.
 
     Args:
         fabric: the process's own.
@@ -100,30 +125,44 @@ def compute_rows(
     own_batches = on_device(batches, fabric.device)
     all_rows = [job.rows() for job in jobs]
     found = [_stored(store, rows) for store, rows in zip(stores, all_rows, strict=True)]
-    # Every process must have read the stores before one of them stores more, or they would divide different lists.
+    # Every process must have read the stores before one of them stores more, or their lists of rows would differ.
     fabric.barrier()
-    shares = [
-        [index for index in range(len(rows)) if index not in kept][fabric.global_rank :: fabric.world_size]
-        for rows, kept in zip(all_rows, found, strict=True)
-    ]
-    result = []
-    with _progress(sum(map(len, shares)), fabric) as bar:
-        for job, store, rows, kept, share in zip(jobs, stores, all_rows, found, shares, strict=True):
-            bar.set_description(job.tag)
-            mine: Rows = kept if fabric.global_rank == 0 else {}
-            if share:
-                plane_loss = loss_on_plane(loss, job.plane, own_batches, fabric.device, options, fabric.autocast)
-                for index in share:
-                    mine[index] = plane_loss.losses(rows[index])
-                    store.keep(index, mine[index])
-                    bar.set_postfix_str(_range(mine), refresh=False)
-                    bar.update()
-            result.append(_gathered(fabric, rows, mine))
+    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in found[job]]
+    mine: list[Rows] = found if fabric.global_rank == 0 else [{} for _ in jobs]
+    current, plane_loss = -1, None
+    with _progress(len(missing), fabric) as bar:
+        for position in _positions(fabric, len(missing)):
+            job, row = missing[position]
+            if plane_loss is None or job != current:
+                current = job
+                plane_loss = loss_on_plane(loss, jobs[job].plane, own_batches, fabric.device, options, fabric.autocast)
+                bar.set_description(jobs[job].tag)
+            mine[job][row] = plane_loss.losses(all_rows[job][row])
+            stores[job].keep(row, mine[job][row])
+            bar.set_postfix_str(_range(mine[job]), refresh=False)
+            bar.update(position + 1 - bar.n)
+    result = [_gathered(fabric, rows, of_job) for rows, of_job in zip(all_rows, mine, strict=True)]
     if fabric.world_size > 1:
         # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
         fabric.barrier()
         torch.distributed.destroy_process_group()
     return result
+
+
+def _positions(fabric: Fabric, count: int) -> Iterator[int]:
+    """Positions in the list of missing rows that this process is to compute: one of its own, then the next free ones.
+
+    Counts in the process group's store, which ``torch.distributed.distributed_c10d._get_default_store`` returns
+    (torch 2.5 to 2.13).
+    """
+    if fabric.world_size == 1:
+        yield from range(count)
+        return
+    store = torch.distributed.distributed_c10d._get_default_store()
+    position = fabric.global_rank
+    while position < count:
+        yield position
+        position = fabric.world_size + store.add("mindsummary_lightning/rows", 1) - 1
 
 
 def _stored(store: RowStore, rows: Sequence[NDArray[np.float64]]) -> Rows:
@@ -132,12 +171,20 @@ def _stored(store: RowStore, rows: Sequence[NDArray[np.float64]]) -> Rows:
 
 
 def _gathered(fabric: Fabric, rows: Sequence[NDArray[np.float64]], mine: Rows) -> list[NDArray[np.float64]]:
-    if fabric.world_size == 1:
-        return [mine[index] for index in range(len(rows))]
-    flat = np.concatenate([mine.get(index, np.zeros(len(points))) for index, points in enumerate(rows)])
-    summed = torch.from_numpy(flat).to(fabric.device)
-    fabric.all_reduce(summed, reduce_op="sum")  # in place
-    return np.split(summed.cpu().numpy(), np.cumsum([len(points) for points in rows])[:-1])
+    """The losses of all rows, from the one process that has each."""
+    if fabric.world_size > 1:
+        flat = np.concatenate([mine.get(index, np.full(len(points), np.nan)) for index, points in enumerate(rows)])
+        has = np.repeat([index in mine for index in range(len(rows))], [len(points) for points in rows])
+        # As bytes, because some accelerators have no float64.
+        own = torch.from_numpy(np.concatenate([flat.view(np.uint8), has.view(np.uint8)])).to(fabric.device)
+        others = [torch.empty_like(own) for _ in range(fabric.world_size)]
+        torch.distributed.all_gather(others, own)
+        for other in others:
+            content = other.cpu().numpy()
+            theirs = content[flat.nbytes :].view(bool)
+            flat[theirs] = content[: flat.nbytes].view(np.float64)[theirs]
+        return np.split(flat, np.cumsum([len(points) for points in rows])[:-1])
+    return [mine[index] for index in range(len(rows))]
 
 
 def _progress(total: int, fabric: Fabric) -> Any:

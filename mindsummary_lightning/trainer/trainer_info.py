@@ -185,11 +185,14 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """The run's environment: versions of torch and Lightning, precision, planned epochs, several learning rates."""
+    """The run's environment: versions of torch and Lightning, device type, precision, planned epochs, learning rates."""
     found: dict[str, CustomValue] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
             found[f"{package.replace('-', '_')}_version"] = version(package)
+    accelerator = _known(lambda: str(trainer.strategy.root_device.type))
+    if accelerator:
+        found["accelerator"] = accelerator
     precision = _known(lambda: str(trainer.precision))
     if precision:
         found["precision"] = precision

@@ -1,0 +1,127 @@
+"""Two machines compute one landscape: two torchrun launchers on this one, with two processes each."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mindsummary_lightning import SummaryLandscape, SummaryReader
+from mindsummary_lightning.landscape.workers import make_fabric
+from tests.landscape import nets
+
+SCRIPT = """
+import os, signal, sys
+import torch
+from mindsummary_lightning import SummaryLandscape
+from mindsummary_lightning.landscape import row_store
+from tests.landscape import nets
+
+torch.set_num_threads(1)
+keep, rows = row_store.RowStore.keep, []
+
+def keep_and_die(self, index, losses):
+    keep(self, index, losses)
+    rows.append(index)
+    if len(rows) == int(os.environ["ROWS_UNTIL_DEATH"]) and os.environ["GROUP_RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+row_store.RowStore.keep = keep_and_die
+net = nets.Mlp()
+found = SummaryLandscape(sys.argv[1]).generate(
+    net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=2, num_nodes=2
+)
+print("computed", os.environ["GROUP_RANK"], len(rows), sorted(found), flush=True)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    nets.train(nets.Mlp(), str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def on_two_machines(tmp_path: Path, run: Path, rows_until_death: int = -1) -> list[tuple[int, str]]:
+    """Exit status and output of the two launchers."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    environment["ROWS_UNTIL_DEATH"] = str(rows_until_death)
+    launchers = [
+        subprocess.Popen(
+            [
+                sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node),
+                "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(port),
+                str(script), str(run),
+            ],
+            env=environment, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for node in range(2)
+    ]  # fmt: skip
+    try:
+        outputs = [launcher.communicate(timeout=200)[0] for launcher in launchers]
+    finally:
+        for launcher in launchers:
+            launcher.kill()
+    return [(launcher.returncode, output) for launcher, output in zip(launchers, outputs, strict=True)]
+
+
+def rows_computed(outputs: list[tuple[int, str]]) -> dict[int, int]:
+    rows = {0: 0, 1: 0}
+    for _, output in outputs:
+        for line in output.splitlines():
+            if line.startswith("computed"):
+                rows[int(line.split()[1])] += int(line.split()[2])
+    return rows
+
+
+def expected(tmp_path: Path) -> dict[str, Any]:
+    torch.manual_seed(0)
+    net = nets.Mlp()
+    nets.train(net, str(tmp_path / "alone"))
+    return SummaryLandscape(tmp_path / "alone").generate(net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=1)
+
+
+def assert_recorded(run: Path, landscapes: dict[str, Any]) -> None:
+    found = {landscape.tag: landscape for landscape in SummaryReader(run).landscapes()}
+    assert found.keys() == landscapes.keys()
+    for tag, landscape in found.items():
+        np.testing.assert_allclose(landscape.z, landscapes[tag].surface.z, rtol=1e-6)
+
+
+def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, run: Path) -> None:
+    outputs = on_two_machines(tmp_path, run)
+    assert [status for status, _ in outputs] == [0, 0], outputs
+    rows = rows_computed(outputs)
+    assert sum(rows.values()) == 5 + 1 + 5  # an interval with its path, and the last checkpoint
+    assert min(rows.values()) > 0
+    assert_recorded(run, expected(tmp_path))
+    assert not list((run / "ckpt_dir").glob("rows_*"))
+
+
+def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(tmp_path: Path, run: Path) -> None:
+    outputs = on_two_machines(tmp_path, run, rows_until_death=1)
+    assert all(status != 0 for status, _ in outputs)
+    kept = len(list((run / "ckpt_dir").glob("rows_*/*.row")))
+    assert kept > 0
+    outputs = on_two_machines(tmp_path, run)
+    assert [status for status, _ in outputs] == [0, 0], outputs
+    assert sum(rows_computed(outputs).values()) == 11 - kept
+    assert_recorded(run, expected(tmp_path))
+
+
+def test_several_machines_need_a_launcher() -> None:
+    with pytest.raises(ValueError, match="num_nodes is 2, but this process was not started by torchrun, SLURM or LSF"):
+        make_fabric("cpu", 1, 2, "32-true")
