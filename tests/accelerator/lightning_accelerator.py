@@ -1,4 +1,4 @@
-"""The stand-in as Lightning sees it: ``Trainer(accelerator=StandInAccelerator())``."""
+"""The stand-in as Lightning sees it: an accelerator object, and DDP without the CUDA stream of Lightning's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch.accelerators import Accelerator
+from lightning.pytorch.strategies import DDPStrategy
 
 from tests.accelerator import npu
 
@@ -43,3 +44,10 @@ class StandInAccelerator(Accelerator):
 
     def get_device_stats(self, device: Any) -> dict[str, Any]:
         return {}
+
+
+class StandInDDPStrategy(DDPStrategy):
+    """DDP whose module has been moved to its device already; Lightning's own (2.6) makes a CUDA stream otherwise."""
+
+    def determine_ddp_device_ids(self) -> None:
+        return None

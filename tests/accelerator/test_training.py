@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,13 @@ def recorded(logger: MindInsightLogger) -> dict[tuple[str, str, int], Any]:
     return found
 
 
-def test_steps_that_are_not_collected_cost_the_device_nothing(tmp_path: Path) -> None:
+def test_steps_that_are_not_collected_cost_the_device_nothing(tmp_path: Path, report: Callable[[str], None]) -> None:
     callback = collector()
     meter = Meter(callback)
     fit(tmp_path, callback)
     collected = {1, 5, 10}
+    for step in range(1, STEPS + 1):
+        report(f"step {step:2}: {', '.join(f'{what} {n}' for what, n in meter.of_step(step).items()) or 'nothing'}")
     assert {step: cost for step in range(1, STEPS) if step not in collected and (cost := meter.of_step(step))} == {}
     for step in collected:
         assert meter.of_step(step) == {
