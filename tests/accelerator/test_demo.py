@@ -16,6 +16,8 @@ from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryLa
 from tests.accelerator.lightning_accelerator import StandInAccelerator
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE, publish, running_mindinsight
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -73,6 +73,7 @@ def test_a_device_without_float64_gives_the_same_landscapes(tmp_path: Path) -> N
     assert_alike(landscapes(tmp_path / "npu", accelerator=StandInAccelerator(), devices=1), expected)
 
 
+@pytest.mark.slow
 def test_two_devices_divide_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = landscapes(tmp_path / "cpu", accelerator="cpu", devices=1)
     network = trained(tmp_path / "npu", Witness)

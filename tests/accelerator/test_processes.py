@@ -12,6 +12,8 @@ from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryRe
 from tests.accelerator.lightning_accelerator import StandInAccelerator, StandInDDPStrategy
 from tests.accelerator.test_training import Net, data
 
+pytestmark = pytest.mark.slow
+
 
 def fit(folder: Path, accelerator: Any) -> SummaryReader:
     L.seed_everything(0, verbose=False)

@@ -17,6 +17,8 @@ from mindsummary_lightning import SummaryLandscape, SummaryReader
 from mindsummary_lightning.landscape.workers import make_fabric
 from tests.landscape import nets
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import os, signal, sys
 import torch
