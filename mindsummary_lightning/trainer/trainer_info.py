@@ -185,7 +185,7 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """The run's environment: versions of torch and Lightning, device type, precision, planned epochs, learning rates."""
+    """The run's environment: versions of torch and Lightning, device type, precision, planned epochs, rates."""
     found: dict[str, CustomValue] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
