@@ -1,7 +1,7 @@
 """The graph of one forward pass that is run for it: for models outside a training step of Lightning.
 
 Random states, buffers and gradients are those from before. In a job of several processes no pass is run: one process
-alone would wait forever in a collective operation.
+alone could wait forever in a collective operation.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import random
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.module_names import module_class_name, unwrapped
@@ -34,7 +36,8 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
         module: the network, in the mode (train or eval) it is in. Wrappers such as ``torch.compile`` are removed.
         example: what its ``forward`` takes: a tuple or list of positional arguments, a mapping of keyword arguments,
             or the single argument, as Lightning reads ``example_input_array``. One that does not fit the signature is
-            passed as the single argument. Tensors are moved to the device of the weights.
+            passed as the single argument. Tensors are moved to the device of the weights, ``float32`` ones to their
+            dtype if all weights share one.
 
     Raises:
         GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized parameters).
@@ -45,16 +48,15 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
         ['0-Linear/Linear-op1', '1-ReLU/ReLU-op2']
     """
     network = unwrapped(module)
-    name = module_class_name(network)
     try:
         _refuse_unready(network)
-        args, kwargs = _arguments(network, _moved(example, network))
-        with _preserved_state(network), torch.enable_grad(), _eager():
+        args, kwargs = _arguments(network, _placed(example, network))
+        with _preserved_state(network), torch.enable_grad(), _uncompiled():
             _, graph, error = observed_call(network, network, args, kwargs)
         if graph is None:
             raise error or GraphCaptureError("nothing was seen")
     except Exception as error:  # the user's forward may raise anything
-        raise GraphCaptureError(f"{name}: {one_line(error)}") from None
+        raise GraphCaptureError(f"{module_class_name(network)}: {one_line(error)}") from None
     return graph
 
 
@@ -65,24 +67,33 @@ def one_line(error: Exception) -> str:
 
 
 def _refuse_unready(network: nn.Module) -> None:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        processes = torch.distributed.get_world_size()
-        if processes > 1:
-            raise GraphCaptureError(
-                f"a forward pass in one of {processes} processes could wait for the others forever; "
-                "SummaryCollector records the graph of the first training step instead"
-            )
-    lazy = next((path for path, weight in network.named_parameters() if is_lazy(weight)), None)
-    if lazy is not None:
-        raise GraphCaptureError(f"{lazy} has no shape before the first call; call the model once before")
+    is_distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if is_distributed and torch.distributed.get_world_size() > 1:
+        raise GraphCaptureError(
+            f"a forward pass in one of {torch.distributed.get_world_size()} processes could wait for the others "
+            "forever; SummaryCollector records the graph of the first training step instead"
+        )
+    lazy = [path for path, weight in network.named_parameters() if is_lazy(weight)]
+    if lazy:
+        raise GraphCaptureError(f"{lazy[0]} has no shape before the first call; call the model once before")
+
+
+def _placed(example: Any, network: nn.Module) -> Any:
+    weights = [*network.parameters(), *network.buffers()]
+    dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
+
+    def placed(tensor: torch.Tensor) -> torch.Tensor:
+        tensor = tensor.to(weights[0].device) if weights else tensor
+        return tensor.to(dtype) if tensor.dtype is torch.float32 else tensor
+
+    return tree_map_only(torch.Tensor, placed, example)
 
 
 def _arguments(network: nn.Module, example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args: tuple[Any, ...] = (example,)
+    args: tuple[Any, ...] = tuple(example) if type(example) in (tuple, list) else (example,)
     kwargs: dict[str, Any] = {}
-    if type(example) in (tuple, list):
-        args = tuple(example)
-    elif isinstance(example, Mapping) and all(isinstance(key, str) for key in example):
+    if isinstance(example, Mapping) and all(isinstance(key, str) for key in example):
         args, kwargs = (), dict(example)
     try:
         inspect.signature(network.forward).bind(*args, **kwargs)
@@ -91,37 +102,21 @@ def _arguments(network: nn.Module, example: Any) -> tuple[tuple[Any, ...], dict[
     return args, kwargs
 
 
-def _moved(value: Any, network: nn.Module) -> Any:
-    """The example on the device of the weights, and in their floating dtype where they have only one."""
-    weights = [*network.parameters(), *network.buffers()]
-    dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
-
-    def moved(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            on_device = value.to(weights[0].device) if weights else value
-            return on_device.to(dtype) if dtype and value.dtype is torch.float32 else on_device
-        if type(value) in (tuple, list):
-            return type(value)(map(moved, value))
-        return {key: moved(element) for key, element in value.items()} if type(value) is dict else value
-
-    return moved(value)
-
-
-def _eager() -> contextlib.AbstractContextManager[Any]:
-    set_stance = getattr(torch.compiler, "set_stance", None)  # torch >= 2.6
+def _uncompiled() -> contextlib.AbstractContextManager[Any]:
+    """Compiled children run without compiling for an example that the training may never see (torch >= 2.6)."""
+    set_stance = getattr(torch.compiler, "set_stance", None) if "torch._dynamo" in sys.modules else None
     return contextlib.nullcontext() if set_stance is None else set_stance("force_eager")
 
 
 @contextlib.contextmanager
 def _preserved_state(network: nn.Module) -> Iterator[None]:
-    parameters = list(network.parameters())
-    gradients = [parameter.grad for parameter in parameters]
+    gradients = [(parameter, parameter.grad) for parameter in network.parameters()]
     buffers = [(part, dict(part._buffers)) for part in network.modules()]
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the legacy state is the global one
+    devices = {parameter.device.type for parameter, _ in gradients} - {"cpu", "meta"}
     try:
-        with torch.random.fork_rng(device_type=_device_type(network)):
-            for parameter in parameters:
+        with torch.random.fork_rng(device_type=devices.pop() if devices else "cuda"):
+            for parameter, _ in gradients:
                 parameter.grad = None
             for part, held in buffers:
                 part._buffers.update({name: None if b is None else b.detach().clone() for name, b in held.items()})
@@ -131,10 +126,5 @@ def _preserved_state(network: nn.Module) -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002 - as above
         for part, held in buffers:
             part._buffers.update(held)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
+        for parameter, gradient in gradients:
             parameter.grad = gradient
-
-
-def _device_type(network: nn.Module) -> str:
-    devices = {weight.device.type for weight in network.parameters()} - {"cpu", "meta"}
-    return devices.pop() if devices else "cuda"

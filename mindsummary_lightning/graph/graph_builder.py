@@ -7,8 +7,7 @@ a scope. Both can only be settled when all names are known, so until then a ``Re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from typing import NamedTuple
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.scope_names import ScopeNames, safe_op_type, unique_parameter_name
@@ -30,22 +29,14 @@ MAX_NODES = 100_000
 """Maximum number of operations; MindInsight does not load a larger graph."""
 
 
-class _Kind(Enum):
-    NODE = "node"
-    PARAMETER = "parameter"
-    CONSTANT = "constant"
+class Ref(NamedTuple):
+    """Something that a node can take as input: ``"node"``, ``"parameter"`` or ``"constant"``, and its number."""
+
+    kind: str
+    number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """Something that a node can take as input: its kind and its index in the builder."""
-
-    kind: _Kind
-    index: int
-
-
-@dataclass(slots=True)
-class _Node:
+class _Node(NamedTuple):
     op_type: str
     scope: str
     inputs: tuple[Ref, ...]
@@ -53,21 +44,19 @@ class _Node:
     output_type: GraphType | None
 
 
-@dataclass
 class GraphBuilder:
     """Collects a graph node by node, each after the nodes it takes input from.
 
-    Attributes:
-        scopes: names the scopes of the nodes.
-        max_nodes: number of nodes after which ``node`` raises.
+    Args:
+        scopes: has named the scopes of the nodes.
     """
 
-    scopes: ScopeNames = field(default_factory=ScopeNames)
-    max_nodes: int = MAX_NODES
-    _nodes: list[_Node] = field(default_factory=list)
-    _parameters: dict[tuple[str, bool], tuple[int, GraphType | None]] = field(default_factory=dict)
-    _constants: list[AttributeValue] = field(default_factory=list)
-    _outputs: list[tuple[Ref, GraphType | None]] = field(default_factory=list)
+    def __init__(self, scopes: ScopeNames) -> None:
+        self._scopes = scopes
+        self._nodes: list[_Node] = []
+        self._parameters: dict[tuple[str, bool], tuple[int, GraphType | None]] = {}
+        self._constants: list[AttributeValue] = []
+        self._outputs: list[tuple[Ref, GraphType | None]] = []
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -75,12 +64,12 @@ class GraphBuilder:
     def parameter(self, name: str, parameter_type: GraphType | None, *, is_input: bool = False) -> Ref:
         """A weight or buffer, or with ``is_input`` an input of the graph; the same name gives the same reference."""
         index, _ = self._parameters.setdefault((name, is_input), (len(self._parameters), parameter_type))
-        return Ref(_Kind.PARAMETER, index)
+        return Ref("parameter", index)
 
     def constant(self, value: AttributeValue) -> Ref:
         """A constant, one per use as MindSpore has it: a shared one would connect unrelated nodes."""
         self._constants.append(value)
-        return Ref(_Kind.CONSTANT, len(self._constants) - 1)
+        return Ref("constant", len(self._constants) - 1)
 
     def node(
         self,
@@ -93,12 +82,12 @@ class GraphBuilder:
         """One more operation.
 
         Raises:
-            GraphCaptureError: the graph has ``max_nodes`` already.
+            GraphCaptureError: the graph has ``MAX_NODES`` already.
         """
-        if len(self._nodes) >= self.max_nodes:
-            raise GraphCaptureError(f"it has more than {self.max_nodes} operations, the most that MindInsight loads")
+        if len(self._nodes) >= MAX_NODES:
+            raise GraphCaptureError(f"it has more than {MAX_NODES} operations, the most that MindInsight loads")
         self._nodes.append(_Node(safe_op_type(op_type), scope, tuple(inputs), attributes, output_type))
-        return Ref(_Kind.NODE, len(self._nodes) - 1)
+        return Ref("node", len(self._nodes) - 1)
 
     def output(self, ref: Ref, output_type: GraphType | None) -> None:
         """Mark a result of the whole graph."""
@@ -111,32 +100,24 @@ class GraphBuilder:
             name: name of the graph.
 
         Raises:
-            GraphCaptureError: no operation is connected to anything.
+            GraphCaptureError: no operation has an input.
         """
         used = {ref for node in self._nodes for ref in node.inputs}
-        connected = [
-            (Ref(_Kind.NODE, index), node)
-            for index, node in enumerate(self._nodes)
-            if node.inputs or Ref(_Kind.NODE, index) in used
-        ]
-        if not any(node.inputs for _, node in connected):
+        refs = [Ref("node", index) for index in range(len(self._nodes))]
+        connected = [(ref, node) for ref, node in zip(refs, self._nodes, strict=True) if node.inputs or ref in used]
+        if not used:
             raise GraphCaptureError("no operation on a tensor was seen")
         names = {ref: str(number) for number, (ref, _) in enumerate(connected, start=1)}
-        taken = set(self.scopes.parts) | set(names.values())
+        taken = {*self._scopes.parts, *names.values()}
         parameters: list[GraphParameter] = []
         for (text, _), (index, parameter_type) in self._parameters.items():
-            ref = Ref(_Kind.PARAMETER, index)
-            if ref in used:
+            if (ref := Ref("parameter", index)) in used:
                 names[ref] = unique_parameter_name(text, taken)
-                taken.add(names[ref])
                 parameters.append(GraphParameter(names[ref], parameter_type))
         constants: list[GraphConstant] = []
         for index, value in enumerate(self._constants):
-            ref = Ref(_Kind.CONSTANT, index)
-            if ref in used:
-                names[ref] = unique_parameter_name(f"cst{index + 1}", taken)
-                taken.add(names[ref])
-                constants.append(GraphConstant(names[ref], value))
+            names[Ref("constant", index)] = unique_parameter_name(f"cst{index + 1}", taken)
+            constants.append(GraphConstant(names[Ref("constant", index)], value))
         return Graph(
             nodes=tuple(_graph_node(node, names[ref], names) for ref, node in connected),
             name=name,

@@ -26,23 +26,15 @@ _WRAPPERS = {
 
 def unwrapped(module: nn.Module) -> nn.Module:
     """The user's module inside the wrappers of ``torch.compile``, DDP, FSDP, Fabric and the like."""
-    while (inner := _wrapped(module)) is not None:
-        module = inner
-    return module
+    return _layers(module)[-1]
 
 
-def _wrapped(module: nn.Module) -> nn.Module | None:
-    attribute = _WRAPPERS.get(type(module).__name__)
-    inner = module._modules.get(attribute) if attribute is not None else None
-    return inner if isinstance(inner, nn.Module) else None
-
-
-def module_class_name(module: nn.Module) -> str:
-    """Class of the user's module, also of a scripted or fully sharded one."""
-    inner = unwrapped(module)
-    if isinstance(inner, torch.jit.ScriptModule):
-        return str(getattr(inner, "original_name", type(inner).__name__))
-    return _users_class(inner).__name__
+def _layers(module: nn.Module) -> list[nn.Module]:
+    """The module and what it wraps, the user's module last."""
+    layers = [module]
+    while (attribute := _WRAPPERS.get(type(layers[-1]).__name__)) in layers[-1]._modules:
+        layers.append(getattr(layers[-1], str(attribute)))
+    return layers
 
 
 def _users_class(module: nn.Module) -> type:
@@ -52,6 +44,12 @@ def _users_class(module: nn.Module) -> type:
     return kinds[names.index("FSDPModule") + 1] if "FSDPModule" in names else kinds[0]
 
 
+def module_class_name(module: nn.Module) -> str:
+    """Class of the user's module, also of a scripted or fully sharded one."""
+    inner = unwrapped(module)
+    return str(getattr(inner, "original_name", "")) or _users_class(inner).__name__
+
+
 def is_torch_module(module: nn.Module) -> bool:
     """Whether the class is one of torch.nn's own."""
     return _users_class(module).__module__.startswith("torch.nn.modules.")
@@ -59,8 +57,7 @@ def is_torch_module(module: nn.Module) -> bool:
 
 def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: values of any module's attributes
     """Settings of a torch.nn module: kernel size, stride, number of features, ..."""
-    names = getattr(module, "__constants__", ())
-    return [(name, getattr(module, name)) for name in names if hasattr(module, name)]
+    return [(name, getattr(module, name)) for name in getattr(module, "__constants__", ()) if hasattr(module, name)]
 
 
 class ModuleNames:
@@ -68,34 +65,30 @@ class ModuleNames:
 
     Args:
         network: the root; its operations have the scope ``""``, those of its children ``<name>-<Class>``.
+
+    Attributes:
+        scopes: names the scopes.
     """
 
     def __init__(self, network: nn.Module) -> None:
         self.scopes = ScopeNames()
         self._places: dict[int, tuple[str, str]] = {}
         self._first_names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
-        self._kept: list[nn.Module] = []
-        self._add(unwrapped(network), "", "")
+        self._kept: list[nn.Module] = []  # an id is unique only as long as its object lives
+        self._add(network, "", "")
 
-    def place(self, module: nn.Module, caller_path: str, caller_scope: str) -> tuple[str, str]:
+    def place(self, module: nn.Module, caller: tuple[str, str]) -> tuple[str, str]:
         """Path and scope of a module that is being called.
 
         Args:
-            module: any module. One that is not registered in the network gets a scope inside that of its caller if
-                it has parameters or children, else its operations count as the caller's.
-            caller_path: path of the module that calls it.
-            caller_scope: its scope.
+            module: any module. One that is not registered in the network has a scope inside that of its caller if it
+                has parameters or children, else its operations count as the caller's.
+            caller: path and scope of the module that calls it.
         """
-        if id(module) not in self._places:
+        if id(module) not in self._places and (module._modules or module._parameters):
             name = module_class_name(module)
-            if not module._modules and not module._parameters:
-                self._places[id(module)] = (caller_path, caller_scope)
-                self._kept.append(module)
-            else:
-                path = f"{caller_path}.{name}" if caller_path else name
-                self._add(unwrapped(module), path, self.scopes.child(caller_scope, name, name))
-                self._places.setdefault(id(module), self._places[id(unwrapped(module))])
-        return self._places[id(module)]
+            self._add(module, _joined(caller[0], name), self.scopes.new(caller[1], name, name))
+        return self._places.get(id(module), caller)
 
     def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
         """Name of a parameter, buffer or plain tensor attribute, the first one of a tensor with several.
@@ -112,23 +105,20 @@ class ModuleNames:
             for held in (module._parameters, module._buffers, module.__dict__):
                 for key, value in held.items():
                     if value is tensor:
-                        return f"{path}.{key}" if path else key
+                        return _joined(path, key)
         return None
 
     def _add(self, module: nn.Module, path: str, scope: str) -> None:
-        if id(module) in self._places:
-            return
-        self._places[id(module)] = (path, scope)
-        self._kept.append(module)  # an id is unique only as long as its object lives
-        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+        layers = _layers(module)
+        self._kept += layers
+        self._places |= {id(layer): (path, scope) for layer in layers}
+        for name, tensor in (*layers[-1]._parameters.items(), *layers[-1]._buffers.items()):
             if tensor is not None:
-                self._first_names.setdefault(id(tensor), (weakref.ref(tensor), f"{path}.{name}" if path else name))
-        for name, child in module._modules.items():
-            if child is not None:
-                inner = unwrapped(child)
-                inner_path = f"{path}.{name}" if path else name
-                self._add(inner, inner_path, self.scopes.child(scope, name, module_class_name(inner)))
-                while child is not inner:
-                    self._places.setdefault(id(child), self._places[id(inner)])
-                    self._kept.append(child)
-                    child = _wrapped(child) or inner
+                self._first_names.setdefault(id(tensor), (weakref.ref(tensor), _joined(path, name)))
+        for name, child in layers[-1]._modules.items():
+            if child is not None and id(child) not in self._places:
+                self._add(child, _joined(path, name), self.scopes.new(scope, name, module_class_name(child)))
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -26,6 +26,7 @@ _ARITHMETIC = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=1024)
 def familiar_name(function: str, module_class: str | None) -> str:
     """The operation type shown for a function.
 
@@ -39,12 +40,13 @@ def familiar_name(function: str, module_class: str | None) -> str:
     """
     if function.startswith("_"):
         function = function.strip("_")
-    known = _EXCEPTIONS.get(function) or _module_classes().get(function.replace("_", ""))
-    if known is None:
-        return function or "op"
-    return module_class if module_class is not None and module_class.startswith(known) else known
+    known = _EXCEPTIONS.get(function) or _module_classes().get(function.replace("_", ""), "")
+    if module_class is not None and known and module_class.startswith(known):
+        return module_class
+    return known or function or "op"
 
 
+@functools.lru_cache(maxsize=1024)
 def is_arithmetic(function: str) -> bool:
     """Whether a number given to the function is an operand such as the 2 of ``x * 2``, not an option."""
     return _ARITHMETIC.fullmatch(function) is not None
@@ -53,8 +55,5 @@ def is_arithmetic(function: str) -> bool:
 @functools.cache
 def _module_classes() -> dict[str, str]:
     """``conv2d`` to ``Conv2d`` and so on: PyTorch names functions and classes alike but for case and underscores."""
-    return {
-        name.lower(): name
-        for name, kind in vars(nn).items()
-        if isinstance(kind, type) and issubclass(kind, nn.Module) and not kind.__module__.endswith(".container")
-    }
+    classes = [kind for kind in vars(nn).values() if isinstance(kind, type) and issubclass(kind, nn.Module)]
+    return {kind.__name__.lower(): kind.__name__ for kind in classes if not kind.__module__.endswith(".container")}

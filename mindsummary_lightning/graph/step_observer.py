@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from mindsummary_lightning.graph.instruments import Instruments
@@ -81,41 +80,23 @@ def observed_call(
     Raises:
         Exception: what the function raises.
     """
-    instruments, error = _instruments(module, function, args, kwargs)
-    if instruments is None:
-        return function(*args, **kwargs), None, error
-    with instruments.watching():
-        output = function(*args, **kwargs)
-    if instruments.error is not None:
-        return output, None, instruments.error
-    try:
-        with torch._C.DisableTorchFunction():
-            return output, instruments.observation.finish(output), None
-    except Exception as failure:  # observing never disturbs what is observed
-        return output, None, failure
-
-
-def _instruments(
-    module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Instruments | None, Exception | None]:
     try:
         observation = Observation(module)
         observation.add_inputs([*zip(_argument_names(function, len(args)), args, strict=True), *kwargs.items()])
-        return Instruments(observation), None
+        instruments = Instruments(observation)
     except Exception as error:  # observing never disturbs what is observed
-        return None, error
+        return function(*args, **kwargs), None, error
+    with instruments.watching():
+        output = function(*args, **kwargs)
+    graph = instruments.attempt(observation.finish, output)
+    return output, graph, instruments.error
 
 
 def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
     try:
-        called = function.forward if isinstance(function, nn.Module) else function
-        parameters = list(inspect.signature(called).parameters.values())
+        parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
     except (TypeError, ValueError):  # written in C
-        parameters = []
-    names = [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "input")
+        return [f"input.{index}" for index in range(count)]
+    names = [entry.name for entry in parameters if entry.kind in (entry.POSITIONAL_ONLY, entry.POSITIONAL_OR_KEYWORD)]
+    rest = next((entry.name for entry in parameters if entry.kind is entry.VAR_POSITIONAL), "input")
     return [*names, *(f"{rest}.{index}" for index in range(count - len(names)))][:count]

@@ -19,17 +19,13 @@ _OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins", "nump
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """Every tensor in nested tuples, lists and mappings, such as the arguments of a torch function."""
-    found: list[torch.Tensor] = []
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            waiting.extend(reversed(value))
-        elif isinstance(value, Mapping):
-            waiting.extend(reversed(list(value.values())))
-    return found
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [tensor for element in value for tensor in tensors_in(element)]
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
@@ -50,12 +46,8 @@ def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
         elif depth < _MAX_DEPTH and id(value) not in seen:
             seen.add(id(value))
-            inner = [(_joined(name, key), element, depth + 1) for key, element in _elements(value)]
-            waiting.extend(reversed(inner))
-
-
-def _joined(name: str, key: Any) -> str:
-    return name if isinstance(key, str) and key.startswith("_") else f"{name}.{key}"
+            inner = [(name if str(key).startswith("_") else f"{name}.{key}", part) for key, part in _elements(value)]
+            waiting += [(inner_name, part, depth + 1) for inner_name, part in reversed(inner)]
 
 
 def _elements(value: Any) -> list[tuple[Any, Any]]:
@@ -63,8 +55,5 @@ def _elements(value: Any) -> list[tuple[Any, Any]]:
         return list(value.items())
     if isinstance(value, (tuple, list)):
         return list(zip(getattr(value, "_fields", range(len(value))), value, strict=True))
-    if isinstance(value, (type, nn.Module)):
-        return []
-    if not dataclasses.is_dataclass(value) and type(value).__module__.partition(".")[0] in _OPAQUE_PACKAGES:
-        return []
-    return list(getattr(value, "__dict__", {}).items())
+    is_opaque = type(value).__module__.partition(".")[0] in _OPAQUE_PACKAGES and not dataclasses.is_dataclass(value)
+    return [] if is_opaque or isinstance(value, (type, nn.Module)) else list(getattr(value, "__dict__", {}).items())

@@ -106,7 +106,7 @@ def test_the_settings_of_a_module_are_attributes() -> None:
 def test_the_arguments_of_a_function_are_attributes() -> None:
     attributes = {a.name: a.value for a in node(captured("cnn"), "mean-op").attributes}
 
-    assert attributes == {"args": ((2, 3),)}
+    assert attributes == {"args": (2, 3)}
 
 
 def test_numbers_in_the_place_of_tensors_are_constants() -> None:

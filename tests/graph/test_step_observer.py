@@ -179,7 +179,7 @@ PLACES = [
     (observation.Observation, "finish"),
     (observation, "graph_type"),
     (observation.Observation, "_find"),
-    (instruments, "_is_opaque"),
+    (instruments, "_is_one_node"),
     (instruments.Instruments, "_install"),
     (step_observer, "_argument_names"),
 ]
