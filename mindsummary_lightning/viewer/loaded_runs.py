@@ -20,7 +20,7 @@ from mindsummary_lightning.viewer.tags import shown_tags
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
 
-DEFAULT_MEMORY_BYTES = 320 << 20  # fifteen runs of a million scalars each, and room for their neighbours
+DEFAULT_MEMORY_BYTES = 320 * 10**6  # fifteen runs of a million scalars each, and room for their neighbours
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
 _MAX_SUMMARIES = 20_000
