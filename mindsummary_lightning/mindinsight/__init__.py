@@ -1,1 +1,1 @@
-"""A MindInsight that works, started for a directory of runs: an environment of its own, a server, a check-up."""
+"""The original MindInsight 2.3.1: its front-end files, an environment in which it works, and diagnostics."""

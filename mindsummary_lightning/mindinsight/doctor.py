@@ -38,7 +38,7 @@ _BREAKS = (
         "numpy",
         (2,),
         ("Tensor", "Loss landscape", "Scalar", "Image", "Parameter distribution"),
-        "every event with a tensor or landscape is dropped whole, with the scalars, images and histograms in it",
+        "every event with a tensor or landscape is dropped, including the scalars, images and histograms in it",
     ),
     (
         "marshmallow",

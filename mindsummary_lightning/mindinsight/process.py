@@ -1,4 +1,4 @@
-"""The original MindInsight in the foreground: it ends when its terminal, or whoever called, ends it."""
+"""The original MindInsight as a child process in the foreground; it ends with its caller."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def run_original(python: str, base: str, host: str, port: int, ready: Callable[[
         finally:
             _end(process)
         with open(output, encoding="utf-8", errors="replace") as file:
-            said = " ".join(file.read().split())[-500:]
-        raise OSError(f"MindInsight ended with status {process.returncode}: {said}")
+            printed = " ".join(file.read().split())[-500:]
+        raise OSError(f"MindInsight ended with status {process.returncode}: {printed}")
 
 
 def _command(python: str, host: str, port: int) -> list[str]:

@@ -18,8 +18,7 @@ from aiohttp import web
 
 __all__ = ["listen", "on_end_signals", "serve_until", "serve_until_signal"]
 
-# aiohttp reports each malformed request as an error, with a traceback; the client has been told, and errors of ours are
-# logged by the application.
+# aiohttp logs a traceback for each malformed request. The client gets a 400; errors of ours are logged by the application.
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)
 
@@ -67,7 +66,7 @@ async def serve_until(
         app,
         access_log=None,
         logger=_PROTOCOL_LOG,
-        handler_cancellation=True,  # nobody waits for the answer any more
+        handler_cancellation=True,  # the client has disconnected
         shutdown_timeout=_END_S,
         max_line_size=_MAX_TARGET_BYTES,
     )
