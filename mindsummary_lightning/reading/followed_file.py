@@ -89,13 +89,13 @@ class FollowedFile:
     Attributes:
         path: the file.
         graph: payload of the newest event with a computational graph, and its wall time in seconds; or ``None``.
-        is_whole: whether the file ends with a complete record and no record of it was damaged.
+        is_complete: whether the file ends with a complete record and no record of it was damaged.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.graph: tuple[Location, float] | None = None
-        self.is_whole = True
+        self.is_complete = True
         self._seen: tuple[int, int, int, int] | None = None  # device, inode, bytes, mtime in ns
         self._offset = 0
         self._rows = 0
@@ -163,7 +163,7 @@ class FollowedFile:
                 self._offset = following
         self._join_chunks()
         self._seen = seen
-        self.is_whole = not self._damages and self._offset >= stat.st_size
+        self.is_complete = not self._damages and self._offset >= stat.st_size
         return self._offset > before
 
     def tags(self) -> Iterator[tuple[str, str]]:
@@ -177,7 +177,7 @@ class FollowedFile:
         """Samples of a scalar in file order, or ``None`` if the file holds none."""
         chunks: list[tuple[NDArray[np.integer], ScalarSeries]] = []
         for tags, columns in self._columns.items():
-            for index in (place for place, found in enumerate(tags) if found == tag):
+            for index in (number for number, found in enumerate(tags) if found == tag):
                 for one in columns:
                     series = ScalarSeries(one.steps.astype(np.int64), one.wall_times, one.values[:, index])
                     chunks.append((one.rows, series))
@@ -233,7 +233,7 @@ class FollowedFile:
         for tags, chunks in self._columns.items():
             if len(chunks) > _MAX_CHUNKS:
                 rows, steps, wall_times, values = (
-                    np.concatenate([arrays[place] for arrays in map(_arrays, chunks)]) for place in range(4)
+                    np.concatenate([arrays[column] for arrays in map(_arrays, chunks)]) for column in range(4)
                 )
                 self._columns[tags] = [_compact(ScalarColumns(rows, steps, wall_times, tags, values))]
 
@@ -255,6 +255,6 @@ def _small_integers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _next_record(path: str, offset: int) -> int | None:
-    """Offset of the first whole record behind a damaged one; ``None`` if there is none (yet)."""
+    """Offset of the first complete record behind a damaged one; ``None`` if there is none (yet)."""
     following = next((piece for piece in read_pieces(path, offset) if piece.payload is not None), None)
     return None if following is None else following.start

@@ -56,7 +56,7 @@ class FollowedRun:
     Attributes:
         run_dir: the directory.
         nbytes: bytes of memory that it took after the last :meth:`read_on`, roughly.
-        is_whole: whether the file written last ended with a complete record then, and none of its records was damaged.
+        is_complete: whether the file written last ended with a complete record then, and none was damaged.
     """
 
     def __init__(self, run_dir: str) -> None:
@@ -68,7 +68,7 @@ class FollowedRun:
         self._tags: dict[str, list[str]] = {kind: [] for kind in KINDS}
         self._remembered: dict[Hashable, object] = {}
         self.nbytes = 0
-        self.is_whole = True
+        self.is_complete = True
 
     def read_on(self) -> bool:
         """Read what has been added since the last call; everything, if a file was removed or rewritten.
@@ -101,7 +101,7 @@ class FollowedRun:
                     tags[kind].add(tag)
                 self._tags = {kind: sorted(found_tags) for kind, found_tags in tags.items()}
                 self.nbytes = sum(file.nbytes for file in files)
-            self.is_whole = next((file.is_whole for file in reversed(files) if not file.is_empty), True)
+            self.is_complete = next((file.is_complete for file in reversed(files) if not file.is_empty), True)
             return changed
 
     def _read_file(self, file: FollowedFile, stat: os.stat_result) -> bool:

@@ -32,11 +32,11 @@ class RunSummary:
 
     Attributes:
         tags: MindInsight's plugin name -> tags as the pages name them (``loss/auto/scalar``), in the pages' order.
-        is_whole: whether the file written last ends with a complete record and none of its records was damaged.
+        is_complete: whether the file written last ends with a complete record and none of its records was damaged.
     """
 
     tags: Mapping[str, Sequence[str]]
-    is_whole: bool
+    is_complete: bool
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class LoadedRuns:
         return None if run is None else _with_states(run)
 
     def _keep(self, train_id: str, run: FollowedRun) -> None:
-        summary = RunSummary(shown_tags(run), run.is_whole)
+        summary = RunSummary(shown_tags(run), run.is_complete)
         with self._keeping:
             self._summaries[train_id] = summary
             self._summaries.move_to_end(train_id)

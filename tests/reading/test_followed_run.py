@@ -133,7 +133,7 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCa
     found = followed(tmp_path)
 
     assert found.scalars("x").steps.tolist() == [0, 1, 4]
-    assert not found.is_whole
+    assert not found.is_complete
     assert len(caplog.records) == 2
 
 
@@ -141,13 +141,13 @@ def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -
     last = values_at(2, {"x": 2.0})
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:-3]])
     found = followed(tmp_path)
-    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1], False)
+    assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1], False)
 
     with open(path, "ab") as file:
         file.write(last[-3:])
     found.read_on()
 
-    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 2], True)
+    assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2], True)
 
 
 def test_an_interrupted_file_is_whole_again_with_the_one_that_resumes_it(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_an_interrupted_file_is_whole_again_with_the_one_that_resumes_it(tmp_pat
     write_summary(tmp_path, [values_at(1, {"x": 2.0})], 200)
     (tmp_path / "events.out.events.summary.300.0.h_MS").touch()
 
-    assert followed(tmp_path).is_whole
+    assert followed(tmp_path).is_complete
 
 
 def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_file_of_damaged_records_is_given_up_with_one_warning(
         file.write(values_at(10, {"x": 10.0}))
     found.read_on()
 
-    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 3], False)
+    assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 3], False)
     assert len(caplog.records) == 1
 
 
@@ -233,14 +233,14 @@ def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
     last = values_at(2, {"x": 2.0})
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:20] + bytes(len(last) - 20)])
     found = followed(tmp_path)
-    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1], False)
+    assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1], False)
 
     content = path.read_bytes()[: -len(last)] + last + values_at(3, {"x": 3.0})
     with open(path, "r+b") as file:
         file.write(content)
     found.read_on()
 
-    assert (found.scalars("x").steps.tolist(), found.is_whole) == ([1, 2, 3], True)
+    assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2, 3], True)
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

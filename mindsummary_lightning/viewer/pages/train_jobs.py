@@ -134,7 +134,7 @@ def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
         "profiler_type": "",
         "dump_dir": None,
         "cache_status": _status(runs, run.train_id),
-        "is_integrity": summary is None or summary.is_whole,
+        "is_integrity": summary is None or summary.is_complete,
         "plugins": _NO_TAGS if summary is None else summary.tags,
     }
 
