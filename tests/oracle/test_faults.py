@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -63,6 +64,44 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
     for epoch, answer in zip(last, shown(*runs), strict=True):
         assert answer["lineage"] in ([epoch], [epoch + 1])
     figure(12, f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} lineage files")
+
+
+@pytest.mark.timeout(3600)  # for the long form
+def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
+    tmp_path: Path, times: Times, figure: Figure
+) -> None:
+    trials = times(2, 200)
+    shown_trials, torn, checkpoints = killed_trainings(tmp_path, trials)
+
+    assert shown_trials == trials
+    figure(
+        36,
+        f"{trials} x SIGKILL in Trainer.fit with the pair, lineage and {checkpoints} landscape checkpoints: 0 lost, "
+        f"0 hung, {torn} torn tails cut by the next start; MindInsight reads {trials} of {trials}",
+    )
+
+
+def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
+    """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of checkpoints."""
+    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, checkpoint_dir
+
+    done = run_victim("train", directory, trials, "SIGKILL", "landscape", timeout_s=3000)
+    assert not done.returncode, done.stderr
+    last = json.loads(done.stdout.splitlines()[-1])
+    runs = [directory / str(trial) / "run" for trial in range(trials)]
+    torn = checkpoints = 0
+    for run in runs:
+        torn += cut_torn_tail(str(summary_paths(run)[0])) > 0
+        if os.path.exists(os.path.join(checkpoint_dir(run), "train_metadata.json")):
+            found = LandscapeCheckpoints.open(run)
+            checkpoints += len(found.files)
+            assert all(found.load(number) for number in found.files)
+    answers = shown(*runs)
+    for run, step, answer in zip(runs, last.values(), answers, strict=True):
+        assert_shown_whole(run, answer)
+        assert [number for number, _ in as_recorded(run, "mine")][: step + 1] == list(range(step + 1))
+        assert answer["lineage"] not in ([], ["unreadable"])
+    return len(answers), torn, checkpoints
 
 
 def torn_run(path: Path, tail: bytes) -> Path:

@@ -36,13 +36,20 @@ class Net(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.01)
 
 
-def fit(directory: str, said: int) -> None:
+# A checkpoint every other step, so that kills come in the middle of them too.
+LANDSCAPE = {"landscape_size": 3, "unit": "step", "num_samples": 64, "intervals": [[*range(1, 400, 2)]]}
+
+
+def fit(directory: str, said: int, has_landscape: bool) -> None:
     torch.set_num_threads(1)
+    collected = {"collect_landscape": LANDSCAPE} if has_landscape else None
     trainer = lightning.Trainer(
         accelerator="cpu",
         max_epochs=1,
         logger=MindInsightLogger(directory, name="", version="run"),
-        callbacks=[SummaryCollector()],
+        callbacks=[
+            SummaryCollector(collect_specified_data={"collect_landscape": LANDSCAPE} if has_landscape else None)
+        ],
         enable_progress_bar=False,
         enable_model_summary=False,
         enable_checkpointing=False,
@@ -50,7 +57,7 @@ def fit(directory: str, said: int) -> None:
     trainer.fit(Net(said), torch.utils.data.DataLoader(torch.rand(40_000, 4), batch_size=1))
 
 
-def main(directory: str, trials: str, signal_name: str) -> None:
+def main(directory: str, trials: str, signal_name: str, has_landscape: str = "") -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     draw = random.Random(0)
@@ -63,7 +70,7 @@ def main(directory: str, trials: str, signal_name: str) -> None:
             faulthandler.register(signal.SIGUSR1)
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
             try:
-                fit(f"{directory}/{trial}", said)
+                fit(f"{directory}/{trial}", said, bool(has_landscape))
             finally:
                 os._exit(0)
         os.close(said)
