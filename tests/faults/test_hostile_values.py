@@ -17,7 +17,8 @@ from tests.support import read_lineage, read_scalars, read_values
 pytestmark = pytest.mark.faults
 pytest.importorskip("lightning")
 
-import torch  # noqa: E402  (after the check that it is there)
+import lightning  # noqa: E402  (after the check that it is there)
+import torch  # noqa: E402
 
 from mindsummary_lightning import MindInsightLogger, SummaryRecord  # noqa: E402
 from mindsummary_lightning.values import UserDefinedInfo  # noqa: E402
@@ -179,3 +180,59 @@ def test_odd_tensors_are_refused_where_they_are_added(tmp_path: Path) -> None:
 
     assert record.record(1)
     assert len(read_values(tmp_path / "run")) == 4
+
+
+class Ends:
+    """A value that ends the process when it is read."""
+
+    def __float__(self) -> float:
+        raise SystemExit("ended by a value")
+
+    def __repr__(self) -> str:
+        raise SystemExit("ended by a value")
+
+
+class LogsWhatCannotBeShown(lightning.LightningModule):
+    """Logs, in every step, what the logger refuses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+
+    def training_step(self, batch: torch.Tensor, index: int) -> torch.Tensor:
+        logger = self.logger
+        assert isinstance(logger, MindInsightLogger)
+        logger.log_image("image", [torch.ones(3, 3, 3, 3, 3)], index)
+        logger.log_image("words", ["no such file"], index)
+        logger.log_histogram("histogram", ["text"], index)
+        logger.log_tensor("tensor", torch.ones(2, dtype=torch.complex64), index)
+        logger.log_tensor("giant", torch.ones((), dtype=torch.bool).expand(10_000_001), index)
+        logger.log_metrics(None, index)  # type: ignore[arg-type]
+        logger.log_metrics({"ends": Ends(), "even": float(index)}, index)  # type: ignore[dict-item]
+        logger.log_hyperparams({"ends": Ends(), "kept": 1})
+        loss: torch.Tensor = self.layer(batch).sum()
+        return loss
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+
+def test_values_that_cannot_be_shown_do_not_end_a_training(
+    tmp_path: Path, logger: MindInsightLogger, caplog: pytest.LogCaptureFixture, figure: Figure
+) -> None:
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=1,
+        logger=logger,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.fit(LogsWhatCannotBeShown(), torch.utils.data.DataLoader(torch.ones(5, 1)))
+
+    run = tmp_path / "runs" / "run"
+    assert read_scalars(run, "even") == [(step, float(step)) for step in range(5)]
+    assert not {"ends", "tensor", "giant", "histogram"} & {tag for _, tag, _ in read_values(run)}
+    ours = [line for line in caplog.records if line.name.startswith("mindsummary_lightning")]
+    assert 4 <= len(ours) <= 8  # one for each kind, not one for each step
+    figure(37, f"8 refused values in each of 5 steps of a training: none raises, {len(ours)} warnings")

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.skipif(not hasat
 WORKS = {
     "repair": 3,
     "start": 3,
-    "export csv": 4,
+    "export csv": 1,
     "export npy": 9,
     "export parquet": 4,
     "export tensorboard": 5,

@@ -48,6 +48,7 @@ class Killer:
         self._below = str(below)
         for name in ("write", "writev", "fsync", "ftruncate"):
             setattr(os, name, self._counted(getattr(os, name)))
+        self._open, os.open = os.open, self._opened
         sys.addaudithook(self._heard)
 
     def stop(self) -> int:
@@ -67,6 +68,12 @@ class Killer:
             return real(descriptor, *arguments)
 
         return call
+
+    def _opened(self, path: Any, flags: int, *arguments: Any, **options: Any) -> int:
+        descriptor = self._open(path, flags, *arguments, **options)
+        if flags & os.O_CREAT and str(path).startswith(self._below):
+            self._count()  # when the file is there, and empty
+        return descriptor
 
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in AUDITED and str(arguments[0]).startswith(self._below) and AUDITED[event](arguments):

@@ -47,9 +47,7 @@ def fit(directory: str, said: int, has_landscape: bool) -> None:
         accelerator="cpu",
         max_epochs=1,
         logger=MindInsightLogger(directory, name="", version="run"),
-        callbacks=[
-            SummaryCollector(collect_specified_data={"collect_landscape": LANDSCAPE} if has_landscape else None)
-        ],
+        callbacks=[SummaryCollector(collect_specified_data=collected)],
         enable_progress_bar=False,
         enable_model_summary=False,
         enable_checkpointing=False,
