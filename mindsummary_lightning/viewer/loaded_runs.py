@@ -78,13 +78,17 @@ class LoadedRuns:
 
         Of a tree that takes long to scan the list may be older: ten times as long as a scan takes.
         """
-        with self._scanning:
+        if not self._scanning.acquire(blocking=self._next_scan_at is None):
+            return self._listing  # another request is scanning; only the first list is worth waiting for
+        try:
             started = self.clock()
             if self._next_scan_at is None or started >= self._next_scan_at:
                 self._listing = self._tree.scan()
                 ended = self.clock()
                 self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
             return self._listing
+        finally:
+            self._scanning.release()
 
     def find(self, train_id: str) -> ListedRun | None:
         """A run by its name, or ``None`` if there is none."""

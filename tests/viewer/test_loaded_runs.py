@@ -73,6 +73,27 @@ def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) ->
     assert len(scans) == 2
 
 
+def test_a_request_does_not_wait_for_the_scan_of_another_one(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+    runs, clock = loaded(tmp_path)
+    first = runs.listing()
+    clock.now += 1.0
+    seen: list[object] = []
+
+    def ask_meanwhile() -> int:
+        other = threading.Thread(target=lambda: seen.append(runs.listing()))
+        other.start()
+        other.join(timeout=10)
+        return 0
+
+    runs._tree.wall_clock_ns = ask_meanwhile
+    write_summary(tmp_path / "b", [])
+    runs.listing()
+
+    assert seen
+    assert all(listing is first for listing in seen)
+
+
 def test_a_run_deleted_since_the_last_scan_is_unknown(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [])
     runs, _ = loaded(tmp_path)
