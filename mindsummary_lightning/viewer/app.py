@@ -68,7 +68,8 @@ class _Site:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The answer to any request."""
         visit = self._access.check(request)
-        response = visit.answer or await self._respond(request, visit.path)
+        # Compared with None: a response without entries of its own is false in older versions of aiohttp.
+        response = await self._respond(request, visit.path) if visit.answer is None else visit.answer
         for name, value in visit.headers.items():
             response.headers.setdefault(name, value)
         return response
