@@ -220,7 +220,14 @@ def fuzz(session: nox.Session) -> None:
 def min_versions(session: nox.Session) -> None:
     """The tests with the oldest versions we name (a Python that still has wheels for them)."""
     session.install("-e", ".", *group("tests"))
-    session.install("torch==2.5.1", "lightning==2.4.0", "pytorch-lightning==2.4.0", "numpy==1.26.4", "Pillow==10.0.0")
+    session.install(
+        "torch==2.5.1",
+        "lightning==2.4.0",
+        "pytorch-lightning==2.4.0",
+        "numpy==1.26.4",
+        "Pillow==10.0.0",
+        "aiohttp==3.9.0",
+    )
     session.install("pandas==2.0.0", "pyarrow==17.0.0")  # this pyarrow is the last whose wheels take this numpy
     session.run(
         "pytest",
