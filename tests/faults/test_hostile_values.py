@@ -87,6 +87,7 @@ def test_hostile_hyper_parameter_names_lead_nowhere_and_raise_nothing(
 ) -> None:
     names = hostile_names(200)
     logger.log_hyperparams({name: name for name in names})
+    logger.log_metrics({"a": 1.0}, step=0)
 
     run = tmp_path / "runs" / "run"
     recorded = [event.what for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]

@@ -13,6 +13,7 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
@@ -615,3 +616,23 @@ def test_landscape_checkpoints_stay_inside_their_budget(tmp_path: Path, caplog: 
     values = sum(p.numel() * 4 for p in Net().parameters())
     assert 3 <= len(checkpoints) <= 500 // values
     assert sum("landscape_max_bytes" in record.message for record in caplog.records) == 1
+
+
+# ---- input images
+
+
+def test_the_tensor_frequency_does_not_govern_input_images(tmp_path: Path) -> None:
+    _fit(tmp_path, ImageNet(), _pictures(40, 1), collect_tensor_freq=1, collect_freq=1)
+
+    assert len(steps(tmp_path, "input_data/auto", "image")) == 20
+
+
+def test_a_resumed_run_has_at_most_twenty_input_images_in_all(tmp_path: Path) -> None:
+    run, saving = tmp_path / "run", ModelCheckpoint(tmp_path / "saved", "{step}", every_n_epochs=1, save_top_k=-1)
+    for epochs, resumed in ((1, None), (4, str(tmp_path / "saved" / "step=30.ckpt"))):
+        collector = SummaryCollector(run, collect_freq=1)
+        running = trainer(logger=False, callbacks=[collector, saving], max_epochs=epochs, enable_checkpointing=True)
+        running.fit(ImageNet(), _pictures(30, 1), ckpt_path=resumed)
+
+    assert running.global_step == 120
+    assert len(steps(run, "input_data/auto", "image")) == 20

@@ -1,0 +1,113 @@
+"""The collector of steps without a Trainer: bounds, order, and nothing left over from another step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.collection.operators import scalar_summary
+from mindsummary_lightning.collection.options import CollectOptions
+from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
+from mindsummary_lightning.collection.step_collector import StepCollector
+from mindsummary_lightning.collection.step_values import StepValues
+
+
+def _collector(named: Any = (), gradients: Any = None, freq: int = 1, **options: Any) -> StepCollector:
+    return StepCollector(CollectOptions(**options), Schedule(freq), list(named), gradients, 0, only_collective=False)
+
+
+def _step(collector: StepCollector, loss: float = 1.0) -> None:
+    collector.begin_batch()
+    collector.end_batch(lambda: torch.tensor(loss), True, None)
+
+
+@pytest.fixture(autouse=True)
+def closed_operators() -> Iterator[None]:
+    yield
+    assert not operator_buffer.is_open
+
+
+def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
+    collector = _collector()
+    arrived = []
+    for _ in range(10):
+        _step(collector)
+        arrived += [step for step, _ in collector.collect_finished()]
+        assert len(collector._in_flight) <= 2
+
+    assert arrived == list(range(1, 9))
+    assert [step for step, _ in collector.collect_finished(wait=True)] == [9, 10]
+
+
+def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    parameter.grad = torch.ones(2)
+    collector = _collector([("weight", parameter)], True, histogram_regular="weight")
+    collector.begin_batch()
+    collector.take_gradients(1, [parameter], lambda: None)
+    collector.end_batch(lambda: None, True, None)
+    collector.begin_batch()
+    collector.end_batch(lambda: None, True, None)
+
+    tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.collect_finished(wait=True)}
+    assert tags == {1: ["weight/auto", "weight.gradient", "gradient_norm"], 2: ["weight/auto"]}
+
+
+def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end() -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    parameter.grad = torch.ones(2)
+    collector = _collector([("weight", parameter)], True, freq=2, histogram_regular="weight")
+    for _ in range(3):
+        _step(collector)
+    collector.begin_batch()
+    collector.take_gradients(1, [parameter], lambda: None)
+    collector.end_run()
+
+    assert [
+        step for step, pairs in collector.collect_finished(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)
+    ] == []
+
+
+@pytest.mark.parametrize("end", ["end_run", "close_operators"])
+def test_operators_are_closed_when_a_run_ends_or_breaks_off_within_a_step(end: str) -> None:
+    collector = _collector()
+    collector.begin_batch()
+    assert operator_buffer.is_open
+    getattr(collector, end)()
+
+    assert not operator_buffer.is_open
+
+
+def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
+    collector = _collector(freq=3)
+    for _ in range(3):
+        collector.begin_batch()
+        scalar_summary("seen", 1.0)
+        collector.end_batch(lambda: None, True, None)
+
+    found = [step for step, pairs in collector.collect_finished(wait=True) if ("seen", 1.0) in pairs]
+    assert found == [1, 3]
+
+
+def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    flat, whole = nn.Parameter(torch.ones(5)), nn.Parameter(torch.ones(4))
+    flat._fsdp_flattened = True  # type: ignore[attr-defined]  # as FSDP1 marks it
+    flat.grad = torch.ones(5)
+    collector = _collector([("flat", flat), ("whole", whole)], True, histogram_regular=".*")
+    collector.begin_batch()
+    collector.take_gradients(1, [flat, whole], lambda: None)
+    collector.end_batch(lambda: None, True, None)
+
+    assert (is_flattened(flat), is_sharded(flat), is_sharded(whole)) == (True, True, False)
+    ((_, pairs),) = collector.collect_finished(wait=True)
+    assert [tag for tag, _ in pairs] == ["whole/auto"]
+    (said,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert "FSDP1" in said

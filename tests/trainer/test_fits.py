@@ -1,0 +1,250 @@
+"""A run is one fit: which calls through one logger or collector share a run, and which get one of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from tests.trainer.support import Net, files, loader, points, script_environment, steps, trainer
+
+
+def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **options: Any) -> Any:
+    running = trainer(logger=logger, callbacks=callbacks or [], limit_train_batches=batches, **options)
+    running.fit(Net(), loader(20))
+    return running
+
+
+def _versions(logger: MindInsightLogger) -> list[str]:
+    return sorted(os.listdir(logger.root_dir))
+
+
+@pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
+def test_each_fit_from_step_0_through_one_logger_is_a_run(
+    tmp_path: Path, with_collector: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    logger = MindInsightLogger(tmp_path, name="")
+    for batches in (20, 12, 6):
+        _fit(logger, batches, [SummaryCollector(collect_freq=1)] if with_collector else None)
+
+    assert _versions(logger) == ["version_0", "version_1", "version_2"]
+    for version, batches in zip(_versions(logger), (20, 12, 6), strict=True):
+        assert steps(tmp_path / version, "train/loss") == list(range(batches))
+        if with_collector:
+            assert steps(tmp_path / version, "loss/auto") == list(range(1, batches + 1))
+    assert sum("holds an earlier fit" in record.message for record in caplog.records) == 2
+
+
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, callback: Any) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    for _ in range(2):
+        ours = callback() if callback is SummaryCollector else callback(logger)
+        _fit(logger, 2, [ours, ModelCheckpoint()], enable_checkpointing=True)
+
+    for version in ("version_0", "version_1"):
+        assert len(os.listdir(tmp_path / version / "checkpoints")) == 1
+        train = SummaryReader(tmp_path / version).lineage().train
+        assert train is not None
+        assert json.loads(train.model_path or "")["ckpt"].startswith(str(tmp_path / version / "checkpoints"))
+
+
+def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: Path) -> None:
+    class Saving(Net):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    logger = MindInsightLogger(tmp_path, name="")
+    for width in (3, 4):
+        trainer(logger=logger, callbacks=[SummaryCollector()]).fit(Saving(width), loader(3))
+
+    for version, width in (("version_0", 3), ("version_1", 4)):
+        reader = SummaryReader(tmp_path / version)
+        assert reader.graph() is not None
+        assert reader.lineage().custom is not None
+        assert reader.lineage().custom.values["width"] == width  # type: ignore[union-attr]
+
+
+def test_hyper_parameters_of_a_second_fit_do_not_reach_the_first_run_of_a_logger_alone(tmp_path: Path) -> None:
+    class Saving(Net):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    logger = MindInsightLogger(tmp_path, name="")
+    for width in (3, 4):
+        trainer(logger=logger).fit(Saving(width), loader(3))
+
+    found = [SummaryReader(tmp_path / version).lineage().custom for version in ("version_0", "version_1")]
+    assert [custom.values["width"] for custom in found if custom is not None] == [3, 4]
+
+
+@pytest.mark.parametrize("owner", ["logger", "collector"])
+def test_in_a_given_directory_a_second_fit_replaces_the_curve_of_the_first_with_one_warning(
+    tmp_path: Path, owner: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    logger = MindInsightLogger(tmp_path, name="", version="run") if owner == "logger" else False
+    collector = SummaryCollector(None if owner == "logger" else run, collect_freq=1)
+    for batches in (20, 12, 6):
+        _fit(logger, batches, [collector])
+
+    assert steps(run, "loss/auto") == [1, 2, 3, 4, 5, 6]
+    assert len([name for name in files(run) if name.endswith("_MS")]) == 3
+    warnings = [record.message for record in caplog.records if "earlier fit" in record.message]
+    assert len(warnings) == 2
+    assert str(run) in warnings[0]
+
+
+def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=3)
+    net = Net()
+    running.fit(net, loader())
+    running.fit_loop.max_epochs = running.fit_loop.max_epochs + 1
+    running.fit(net, loader())
+
+    assert _versions(logger) == ["version_0"]
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_fit_that_resumes_stays_in_the_run_and_has_each_step_once(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="exp")
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_top_k=-1)
+    _fit(logger, 5, [saving], enable_checkpointing=True)
+    before = points(logger.log_dir, "train/loss")
+    running = trainer(logger=logger, limit_train_batches=5, max_epochs=2, enable_checkpointing=True)
+    running.fit(Net(), loader(20), ckpt_path=str(tmp_path / "saved" / "step=2.ckpt"))
+
+    assert _versions(logger) == ["version_0"]
+    recorded = steps(logger.log_dir, "train/loss")
+    assert recorded == sorted(set(recorded))
+    assert recorded[-1] >= 8
+    assert before[:2] == points(logger.log_dir, "train/loss")[:2]
+
+
+def test_validating_before_and_testing_behind_a_fit_is_one_run(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    net = Net()
+    trainer(logger=logger, callbacks=[SummaryCollector()]).validate(net, loader(1), verbose=False)
+    trainer(logger=logger, callbacks=[SummaryCollector()]).fit(net, loader(3))
+    trainer(logger=logger, callbacks=[SummaryCollector()]).test(net, loader(1), verbose=False)
+    trainer(logger=logger, callbacks=[SummaryCollector()]).predict(net, [loader(1).dataset[0][0][None]])
+
+    assert _versions(logger) == ["version_0"]
+    assert {"val/loss", "train/loss", "test/loss"} <= set(SummaryReader(logger.log_dir).tags()["scalar"])
+
+
+@pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
+@pytest.mark.parametrize("call", ["predict", "test"])
+def test_an_evaluation_that_records_nothing_leaves_nothing(tmp_path: Path, call: str, with_collector: bool) -> None:
+    class Silent(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.save_hyperparameters({"width": 3})
+
+        def test_step(self, batch: Any, batch_idx: int) -> None:
+            self(batch[0])
+
+        def predict_step(self, batch: Any, batch_idx: int) -> Any:
+            return self(batch[0])
+
+    runs = tmp_path / "runs"
+    for _ in range(2):
+        running = trainer(
+            logger=MindInsightLogger(runs),
+            callbacks=[SummaryCollector()] if with_collector else [],
+            enable_checkpointing=True,
+        )
+        getattr(running, call)(Silent(), loader(1))
+
+    assert not runs.exists()
+
+
+def test_the_number_of_an_unused_run_is_used_by_the_fit_behind_it(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    running = trainer(logger=logger, callbacks=[SummaryCollector()])
+    running.predict(Net(), [loader(1).dataset[0][0][None]])
+    running.fit(Net(), loader(2))
+
+    assert _versions(logger) == ["version_0"]
+
+
+def test_a_fit_that_breaks_off_and_is_started_again_is_a_run_of_its_own(tmp_path: Path) -> None:
+    class Stop(L.Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+            if trainer.global_step == 3:
+                raise RuntimeError("mine")
+
+    logger = MindInsightLogger(tmp_path, name="")
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit(logger, 5, [SummaryCollector(collect_freq=1), Stop()])
+    _fit(logger, 5, [SummaryCollector(collect_freq=1)])
+
+    assert steps(tmp_path / "version_0", "loss/auto") == [1, 2, 3]
+    assert steps(tmp_path / "version_1", "loss/auto") == [1, 2, 3, 4, 5]
+
+
+def test_the_files_options_of_a_collector_count_beside_a_logger(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    _fit(logger, 6, [SummaryCollector(collect_freq=1, max_file_size=2000)])
+
+    assert len([name for name in files(logger.log_dir) if name.endswith("_MS")]) > 1
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("option", "first", "second"),
+    [("max_file_size", 1000, 2000), ("export_options", {"tensor_format": "npy"}, {"tensor_format": None})],
+)
+def test_file_options_that_differ_are_refused(tmp_path: Path, option: str, first: Any, second: Any) -> None:
+    logger = MindInsightLogger(tmp_path, **{option: first})
+
+    with pytest.raises(ValueError, match=f"{option}.*MindInsightLogger.*SummaryCollector"):
+        _fit(logger, 1, [SummaryCollector(**{option: second})])
+    _fit(logger, 1, [SummaryCollector(**{option: first})])
+
+
+_START = """
+import sys
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import Net, loader, trainer
+sys.stdin.readline()
+callbacks = [SummaryCollector()] if sys.argv[2] == "pair" else []
+logger = MindInsightLogger(sys.argv[1], name="")
+trainer(logger=logger, callbacks=callbacks, enable_checkpointing=True).fit(Net(), loader(3))
+"""
+
+
+@pytest.mark.slow
+def test_runs_that_start_together_never_share_a_directory(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_START)
+    together = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path / "runs"), "pair" if number % 2 else "alone"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=script_environment(),
+        )
+        for number in range(6)
+    ]
+    for process in together:
+        _, errors = process.communicate(b"\n", timeout=300)
+        assert process.returncode == 0, errors.decode()[-2000:]
+
+    runs = tmp_path / "runs"
+    assert sorted(os.listdir(runs)) == [f"version_{number}" for number in range(6)]
+    for run in runs.iterdir():
+        assert steps(run, "train/loss") == [0, 1, 2]
+        assert len(os.listdir(run / "checkpoints")) == 1

@@ -1,0 +1,101 @@
+"""Landscape checkpoints of real trainings: the budget of the default, and how many steps an epoch has."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning import SummaryCollector
+from tests.trainer.support import Net, files, loader, trainer
+from tests.trainer.test_gradients import Stream
+
+
+def _fit(run: Path, net: Any = None, data: Any = None, collector: dict[str, Any] | None = None, **options: Any) -> None:
+    callbacks = [SummaryCollector(run, **(collector or {}))]
+    trainer(logger=False, callbacks=callbacks, **options).fit(net or Net(), loader(20) if data is None else data)
+
+
+def _metadata(run: Path) -> dict[str, Any]:
+    return dict(json.loads((run / "ckpt_dir" / "train_metadata.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (lambda: loader(20), {}, 20),
+        (lambda: loader(20), {"accumulate_grad_batches": 4}, 5),
+        (lambda: loader(18), {"accumulate_grad_batches": 4}, 5),
+        (lambda: loader(20), {"limit_train_batches": 7}, 7),
+        (lambda: torch.utils.data.DataLoader(Stream(), 4), {}, 8),
+        (lambda: torch.utils.data.DataLoader(Stream(), 4), {"accumulate_grad_batches": 2}, 4),
+    ],
+    ids=["batches", "accumulated", "a smaller last step", "limited", "unknown length", "unknown, accumulated"],
+)
+def test_step_per_epoch_counts_the_optimizer_steps_of_an_epoch(
+    tmp_path: Path, data: Any, options: dict[str, Any], expected: int
+) -> None:
+    _fit(tmp_path, None, data(), max_epochs=2, **options)
+
+    assert _metadata(tmp_path)["step_per_epoch"] == expected
+
+
+def test_step_per_epoch_is_known_in_the_first_epoch_already(tmp_path: Path) -> None:
+    class Broken(Net):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            if batch_idx == 12:
+                raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit(tmp_path, Broken(), accumulate_grad_batches=2)
+
+    assert _metadata(tmp_path)["step_per_epoch"] == 10
+
+
+class Large(Net):
+    """Its 19 checkpoints have 76 MB."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ballast = nn.Parameter(torch.zeros(1_000_000))
+
+
+def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mindsummary_lightning")
+    _fit(tmp_path, Large())
+
+    assert [name for name in files(tmp_path) if "ckpt" in name] == []
+    (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
+    assert line.levelname == "INFO"
+    assert "19 checkpoints" in line.message
+    assert "raise it" in line.message
+
+
+def test_landscapes_that_are_asked_for_are_thinned_to_the_budget(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _fit(tmp_path, Large(), collector={"collect_specified_data": {"collect_landscape": {}}})
+
+    assert 3 <= len([name for name in files(tmp_path) if name.endswith(".ckpt")]) <= 16
+    (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
+    assert line.levelname == "WARNING"
+
+
+def test_parameters_of_fsdp1_are_never_gathered(tmp_path: Path) -> None:
+    class Flattened(Net):
+        def on_train_start(self) -> None:
+            self.first.weight._fsdp_flattened = True  # type: ignore[assignment]  # as FSDP1 marks it
+
+        def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("FSDP1 would wait for the other ranks here")
+
+    net = Flattened()
+    net.first.weight._fsdp_flattened = True  # type: ignore[assignment]
+    _fit(tmp_path, net, collector={"collect_specified_data": {"collect_landscape": {}}})
+
+    assert [name for name in files(tmp_path) if "ckpt" in name] == []

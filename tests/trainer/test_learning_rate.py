@@ -1,0 +1,80 @@
+"""The learning rate in the lineage is the one the optimizer was made with, whatever a scheduler does with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from mindsummary_lightning import SummaryCollector, SummaryReader, TrainLineage
+from tests.trainer.support import Net, loader, trainer
+
+
+class Scheduled(Net):
+    """Two parameter groups under a scheduler that is made for 12 steps."""
+
+    def __init__(self, scheduler: str) -> None:
+        super().__init__()
+        self.scheduler = scheduler
+
+    def configure_optimizers(self) -> Any:
+        groups = [{"params": self.first.parameters(), "lr": 0.25}, {"params": self.second.parameters(), "lr": 0.5}]
+        optimizer = torch.optim.SGD(groups, lr=0.125)
+        scheduler: Any = {
+            "linear": lambda: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / 12)),
+            "warm-up": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=24),
+            "none": lambda: None,
+        }[self.scheduler]()
+        if scheduler is None:
+            return optimizer
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if self.scheduler == "none":
+            self.optimizers().param_groups[0]["lr"] *= 0.5  # type: ignore[union-attr]
+
+
+def _rates(run: Path) -> tuple[float | None, float]:
+    lineage = SummaryReader(run).lineage()
+    assert lineage.train is not None
+    assert lineage.custom is not None
+    assert (lineage.custom.values["learning_rate/0"], lineage.custom.values["learning_rate/1"]) == (0.25, 0.5)
+    return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
+
+
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+@pytest.mark.parametrize(
+    ("scheduler", "final"), [("linear", 0.0), ("warm-up", 0.25 * (0.01 + 0.99 / 2)), ("none", 0.25 / 2**12)]
+)
+def test_the_first_rate_of_the_first_group_is_the_learning_rate(
+    tmp_path: Path, callback: Any, scheduler: str, final: float
+) -> None:
+    trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Scheduled(scheduler), loader(6))
+
+    assert _rates(tmp_path) == (0.25, pytest.approx(final))
+
+
+def test_a_resumed_run_has_the_rate_of_its_first_part(tmp_path: Path) -> None:
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=6, save_top_k=-1)
+    options: dict[str, Any] = {"logger": False, "enable_checkpointing": True}
+    trainer(callbacks=[SummaryCollector(tmp_path / "run"), saving], **options).fit(Scheduled("linear"), loader(6))
+    trainer(callbacks=[SummaryCollector(tmp_path / "run")], max_epochs=2, **options).fit(
+        Scheduled("linear"), loader(6), ckpt_path=str(tmp_path / "saved" / "step=6.ckpt")
+    )
+
+    assert _rates(tmp_path / "run")[0] == 0.25
+
+
+def test_the_checkpoint_of_a_run_is_named_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    running = trainer(
+        logger=False, callbacks=[SummaryCollector("run"), ModelCheckpoint("saved")], enable_checkpointing=True
+    )
+    running.fit(Net(), loader(2))
+
+    train = SummaryReader("run").lineage().train
+    assert train is not None
+    assert str(tmp_path / "saved") in (train.model_path or "")
