@@ -1,8 +1,8 @@
 """Is this step collected? Integers only.
 
 The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own: the last step is
-collected as well, so that a run shorter than ``collect_freq`` shows where it ended, and input images are bounded as
-tensors are by default, because MindSpore's rhythm fills disks with images that the viewer does not keep.
+collected as well, so that a run shorter than ``collect_freq`` shows where it ended, and input images are bounded by
+default to the ten that MindInsight shows, because MindSpore's rhythm fills disks with images that it does not keep.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable
 __all__ = ["Schedule", "tensor_steps"]
 
 MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
+MAX_IMAGE_STEPS = 10  # and of an image: the tensors' steps, or every second of them
 _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
 
 
@@ -48,7 +49,8 @@ class Schedule:
     Args:
         collect_freq: gap between collected steps.
         collect_tensor_freq: gap between steps whose tensors are collected; ``None``: the default range.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: the default range.
+        collect_input_freq: gap between steps whose input images are collected; ``None``: those of the default
+            range, or every second if they are more than 10.
         total: steps of the whole run; ``None`` if unknown.
         step: steps done before, by the run that is resumed.
         taken: steps of the default range among them; ``None`` if unknown: as if they had followed this schedule.
@@ -70,7 +72,12 @@ class Schedule:
         coming = [number for number in steps if number > step]
         self._range = frozenset(coming[: max(0, MAX_TENSOR_STEPS - self._taken)])
         self._tensors: Container[int] = self._range if collect_tensor_freq is None else _EveryNth(collect_tensor_freq)
-        self._inputs: Container[int] = self._range if collect_input_freq is None else _EveryNth(collect_input_freq)
+        stride = 1 if len(steps) <= MAX_IMAGE_STEPS else 2
+        images = [number for number in steps[::stride] if number > step]
+        images = images[: max(0, MAX_IMAGE_STEPS - -(-self._taken // stride))]
+        self._inputs: Container[int] = (
+            frozenset(images) if collect_input_freq is None else _EveryNth(collect_input_freq)
+        )
 
     def collects(self, step: int) -> bool:
         """Whether scalars, images of operators and histograms of this step are recorded."""

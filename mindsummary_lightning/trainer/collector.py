@@ -83,7 +83,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             logger says.
         collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar
             ``gradient_norm``: ``True`` for the parameters that have histograms, or an expression for others.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: at most 20 steps of the run.
+        collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10 steps of the run.
         landscape_max_bytes: most bytes that the checkpoints for landscapes may take, at least 1. If
             ``collect_landscape`` is not given, they are saved only if all of them fit.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
