@@ -1,7 +1,7 @@
-"""The pipeline behind a DataLoader as MindInsight's data pages show it, and the facts of it that the lineage holds.
+"""The pipeline behind a DataLoader: its stages for MindInsight's data pages, and path and sizes for the lineage.
 
-Only attributes and ``len()`` are read: no sample is fetched, no iterator made. Whatever cannot be found is left out,
-and nothing here raises for a strange data set.
+Only attributes and ``len()`` are read: no sample is fetched and no iterator made. Whatever cannot be found is omitted,
+and nothing here raises for an unusual data set.
 """
 
 from __future__ import annotations
@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mindsummary_lightning.dataset.sampling import sampler_of, sampler_operation, shuffles
-from mindsummary_lightning.dataset.sources import (
-    StageBudget,
-    length_of,
-    path_of,
-    source_graph,
-    stage,
-    wrapped_datasets,
-)
+from mindsummary_lightning.dataset.sources import StageBudget, length_of, path_of, source_graph, stage, wrapped_datasets
 from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, read, shown_name
 from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph
 
@@ -35,21 +28,21 @@ def dataset_graph(dataloader: Any) -> DatasetGraph | None:  # Any, here and belo
     """The pipeline of a loader, its last stage first: Repeat, Batch, Shuffle, Map, source.
 
     Args:
-        dataloader: a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders, or anything that
-            has a ``dataset`` or gives batches itself.
+        dataloader: a ``DataLoader``, Lightning's ``CombinedLoader``, a list, tuple or dict of loaders, or anything else
+            that has a ``dataset`` or yields batches itself.
 
     Returns:
-        None when there is nothing to show (no loader, an object that gives no batches).
+        None when there is nothing to show (no loader, an object that yields no batches).
     """
     try:
         return _loader_graph(dataloader, StageBudget())
-    except Exception:  # one strange object among the user's must not cost more than this graph
+    except Exception:  # one unusual object among the user's must not cost more than this graph
         _LOG.debug("no data graph of %s", type(dataloader), exc_info=True)
         return None
 
 
 def dataset_path(dataset: Any) -> str | None:
-    """Where the samples of a data set lie: its own path, else the first one among the data sets it wraps."""
+    """Where the samples of a data set are stored: its own path, else the first one among the data sets it wraps."""
     waiting, seen = [dataset], 0
     while waiting and seen < _MAX_DEPTH:
         current, seen = waiting.pop(0), seen + 1
@@ -59,21 +52,33 @@ def dataset_path(dataset: Any) -> str | None:
     return None
 
 
-def dataset_size(dataloader: Any) -> int | None:
-    """Number of samples in an epoch as MindSpore counts them: batches times batch size.
+def dataset_size(dataloader: Any, max_batches: float = math.inf) -> int | None:
+    """Number of samples that an epoch reads, of several loaders that of the first.
+
+    Args:
+        dataloader: as for :func:`dataset_graph`.
+        max_batches: most batches of an epoch on each device, as ``limit_train_batches`` has them; infinite for all.
 
     Returns:
-        None when the loader does not know its length or its batch size, or the number passes 32 bits.
+        The samples of all devices together. None when neither the data set nor the loader knows its length, the loader
+        does not state its batch size, or the number exceeds 32 bits.
     """
-    size = batch_size(dataloader)
-    batches = length_of(_first_loader(dataloader))
-    if size is None or batches is None or batches * size > INT32_MAX:
+    loader = _first_loader(dataloader)
+    size, sampler, dataset = batch_size(loader), sampler_of(loader), read(loader, "dataset")
+    samples = length_of(sampler) if sampler is not None else length_of(dataset)
+    batches = length_of(loader)
+    if size is None or (samples is None and batches is None):
         return None
-    return batches * size
+    counts = [math.inf if batches is None else batches * size, math.inf if samples is None else samples]
+    count = int(min(*counts, max_batches * size))
+    devices = read(sampler, "num_replicas", 1)
+    if isinstance(devices, int) and devices > 1:  # each of them repeats samples until all have the same number
+        count = min(count * devices, length_of(dataset) or count * devices)
+    return count if count <= INT32_MAX else None
 
 
 def batch_size(dataloader: Any) -> int | None:
-    """Samples in a batch; of several loaders that of the first; None when the loader does not say."""
+    """Samples in a batch; of several loaders that of the first; None when the loader does not state it."""
     loader = _first_loader(dataloader)
     for holder in (loader, read(loader, "batch_sampler")):
         size = read(holder, "batch_size")
@@ -84,13 +89,8 @@ def batch_size(dataloader: Any) -> int | None:
 
 def _is_unbatched(loader: Any) -> bool:
     """``DataLoader(batch_size=None)`` over a map-style data set: each sample is a step of its own."""
-    return (
-        read(loader, "dataset") is not None
-        and hasattr(loader, "batch_size")
-        and read(loader, "batch_size") is None
-        and read(loader, "batch_sampler") is None
-        and hasattr(type(loader.dataset), "__getitem__")
-    )
+    has_no_batches = hasattr(loader, "batch_size") and read(loader, "batch_sampler") is None
+    return has_no_batches and hasattr(type(read(loader, "dataset")), "__getitem__")
 
 
 def _several(loader: Any) -> list[tuple[str, Any]]:
@@ -116,32 +116,34 @@ def _first_loader(loader: Any) -> Any:
 
 
 def _loader_graph(loader: Any, budget: StageBudget) -> DatasetGraph | None:
-    if loader is None or not budget.enter(loader):
-        return None
-    try:
-        parts = _several(loader)
-        if parts:
+    with budget.room_for(loader) as has_room:
+        if loader is None or not has_room:
+            return None
+        if parts := _several(loader):
             return _combined(loader, parts, budget)
         dataset = read(loader, "dataset")
         if dataset is None:
             return source_graph(loader, budget) if hasattr(type(loader), "__iter__") else None
         return _batched(loader, dataset, budget)
-    finally:
-        budget.leave()
 
 
 def _combined(loader: Any, parts: list[tuple[str, Any]], budget: StageBudget) -> DatasetGraph:
-    mode = read(loader, "_mode")
-    graphs = [(name, graph) for name, part in parts if (graph := _loader_graph(part, budget)) is not None]
-    children = [graph for _, graph in graphs]
-    if mode == "max_size_cycle":  # all but the longest begin again
-        lengths = [length_of(part) or math.inf for _, part in parts]
-        children = [
-            graph if length == max(lengths) else stage("RepeatDataset", {"count": _ENDLESS}, graph)
-            for graph, length in zip(children, lengths, strict=False)
-        ]
-    fields = {"mode": str(mode), "loaders": [name for name, _ in graphs]}
+    mode = read(loader, "_mode")  # Lightning has no public name for it
+    longest = max(_batches(part) for _, part in parts)
+    names, children = [], []
+    for name, part in parts:
+        graph = _loader_graph(part, budget)
+        if graph is not None:
+            is_repeated = mode == "max_size_cycle" and _batches(part) < longest
+            names.append(name)
+            children.append(stage("RepeatDataset", {"count": _ENDLESS}, graph) if is_repeated else graph)
+    fields = {"loaders": names} if mode is None else {"mode": str(mode), "loaders": names}
     return stage(shown_name(type(loader).__name__), fields, *children)
+
+
+def _batches(loader: Any) -> float:
+    length = length_of(loader)
+    return math.inf if length is None else length
 
 
 def _batched(loader: Any, dataset: Any, budget: StageBudget) -> DatasetGraph | None:
@@ -152,7 +154,7 @@ def _batched(loader: Any, dataset: Any, budget: StageBudget) -> DatasetGraph | N
     if shuffles(sampler):
         graph = stage("ShuffleDataset", {"buffer_size": length_of(sampler) or length_of(dataset)}, graph)
     size = batch_size(loader)
-    if size is None or read(loader, "batch_sampler", size) is None:  # batch_size=None: the data set gives batches
+    if size is None or read(loader, "batch_sampler", size) is None:  # batch_size=None: the data set yields batches
         return graph
     return stage("BatchDataset", _batch_fields(loader, size), graph)
 

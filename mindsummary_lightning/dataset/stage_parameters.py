@@ -1,6 +1,6 @@
-"""Any Python value as a parameter that MindInsight's data pages show.
+"""Conversion of any Python value to a parameter that MindInsight's data pages show.
 
-Everything is best effort: a property that raises or a value without a plain form never stops anything.
+A property that raises or a value without a plain form never raises here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"}
 
 
 def read(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
-    """An attribute, or the default if reading it fails in whatever way."""
+    """An attribute, or the default if reading it fails in any way."""
     try:
         return getattr(owner, name, default)
     except Exception:  # a property is the user's code
@@ -38,7 +38,7 @@ def read(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of a
 def shown_name(text: str) -> str:
     """A type or operation name without what breaks the drawing (``<lambda>`` becomes ``lambda``)."""
     kept = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip("_ ")
-    return _whole(kept)[:100] or "unnamed"
+    return _encodable(kept)[:100] or "unnamed"
 
 
 def dataset_class_name(value: Any) -> str:
@@ -47,7 +47,7 @@ def dataset_class_name(value: Any) -> str:
 
 
 def public_fields(owner: Any) -> dict[str, Any]:
-    """What an object holds in attributes whose names do not start with ``_``."""
+    """The attributes of an object whose names do not start with ``_``."""
     fields = read(owner, "__dict__", {})
     return {name: value for name, value in dict(fields).items() if isinstance(name, str) and not name.startswith("_")}
 
@@ -59,7 +59,7 @@ def parameters_of(fields: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict
     """
     kept: dict[str, ParameterValue] = {}
     for name, value in dict(fields).items():
-        key = f"{name}_" if name in _KEYS_OF_THE_PAGE else _whole(str(name))
+        key = f"{name}_" if name in _KEYS_OF_THE_PAGE else _encodable(str(name))
         parameter = _parameter(_plain(value, _MAX_NESTING))
         if parameter != ():
             kept[key] = parameter
@@ -67,7 +67,7 @@ def parameters_of(fields: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict
 
 
 def json_text(fields: Mapping[str, Any]) -> str:
-    """Fields as the text of a JSON object of at most 1,000 characters; what is beyond is named without its value."""
+    """Fields as the text of a JSON object of at most 1,000 characters; values beyond that are replaced by ``...``."""
     plain = {str(name): _plain(value, _MAX_NESTING) for name, value in fields.items()}
     text = json.dumps(plain)
     while len(text) > MAX_TEXT_CHARACTERS and plain:
@@ -102,7 +102,7 @@ def _plain(value: Any, nesting: int) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, (str, os.PathLike)):
-        return _whole(str(value))[:MAX_TEXT_CHARACTERS]
+        return _encodable(str(value))[:MAX_TEXT_CHARACTERS]
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return _plain_array(value, nesting)
     if isinstance(value, range):
@@ -111,7 +111,7 @@ def _plain(value: Any, nesting: int) -> Any:
         return [_plain(element, nesting - 1) for element in value] if len(value) <= _MAX_ELEMENTS else _count(value)
     if nesting and isinstance(value, dict):
         pairs = list(value.items())[:_MAX_ELEMENTS]
-        return {_whole(str(key)): _plain(element, nesting - 1) for key, element in pairs}
+        return {_encodable(str(key)): _plain(element, nesting - 1) for key, element in pairs}
     return _name_of(value)
 
 
@@ -128,9 +128,9 @@ def _count(value: Any) -> str:
 
 def _name_of(value: Any) -> str:
     named = value if isinstance(value, type) or callable(value) else type(value)
-    return _whole(str(read(named, "__qualname__") or type(value).__qualname__))
+    return _encodable(str(read(named, "__qualname__") or type(value).__qualname__))
 
 
-def _whole(text: str) -> str:
-    """Text that UTF-8 can hold: no half of a surrogate pair."""
+def _encodable(text: str) -> str:
+    """Text that UTF-8 can encode: no half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode()

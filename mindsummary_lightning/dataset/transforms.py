@@ -1,8 +1,9 @@
-"""The transforms of a data set, one operation each: torchvision v1 and v2, Compose, nn.Sequential, any callable."""
+"""The transforms of a data set, one operation each: torchvision's, ``Compose``, ``nn.Sequential``, any callable."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,36 +17,13 @@ __all__ = ["map_operations", "transforms_of"]
 MAX_OPERATIONS = 100
 _MAX_NESTING = 16
 
-# Where data sets keep what they do to a sample. torchvision's ``transforms`` holds the other two, so it comes last.
-_FIELDS = (
-    "transform",
-    "target_transform",
-    "input_transform",
-    "joint_transform",
-    "augmentation",
-    "augmentations",
-    "preprocess",
-    "transforms",
-    "_transform",
-    "map_fn",
-)
-_FIELDS_OF_ANY_MODULE = frozenset({"training"})
-
 
 def transforms_of(dataset: Any) -> list[tuple[str, Any]]:  # Any: a data set of any class
-    """(name of the field, transform) for each transform that a data set says it has, none twice."""
-    found: list[tuple[str, Any]] = []
-    for name in _FIELDS:
-        transform = read(dataset, name)
-        if transform is None or (name == "transforms" and found):
-            continue
-        if callable(transform) or isinstance(transform, (list, tuple)):
-            found.append((name, transform))
-    hugging_face = read(dataset, "format")
-    if isinstance(hugging_face, dict):
-        transform = (hugging_face.get("format_kwargs") or {}).get("transform")
-        found += [("with_transform", transform)] if callable(transform) else []
-    return found
+    """(column, transform) for each transform of a data set, as torchvision's data sets name them."""
+    columns = {"transform": "input", "target_transform": "target", "transforms": "input"}
+    found = [(column, read(dataset, name)) for name, column in columns.items()]
+    known = [(column, transform) for column, transform in found[:2] if callable(transform)]
+    return known or [(column, transform) for column, transform in found[2:] if callable(transform)]
 
 
 def map_operations(transform: Any) -> tuple[Operation, ...]:
@@ -53,23 +31,16 @@ def map_operations(transform: Any) -> tuple[Operation, ...]:
 
     Each has ``tensor_op_name`` and, where it has any, ``tensor_op_params`` as JSON, as MindSpore writes them.
     """
-    single = []
-    for part in _flat(transform, _MAX_NESTING):
-        single.append(_operation(part))
-        if len(single) == MAX_OPERATIONS:
-            break
-    return tuple(single)
+    return tuple(_operation(part) for part in itertools.islice(_flat(transform, _MAX_NESTING), MAX_OPERATIONS))
 
 
 def _flat(transform: Any, nesting: int) -> Iterator[Any]:
     parts: Any = None
-    if isinstance(transform, (list, tuple)):
+    if isinstance(transform, nn.Sequential):
         parts = list(transform)
-    elif isinstance(transform, nn.Sequential):
-        parts = list(transform._modules.values())
-    elif type(transform).__name__ == "Compose":  # torchvision's v1 and v2, albumentations', monai's
+    elif type(transform).__name__ == "Compose":  # torchvision's v1 and v2
         parts = read(transform, "transforms")
-    elif type(transform).__name__ == "StandardTransform":  # how torchvision holds the two of a data set
+    elif type(transform).__name__ == "StandardTransform":  # holds the two of one of torchvision's data sets
         parts = [read(transform, "transform"), read(transform, "target_transform")]
     if not isinstance(parts, (list, tuple)) or not nesting:
         yield transform
@@ -89,7 +60,7 @@ def _operation(transform: Any) -> Operation:
     if isinstance(name, str) and not isinstance(transform, nn.Module):
         module = str(read(function, "__module__", ""))
         return Operation({"tensor_op_name": shown_name(name), **({"python_module": module} if module else {})})
-    fields = {key: value for key, value in _fields(transform).items() if key not in _FIELDS_OF_ANY_MODULE}
+    fields = _fields(transform)
     parameters = json_text(fields) if fields else "None"
     return Operation({"tensor_op_name": shown_name(type(transform).__name__), "tensor_op_params": parameters})
 
@@ -97,6 +68,7 @@ def _operation(transform: Any) -> Operation:
 def _fields(transform: Any) -> dict[str, Any]:
     fields = public_fields(transform)
     if isinstance(transform, nn.Module):
+        fields.pop("training", None)
         fields |= {name: module for name, module in transform._modules.items() if module is not None}
     wrapped = fields.get("transforms")
     if isinstance(wrapped, (list, tuple)):  # RandomApply, RandomChoice: which of them runs is chance

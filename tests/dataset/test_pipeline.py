@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
+from lightning.pytorch.utilities import CombinedLoader
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
 
 from mindsummary_lightning.dataset.pipeline import batch_size, dataset_graph, dataset_path, dataset_size
 from mindsummary_lightning.dataset.stage_parameters import json_text, parameters_of, shown_name
@@ -115,11 +116,9 @@ def test_few_weights_of_a_sampler_are_kept() -> None:
         ("stack", ["BatchDataset", "StackDataset", "MapDataset", "MapDataset", "Pictures", "TensorDataset"]),
         ("chain", ["BatchDataset", "ChainDataset", "Stream", "Stream"]),
         ("stream", ["BatchDataset", "Stream"]),
-        ("repeated", ["BatchDataset", "RepeatDataset", "MapDataset", "MapDataset", "Pictures"]),
+        ("wrapped", ["BatchDataset", "Wrapper", "MapDataset", "MapDataset", "Pictures"]),
         ("subset-sampler", ["BatchDataset", "ShuffleDataset", "TensorDataset"]),
         ("unbatched", ["TensorDataset"]),
-        ("hub", ["BatchDataset", "MapDataset", "HubDataset"]),
-        ("datapipe", ["BatchDataset", "MapDataset", "ShuffleDataset", "Stream"]),
         ("untouchable", ["BatchDataset", "Untouchable"]),
     ],
 )
@@ -138,18 +137,37 @@ def test_of_several_loaders_the_shorter_ones_repeat() -> None:
     assert root.parameter["loaders"] == ('"a"', '"b"')
 
 
+@pytest.mark.parametrize("mode", ["min_size", "max_size", "sequential"])
+def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_size", "sequential"]) -> None:
+    loaders = [DataLoader(TensorDataset(torch.zeros(count)), 2) for count in (4, 8)]
+
+    root = dataset_graph(CombinedLoader(loaders, mode))
+
+    assert root is not None
+    assert root.parameter["mode"] == mode
+    assert types(root) == ["CombinedLoader", *(["BatchDataset", "TensorDataset"] * 2)]
+
+
+def test_a_loader_of_unknown_length_is_the_longest() -> None:
+    root = dataset_graph(CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]))
+
+    assert root is not None
+    assert types(root) == ["CombinedLoader", "BatchDataset", "Stream", "BatchDataset", "TensorDataset"]
+    assert root.parameter["mode"] == "min_size"
+
+
 def test_a_concatenation_of_thousands_is_cut_and_says_so() -> None:
     concatenation = graph("many").children[0]
 
     assert len(concatenation.children) < 250
-    assert concatenation.parameter["datasets_left_out"] == 5000 - len(concatenation.children)
+    assert concatenation.parameter["datasets_skipped"] == 5000 - len(concatenation.children)
 
 
 def test_a_data_set_inside_itself_is_drawn_once() -> None:
     root = graph("itself")
 
-    assert types(root) == ["BatchDataset", "Repeated"]
-    assert root.children[0].parameter["datasets_left_out"] == 1
+    assert types(root) == ["BatchDataset", "Wrapper"]
+    assert root.children[0].parameter["datasets_skipped"] == 1
 
 
 def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> None:
@@ -171,13 +189,38 @@ def test_what_gives_no_batches_has_no_graph(nothing: object) -> None:
     assert (batch_size(nothing), dataset_size(nothing), dataset_path(nothing)) == (None, None, None)
 
 
-def test_sizes_are_counted_as_mindspore_counts() -> None:
+def test_sizes_are_the_samples_that_an_epoch_reads() -> None:
     data = TensorDataset(torch.zeros(21))
 
     assert batch_size(DataLoader(data, 4)) == 4
-    assert dataset_size(DataLoader(data, 4)) == 24  # six batches
+    assert dataset_size(DataLoader(data, 4)) == 21
     assert dataset_size(DataLoader(data, 4, drop_last=True)) == 20
     assert dataset_size(DataLoader(data, batch_size=None)) == 21
+    assert dataset_size(DataLoader(data, 4, sampler=SubsetRandomSampler(range(10)))) == 10
+
+
+def test_a_limit_of_batches_bounds_the_size() -> None:
+    loader = DataLoader(TensorDataset(torch.zeros(21)), 4)
+
+    assert [dataset_size(loader, limit) for limit in (2, 5, 6, 100, float("inf"))] == [8, 20, 21, 21, 21]
+
+
+def test_the_samples_of_all_devices_count_once() -> None:
+    data = TensorDataset(torch.zeros(21))
+    loader = DataLoader(data, 4, sampler=DistributedSampler(data, num_replicas=2, rank=0))
+
+    assert len(loader.sampler) == 11  # one sample is read twice
+    assert dataset_size(loader) == 21
+    assert dataset_size(loader, 2) == 16
+
+
+def test_a_stream_that_knows_its_length_has_a_size() -> None:
+    class Measured(Stream):
+        def __len__(self) -> int:
+            return 10
+
+    assert dataset_size(DataLoader(Measured(), 4)) == 10
+    assert dataset_size(DataLoader(Measured(), 4), 2) == 8
 
 
 def test_what_has_no_length_has_no_size() -> None:
@@ -204,7 +247,7 @@ def test_of_several_loaders_the_first_says_the_sizes() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "path"),
-    [("subset", "pictures"), ("concat", "pictures"), ("hub", "cache/squad-train.arrow"), ("tensors", None)],
+    [("subset", "pictures"), ("concat", "pictures"), ("wrapped", "pictures"), ("tensors", None)],
 )
 def test_the_path_is_found_below_wrappers(kind: str, path: str | None) -> None:
     assert dataset_path(PIPELINES[kind]().dataset) == path
