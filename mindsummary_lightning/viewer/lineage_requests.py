@@ -20,13 +20,13 @@ _WRONG_CONDITION = "50542218"
 
 
 def json_body(request: ApiRequest) -> Any:
-    """The body of a request; ``{}`` if it is empty.
+    """The body of a request.
 
     Raises:
         ApiError: it is not JSON.
     """
     try:
-        return json.loads(request.body or b"{}")
+        return json.loads(request.body)
     except (ValueError, RecursionError):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. Json data parse failed.") from None
 
@@ -37,7 +37,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     Raises:
         ApiError: the body is not a valid condition.
     """
-    asked = json_body(request)
+    asked = json_body(request) if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
     except LineageSearchConditionParamError as error:

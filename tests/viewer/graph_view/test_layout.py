@@ -87,9 +87,10 @@ def test_operations_that_record_a_summary_do_not_share_a_name() -> None:
 
 
 def test_names_that_break_the_drawing_are_shown_in_other_brackets() -> None:
-    found = view(GraphNode("1", "Add", "Default/<lambda>", 'Default/<lambda>/"Add"-op1'))
+    node = GraphNode("1", "Add", "Default/<lambda>", 'Default/<lambda>/"Add"-op1', (GraphInput("<w>"),))
+    found = view(node, parameters=(GraphParameter("<w>", MATRIX),))
 
-    assert names(found.leaves("")) == ["Default/(lambda)/'Add'-op1"]
+    assert names(found.leaves("")) == ["Default/(lambda)/'Add'-op1", "Default/(lambda)/(w)"]
 
 
 def test_inputs_that_name_nothing_are_dropped_and_a_path_names_the_id_behind_it() -> None:
@@ -238,6 +239,12 @@ def test_the_optimized_view_dissolves_a_scope_named_after_its_only_type() -> Non
 
     relus = [f"Default/net/ReLU-op{number}" for number in (1, 2, 3)]
     assert names(found.children("Default/net")) == ["Default/net/Add-op4", *relus]
+
+
+def test_the_optimized_view_keeps_a_scope_with_one_operation() -> None:
+    found = view(operation(1, "Add", "Default/net"), operation(2, "ReLU", "Default/net/relu-ReLU", "1"), optimized=True)
+
+    assert names(found.children("Default/net/relu-ReLU")) == ["Default/net/relu-ReLU/ReLU-op2"]
 
 
 def test_the_optimized_view_groups_ten_alike_nodes_and_not_nine() -> None:

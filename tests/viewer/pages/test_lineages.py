@@ -121,6 +121,8 @@ def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(site
         ("./a", {"remark": 1}, "50542081"),
         ("./a", {"other": 1}, "50542081"),
         ("./a", [], "50540002"),
+        ("./a", b"", "50540002"),
+        ("./a", b"{", "50540002"),
         ("a", {"tag": 1}, "50540002"),
         ("./x/y", {"tag": 1}, "50540002"),
         ("./nothing", {"tag": 1}, "50545005"),
