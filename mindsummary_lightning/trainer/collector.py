@@ -48,6 +48,7 @@ from mindsummary_lightning.trainer.trainer_state import (
     planned_steps,
     resumes,
     starts_a_run,
+    training_loader,
 )
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -188,7 +189,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._run.lineage.training_begins(trainer, pl_module)
         with self._guard("the data graph"):
             if self._specified.collect_dataset_graph:
-                self._run.lineage.dataset(dataset_graph(trainer.train_dataloader))
+                self._run.lineage.dataset(dataset_graph(training_loader(trainer)))
         with self._guard("custom lineage"):
             self._run.lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):

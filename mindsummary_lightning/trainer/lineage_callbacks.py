@@ -18,6 +18,7 @@ from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.trainer_state import training_loader
 
 __all__ = ["EvalLineage", "TrainLineage"]
 
@@ -117,7 +118,7 @@ class TrainLineage(_LineageCallback):
         self._has_begun = True
         if self._lineage is not None:
             self._lineage.training_begins(trainer, pl_module)
-            self._lineage.dataset(dataset_graph(trainer.train_dataloader))
+            self._lineage.dataset(dataset_graph(training_loader(trainer)))
             self._lineage.custom(trainer, pl_module)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

@@ -21,6 +21,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     learning_rates,
     train_lineage,
 )
+from mindsummary_lightning.trainer.trainer_state import evaluation_batches
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
@@ -50,7 +51,8 @@ class LineageRecorder:
         self._learning_rate: float | None = None
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}
-        self._waiting: tuple[str, Any] | None = None  # kind and loaders of an evaluation that is not written yet
+        # Kind, loaders and most batches of each, of an evaluation that is not written yet.
+        self._waiting: tuple[str, Any, list[float]] | None = None
         self._next_evaluation = -math.inf
 
     @property
@@ -108,7 +110,7 @@ class LineageRecorder:
         if self._waiting is not None and self._waiting[0] != kind:
             self.flush()
         self._metrics.setdefault(kind, {}).update(found)
-        self._waiting = (kind, loaders)
+        self._waiting = (kind, loaders, evaluation_batches(trainer))
         self.flush_when_due()
 
     def flush_when_due(self) -> None:
@@ -120,8 +122,8 @@ class LineageRecorder:
         """Write the evaluation that waits, if one does."""
         if self._waiting is None:
             return
-        (kind, loaders), self._waiting = self._waiting, None
-        path, size = evaluation_dataset(loaders)
+        (kind, loaders, batches), self._waiting = self._waiting, None
+        path, size = evaluation_dataset(loaders, batches)
         newest = self._metrics[kind]
         self._record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
         others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}

@@ -9,13 +9,14 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import CodeType
 from typing import Any, TypeVar
 
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.dataset.pipeline import batch_size, dataset_path, dataset_size
+from mindsummary_lightning.trainer.trainer_state import training_loader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
@@ -53,7 +54,7 @@ def train_lineage(
         epochs: epochs done, or ``None`` for the number planned.
         learning_rate: that of the first parameter group when the fit began; ``None``: the fit begins now.
     """
-    loader = _known(lambda: trainer.train_dataloader)
+    loader = _known(lambda: training_loader(trainer))
     path = checkpoint_path(trainer)
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(optimizer).__name__ for optimizer in trainer.optimizers)) or None,
@@ -64,7 +65,7 @@ def train_lineage(
         device_num=_int32(_known(lambda: int(trainer.world_size))),
         batch_size=_int32(_known(lambda: batch_size(loader))),
         train_dataset_path=_known(lambda: dataset_path(getattr(loader, "dataset", None))),
-        train_dataset_size=_int32(_known(lambda: dataset_size(loader))),
+        train_dataset_size=_int32(_known(lambda: dataset_size(loader, trainer.num_training_batches))),
         network=type(module).__name__,
         loss=_finite(loss),
         model_path=json.dumps({"ckpt": path}),
@@ -159,18 +160,20 @@ def _functional_loss_name(module: Any) -> str | None:
     return None
 
 
-def evaluation_dataset(loaders: Any) -> tuple[str | None, int | None]:
-    """Path of the first evaluation data set and number of samples in all of them.
+def evaluation_dataset(loaders: Any, max_batches: Sequence[float] = ()) -> tuple[str | None, int | None]:
+    """Path of the first evaluation data set and number of samples that were read of all of them.
 
     Args:
         loaders: what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader, or a list or dict of
             them.
+        max_batches: most batches that are read of each; unlimited where there are fewer numbers than loaders.
     """
     if isinstance(loaders, Mapping):
         loaders = list(loaders.values())
     every = loaders if isinstance(loaders, (list, tuple)) else [loaders]
     paths = [_known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None))) for loader in every]
-    sizes = [_known(lambda loader=loader: dataset_size(loader)) for loader in every]
+    limits = (*max_batches, *[math.inf] * len(every))
+    sizes = [_known(lambda pair=pair: dataset_size(*pair)) for pair in zip(every, limits, strict=False)]
     known_sizes = [size for size in sizes if size is not None]
     return next((path for path in paths if path), None), _int32(sum(known_sizes)) if known_sizes else None
 

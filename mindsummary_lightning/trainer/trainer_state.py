@@ -8,7 +8,17 @@ from typing import Any
 
 import torch
 
-__all__ = ["calling_trainer", "is_tuning", "logged_metric", "loss_scale", "planned_steps", "resumes", "starts_a_run"]
+__all__ = [
+    "calling_trainer",
+    "evaluation_batches",
+    "is_tuning",
+    "logged_metric",
+    "loss_scale",
+    "planned_steps",
+    "resumes",
+    "starts_a_run",
+    "training_loader",
+]
 
 
 def starts_a_run(trainer: Any) -> bool:
@@ -45,6 +55,23 @@ def planned_steps(trainer: Any) -> int | None:
     with contextlib.suppress(Exception):  # accumulation that changes with the epoch, loaders of unknown length
         total = trainer.estimated_stepping_batches
     return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
+
+
+def training_loader(trainer: Any) -> Any:
+    """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
+
+    Reads ``fit_loop._combined_loader`` (lightning 2.4 to 2.6.6); ``train_dataloader`` gives the loaders without a mode.
+    """
+    loaders = trainer.train_dataloader
+    combined = getattr(getattr(trainer, "fit_loop", None), "_combined_loader", None)
+    return combined if combined is not None and isinstance(loaders, (dict, list, tuple)) else loaders
+
+
+def evaluation_batches(trainer: Any) -> list[float]:
+    """Most batches that the present validation or test reads, for each of its loaders; empty if unknown."""
+    with contextlib.suppress(Exception):
+        return list(trainer.num_test_batches if trainer.testing else trainer.num_val_batches)
+    return []
 
 
 def logged_metric(trainer: Any, name: str) -> Any | None:

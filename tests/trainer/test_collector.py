@@ -445,6 +445,18 @@ def test_an_evaluation_alone_records_its_lineage_and_nothing_else(tmp_path: Path
     assert lineage.train is None
 
 
+@pytest.mark.parametrize("method", ["validate", "test"])
+def test_a_limit_of_batches_bounds_the_size_of_the_evaluation_data(tmp_path: Path, method: str) -> None:
+    logger = MindInsightLogger(tmp_path)
+    limits = {"limit_val_batches": 2, "limit_test_batches": 2}
+    running = trainer(logger=logger, callbacks=[SummaryCollector()], **limits)
+    getattr(running, method)(Net(), loader(5), verbose=False)
+
+    evaluation = SummaryReader(logger.log_dir).lineage().evaluation
+    assert evaluation is not None
+    assert evaluation.valid_dataset_size == 8
+
+
 def test_several_validation_loaders_are_counted_together(tmp_path: Path) -> None:
     _fit(tmp_path, None, None, [loader(2), loader(3)])
 

@@ -11,10 +11,12 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
+from lightning.pytorch.utilities import CombinedLoader
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.trainer_info import (
     checkpoint_path,
     environment,
@@ -26,6 +28,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     steps_done,
     train_lineage,
 )
+from mindsummary_lightning.trainer.trainer_state import training_loader
 from mindsummary_lightning.values import TrainInfo
 from tests.trainer.support import Gan, Net, loader, trainer
 
@@ -98,6 +101,22 @@ def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only() -
     assert (lineage.optimizer, lineage.batch_size, lineage.train_dataset_size) == (None, None, None)
     assert environment(_Hollow()).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
     assert evaluation_dataset(_Hollow()) == (None, None)
+
+
+def test_a_limit_of_batches_bounds_the_size_of_the_data() -> None:
+    sizes = [
+        _see(Net(), loader(6), limit_train_batches=limit).lineages[0].train_dataset_size for limit in (2, 0.5, 1.0, 9)
+    ]
+
+    assert sizes == [8, 12, 24, 24]
+
+
+def test_the_last_smaller_batch_counts_as_what_it_is() -> None:
+    data = TensorDataset(torch.zeros(10, 4), torch.zeros(10, dtype=torch.int64))
+
+    sizes = [_see(Net(), DataLoader(data, 4, drop_last=drop)).lineages[0].train_dataset_size for drop in (False, True)]
+
+    assert sizes == [10, 8]
 
 
 def test_data_of_unknown_length_have_no_size() -> None:
@@ -215,6 +234,7 @@ def test_the_lineage_names_the_checkpoint_and_its_size(tmp_path: Path) -> None:
 def test_evaluation_data_of_several_loaders_are_added_up(wrap: Any) -> None:
     assert evaluation_dataset(wrap(loader(2), loader(3))) == (None, 20)
     assert evaluation_dataset(loader(2)) == (None, 8)
+    assert evaluation_dataset(wrap(loader(2), loader(3)), [1, 2]) == (None, 12)
 
 
 def test_the_modules_hyper_parameters_stand_above_those_of_the_data() -> None:
@@ -268,3 +288,23 @@ def test_steps_without_lightnings_private_counter_are_global_steps() -> None:
         global_step = 7
 
     assert steps_done(Fitting()) == 7
+
+
+@pytest.mark.parametrize("mode", ["min_size", "max_size_cycle", "max_size"])
+def test_several_training_loaders_keep_the_mode_in_which_they_are_read(mode: Any) -> None:
+    class Seen(L.Callback):
+        def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+            self.loader = training_loader(trainer)
+
+    class Several(Net):
+        def training_step(self, batch: Any, batch_idx: int, *more: int) -> torch.Tensor:
+            return super().training_step(loader(1).dataset[:4], batch_idx)
+
+    seen = Seen()
+    data = CombinedLoader([loader(2), loader(3)], mode)
+    trainer(logger=False, callbacks=[seen]).fit(Several(), data)
+
+    graph = dataset_graph(seen.loader)
+    assert graph is not None
+    assert graph.parameter["mode"] == mode
+    assert [child.parameter["op_type"] for child in graph.children].count("RepeatDataset") == (mode == "max_size_cycle")
