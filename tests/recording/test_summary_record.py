@@ -403,6 +403,18 @@ def test_in_eval_mode_and_after_close_operators_give_nothing(run: Path) -> None:
     assert read_scalars(run, "a") == [(3, 3.0)]
 
 
+def test_values_given_before_eval_mode_wait_for_train_mode(run: Path) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    with SummaryRecord(run) as record:
+        operators.scalar_summary("a", 1.0)
+        record.set_mode("eval")
+        record.record(1)
+        record.set_mode("train")
+        record.record(2)
+
+    assert read_scalars(run, "a") == [(2, 1.0)]
+
+
 def test_a_record_that_is_dropped_takes_no_more_values_of_operators(run: Path) -> None:
     before = len(operator_buffer._records)
     SummaryRecord(run)
