@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.differential import value_requests
+from mindsummary_lightning.viewer import remarks
+from tests.oracle.differential import graph_requests, lineage_requests, value_requests
 from tests.oracle.differential.asking import Answer, Ask, Server, get, running_viewer
 from tests.oracle.differential.comparing import mismatch
 from tests.oracle.differential.differences import DIFFERENCES
@@ -18,7 +19,7 @@ from tests.oracle.differential.runs import write_runs
 from tests.oracle.differential.value_requests import ShownRun
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE, running_mindinsight, wait_until
 
-REQUESTS = (value_requests,)
+REQUESTS = (value_requests, graph_requests, lineage_requests)
 LEAST_REQUESTS = 2_000
 TRIES, PAUSE_S = 4, 0.3
 MOST_SHOWN = 400
@@ -42,9 +43,12 @@ def real(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 
 
 @pytest.fixture(scope="module")
-def viewer(base: Path) -> Iterator[Server]:
-    with running_viewer(str(base)) as server:
-        yield server
+def viewer(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    state = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remarks, "state_directory", lambda: str(state))
+        with running_viewer(str(base)) as server:
+            yield server
 
 
 def test_the_viewer_answers_as_mindinsight_does(real: Server, viewer: Server) -> None:
@@ -114,4 +118,20 @@ def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
         (one,) = real.ask(get("datavisual/tensors", train_id=train_id, tag=tag)).content["tensors"]
         steps[tag] = [sample["step"] for sample in one["values"]]
         dims[tag] = [len(sample["value"]["dims"]) for sample in one["values"]]
-    return ShownRun(train_id, tags, steps, dims)
+    nodes = {
+        tag: _node_names(real, {"train_id": train_id, "mode": mode, "tag": tag})
+        for plugin, mode in graph_requests.MODES.items()
+        for tag in tags[plugin]
+    }
+    intervals = real.ask(get("datavisual/landscape/intervals", train_id=train_id)).content["intervals"]
+    return ShownRun(train_id, tags, steps, dims, nodes, len(intervals))
+
+
+def _node_names(real: Server, view: dict[str, str]) -> list[str]:
+    names: list[str] = []
+    scopes = [""]
+    while scopes:
+        nodes = real.ask(get("datavisual/graphs/nodes", **view, name=scopes.pop())).content["nodes"]
+        names += [node["name"] for node in nodes]
+        scopes += [node["name"] for node in nodes if node["subnode_count"]]
+    return names

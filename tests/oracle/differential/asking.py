@@ -90,7 +90,10 @@ class Server:
         """The server's answer."""
         connection = http.client.HTTPConnection(self._host, timeout=60)
         try:
-            query = f"?{urllib.parse.urlencode(ask.query)}" if ask.query else ""
+            pairs = [
+                (key, self._own_interval(ask, value) if key == "interval_id" else value) for key, value in ask.query
+            ]
+            query = f"?{urllib.parse.urlencode(pairs)}" if pairs else ""
             headers = {} if ask.body is None else {"Content-Type": ask.content_type}
             connection.request(ask.method, _PREFIX + ask.path + query, ask.body, headers)
             response = connection.getresponse()
@@ -100,6 +103,14 @@ class Server:
             connection.close()
         is_json = content_type == "application/json"
         return Answer(response.status, json.loads(content) if is_json else content, content_type)
+
+    def _own_interval(self, ask: Ask, value: str) -> str:
+        """The server's own name of a landscape's interval, given by its number as ``#0``."""
+        if not value.startswith("#"):
+            return value
+        listed = self.ask(get("datavisual/landscape/intervals", train_id=ask.value("train_id") or "")).content
+        name: str = listed["intervals"][int(value[1:])]["id"]
+        return name
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from tests.lineage.lineage_tree import write_tree
+from tests.oracle.differential.graph_runs import write_graph_runs
 from tests.reading.runs import values_at, write_lineage, write_summary
 
 __all__ = ["BEYOND", "DAMAGED", "write_runs"]
@@ -55,6 +56,7 @@ def write_runs(base: Path) -> None:
         _histograms,
         _tensors,
         _landscapes,
+        write_graph_runs,
         _several_files,
         _odd_orders,
         _damaged,

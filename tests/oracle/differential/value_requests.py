@@ -26,12 +26,16 @@ class ShownRun:
         tags: plugin -> its tags as MindInsight names them.
         steps: tag -> its steps in MindInsight, for images and tensors.
         dims: tag -> number of dimensions of each tensor.
+        nodes: tag -> names of all nodes of a graph.
+        intervals: how many landscape intervals it has.
     """
 
     train_id: str
     tags: Mapping[str, Sequence[str]]
     steps: Mapping[str, Sequence[int]]
     dims: Mapping[str, Sequence[int]]
+    nodes: Mapping[str, Sequence[str]]
+    intervals: int
 
 
 OfARun = Callable[[ShownRun], Iterator[Ask]]
