@@ -210,6 +210,7 @@ def test_a_lock_held_elsewhere_refuses_a_repair(tmp_path: Path, capsys: pytest.C
         assert mindsummary(capsys, "repair", tmp_path).code == 1
 
 
+@pytest.mark.slow
 def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "whole", steps=20)
     generator = random.Random(2)

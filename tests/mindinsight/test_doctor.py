@@ -64,6 +64,7 @@ def test_an_environment_is_asked_for_its_versions() -> None:
     assert "mindinsight" not in found
 
 
+@pytest.mark.slow
 def test_code_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('code from the working directory')")
     monkeypatch.chdir(tmp_path)
@@ -80,6 +81,7 @@ def test_the_command_gives_1_if_a_page_is_broken(capsys: pytest.CaptureFixture[s
     assert "mindsummary view" in answer.out
 
 
+@pytest.mark.slow
 def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, "doctor")
 
@@ -88,6 +90,7 @@ def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) ->
     assert answer.out.endswith("`mindsummary view` has all it needs\n")
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("aiohttp", "no-such-package"))
 

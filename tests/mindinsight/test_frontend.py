@@ -170,10 +170,12 @@ def test_without_pip_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None
         frontend_directory(_refuse)
 
 
+@pytest.mark.slow
 def test_this_environments_own_pip_comes_first() -> None:
     assert frontend.find_pip() == [sys.executable, "-I", "-m", "pip"]
 
 
+@pytest.mark.slow
 def test_pip_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pip.py", "venv.py", "zipfile.py"):
         (tmp_path / name).write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")

@@ -48,6 +48,7 @@ def test_a_run_of_mindspore_is_read_as_the_reader_reads_it(tmp_path: Path) -> No
     assert_same(followed(tmp_path), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_there(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
