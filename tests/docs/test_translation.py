@@ -9,7 +9,11 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks, headings
 
-TRANSLATIONS = {"README.md": "README_CN.md", "docs/first-run.md": "docs/zh/first-run.md"}
+TRANSLATIONS = {
+    "README.md": "README_CN.md",
+    "docs/first-run.md": "docs/zh/first-run.md",
+    "docs/accelerators.md": "docs/zh/accelerators.md",
+}
 PICTURES = {"docs/images/first-run-dashboard.png": "docs/images/first-run-dashboard-zh.png"}
 
 pytestmark = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
