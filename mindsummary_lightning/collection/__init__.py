@@ -1,1 +1,1 @@
-"""Which steps, parameters and values of a training run are recorded. Knows torch; no Lightning, no files."""
+"""Choice of the steps, parameters and values of a run that are recorded. Knows torch; no Lightning, no files."""

@@ -1,4 +1,4 @@
-"""Which parameters (or gradients) of a model are recorded, and under which tags."""
+"""Selection of the parameters (or gradients) of a model that are recorded, and their tags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[
     """The optimized parameters with their names, in the optimizers' order, each once.
 
     Args:
-        module: the model; the ``_orig_mod.`` of compiled parts is left out of the names.
+        module: the model; the ``_orig_mod.`` of compiled parts is omitted from the names.
         optimizers: its optimizers; parameters they do not hold (frozen ones) are not listed.
     """
     names = {id(parameter): name.replace(_COMPILED, "") for name, parameter in module.named_parameters()}

@@ -52,6 +52,9 @@ class SummaryLandscape:
     def __init__(self, summary_dir: str | os.PathLike[str]) -> None:
         self._summary_dir = os.path.realpath(os.fspath(summary_dir))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._summary_dir!r})"
+
     def clean_ckpt(self) -> None:
         """Remove the run's landscape checkpoints, and rows of an interrupted landscape."""
         remove_checkpoints(self._summary_dir)

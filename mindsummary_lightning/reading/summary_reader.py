@@ -73,6 +73,9 @@ class SummaryReader:
                 f"{self.run_dir} is not a directory; give the one that holds the run's event files"
             )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run_dir!r})"
+
     # ---- values
 
     def tags(self) -> dict[str, list[str]]:

@@ -115,6 +115,9 @@ class SummaryRecord(TensorBoardMethods):
         self._held: list[LineageValue] = []
         self._pending.take_operators(True)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._directory!r})"
+
     # ---- MindSpore's interface
 
     @property

@@ -24,7 +24,7 @@ class CollectedRun:
     Args:
         summary_dir: the directory of its own; ``None``: the logger's.
         file_options: ``max_file_size`` and ``export_options`` of the user's.
-        custom: custom lineage data of the user's; it stands above everything found.
+        custom: custom lineage data of the user's; it overrides everything found.
     """
 
     def __init__(

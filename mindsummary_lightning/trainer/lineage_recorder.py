@@ -35,7 +35,7 @@ class LineageRecorder:
 
     Args:
         record: the record of the run.
-        custom: custom data that stands above everything found.
+        custom: custom data that overrides everything found.
         timer: monotonic clock, in seconds.
     """
 

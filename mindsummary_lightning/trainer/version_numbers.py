@@ -47,7 +47,7 @@ class RunVersion:
         self._value = value
 
     def claim(self) -> None:
-        """Make the directory of the number, or of the next one that nobody has; a given version needs no claim.
+        """Make the directory of the number, or of the next one that is free; a given version needs no claim.
 
         A directory that cannot be made is left to the first record, which reports it.
         """

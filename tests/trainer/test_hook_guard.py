@@ -11,7 +11,15 @@ from typing import Any
 import lightning as L
 import pytest
 
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage
+from mindsummary_lightning import (
+    EvalLineage,
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryLandscape,
+    SummaryReader,
+    SummaryRecord,
+    TrainLineage,
+)
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from tests.trainer.support import Net, loader, trainer
 
@@ -97,3 +105,5 @@ def test_public_classes_say_what_they_record_into(tmp_path: Path) -> None:
     assert repr(SummaryCollector(tmp_path, 3)) == f"SummaryCollector(summary_dir={str(tmp_path)!r}, collect_freq=3)"
     assert repr(TrainLineage(logger)) == f"TrainLineage({logger!r})"
     assert repr(EvalLineage(tmp_path)) == f"EvalLineage({str(tmp_path)!r})"
+    for kind in (SummaryRecord, SummaryReader, SummaryLandscape):
+        assert repr(kind(tmp_path)) == f"{kind.__name__}({str(tmp_path)!r})"
