@@ -74,27 +74,31 @@ def test_a_method_of_the_instance_is_put_back() -> None:
     assert observer.graph is not None
 
 
-def test_no_tensor_is_kept_alive() -> None:
-    net = Net()
-    kept: list[Any] = []
+def test_a_temporary_tensor_is_freed_within_the_observed_step() -> None:
+    class Temporary(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            with torch.no_grad():
+                hidden = self.layer(batch)
+                gone.append(weakref.ref(hidden))
+                hidden = hidden * 2
+                gone.append(weakref.ref(hidden))
+                del hidden
+            alive.extend(reference() for reference in gone)
+            return super().training_step(batch, batch_idx)
 
-    def hook(module: nn.Module, args: Any, output: torch.Tensor) -> None:
-        kept.append(weakref.ref(output))
-
-    net.layer.register_forward_hook(hook)
+    gone: list[Any] = []
+    alive: list[Any] = []
+    net = Temporary()
     observer = StepObserver(net)
     observer.arm()
-    batch = torch.ones(2, 4)
-    gone = weakref.ref(batch)
-    loss = net.training_step(batch, 0)
-
-    del batch, loss
     gc.disable()  # reference counts alone free them
     try:
-        assert gone() is None
-        assert [reference() for reference in kept] == [None]
+        net.training_step(torch.ones(2, 4), 0)
     finally:
         gc.enable()
+
+    assert alive == [None, None]
+    assert observer.graph is not None
 
 
 def test_an_error_of_the_user_passes_and_leaves_nothing() -> None:
