@@ -26,7 +26,7 @@ class GradientCollector:
         self._taken: dict[int, tuple[StepValues, torch.Tensor]] = {}
 
     def clear(self) -> None:
-        """Forget what was taken, because another step begins."""
+        """Forget the gradients of a step that is not done."""
         self._taken = {}
 
     def take(self, optimizer: int, parameters: Sequence[nn.Parameter], scale: torch.Tensor | None = None) -> None:

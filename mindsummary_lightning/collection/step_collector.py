@@ -87,8 +87,6 @@ class StepCollector:
             return
         if self._values is None:
             self._values = StepValues()
-            if self._gradients is not None:
-                self._gradients.clear()
         if not self._only_collective:
             self._operators.begin_pass()
             operator_buffer.open_for(self._operators)
@@ -136,7 +134,7 @@ class StepCollector:
         self.close_operators()
         if self.step > self._steps_before and self._last_state != self.step:
             if self._gradients is not None:
-                self._gradients.clear()  # those of a step that was begun and not done
+                self._gradients.clear()
             values = StepValues()
             self._add_state(values)
             self._send(values)
