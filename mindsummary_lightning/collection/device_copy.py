@@ -20,7 +20,7 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 
 
 class DeviceCopy:
-    """Tensors of one device on their way to the CPU, behind the work queued on the device's current stream.
+    """Tensors of one device that are copied to the CPU, behind the work queued on the device's current stream.
 
     The tensors given are not referenced once the copy is queued.
 
