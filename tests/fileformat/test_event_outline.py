@@ -83,5 +83,5 @@ def test_a_value_of_an_unknown_kind_is_refused() -> None:
 
 
 def test_a_value_whose_tag_is_no_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="not UTF-8"):
+    with pytest.raises(ValueError, match=r"(?i)utf-8"):  # protobuf's own words where it checks by itself
         decode_value(b"\x0a\x01\xff\x1d\0\0\0\0")
