@@ -75,8 +75,22 @@ def make_fabric(
 
 def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
     """Run ``work`` in every process of a Fabric; returns what the first one returned."""
-    with _environment_of_workers() if fabric.world_size > 1 else contextlib.nullcontext():
-        return fabric.launch(work)
+    if fabric.world_size > 1:
+        with _environment_of_workers():
+            return fabric.launch(work)
+    # Fabric changes DataLoader and BatchSampler for the launch and changes them back only if nothing is raised.
+    errors: list[BaseException] = []
+
+    def run(own: Fabric) -> Any:
+        try:
+            return work(own)
+        except BaseException as error:
+            errors.append(error)
+
+    result = fabric.launch(run)
+    if errors:
+        raise errors[0]
+    return result
 
 
 @contextlib.contextmanager

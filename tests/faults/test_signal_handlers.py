@@ -24,7 +24,7 @@ Figure = Callable[[int, str], None]
 
 @pytest.mark.slow
 def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
-    tmp_path: Path, times: Callable[[int, int], int], figure: Figure
+    tmp_path: Path, times: Callable[[int, int], int], is_full: bool, figure: Figure
 ) -> None:
     run = tmp_path / "run"
     done = run_victim("record_in_handlers", run, times(1500, 20_000), timeout_s=280)
@@ -39,7 +39,8 @@ def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
     assert names == {f"n{number}" for number in told["lineage written"] + told["lineage queued"]}
     assert len(summary_paths(run)) == 1
     queued = len(told["queued"]) + len(told["lineage queued"])
-    assert told["lineage queued"]
+    # Whether a handler meets a lineage call is a matter of chance in the short form; the next test makes it so.
+    assert told["lineage queued"] or not is_full
     figure(25, f"{len(steps)} values and {len(names)} of lineage, {queued} queued by handlers: 0 lost, 0 hung")
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lightning.fabric import Fabric
+from torch.utils.data import DataLoader
 
 from mindsummary_lightning.landscape.workers import launch
 
@@ -38,3 +40,14 @@ def test_one_process_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
     assert launch(FakeFabric(1), kept) == [None, None]  # type: ignore[arg-type]
+
+
+def test_an_error_in_one_process_leaves_the_users_loaders_as_they_were() -> None:
+    def fail(fabric: Any) -> None:
+        raise RuntimeError("mine")
+
+    before = DataLoader.__init__
+    with pytest.raises(RuntimeError, match="mine"):
+        launch(Fabric(accelerator="cpu", devices=1), fail)
+
+    assert DataLoader.__init__ is before

@@ -636,10 +636,10 @@ def test_landscape_checkpoints_stay_inside_their_budget(tmp_path: Path, caplog: 
 def test_the_tensor_frequency_does_not_govern_input_images(tmp_path: Path) -> None:
     _fit(tmp_path, ImageNet(), _pictures(40, 1), collect_tensor_freq=1, collect_freq=1)
 
-    assert len(steps(tmp_path, "input_data/auto", "image")) == 20
+    assert len(steps(tmp_path, "input_data/auto", "image")) == 10
 
 
-def test_a_resumed_run_has_at_most_twenty_input_images_in_all(tmp_path: Path) -> None:
+def test_a_resumed_run_has_at_most_ten_input_images_in_all(tmp_path: Path) -> None:
     run, saving = tmp_path / "run", ModelCheckpoint(tmp_path / "saved", "{step}", every_n_epochs=1, save_top_k=-1)
     for epochs, resumed in ((1, None), (4, str(tmp_path / "saved" / "step=30.ckpt"))):
         collector = SummaryCollector(run, collect_freq=1)
@@ -647,4 +647,4 @@ def test_a_resumed_run_has_at_most_twenty_input_images_in_all(tmp_path: Path) ->
         running.fit(ImageNet(), _pictures(30, 1), ckpt_path=resumed)
 
     assert running.global_step == 120
-    assert len(steps(run, "input_data/auto", "image")) == 20
+    assert len(steps(run, "input_data/auto", "image")) == 10
