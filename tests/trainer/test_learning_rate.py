@@ -59,7 +59,7 @@ def test_the_first_rate_of_the_first_group_is_the_learning_rate(
 
 def test_a_resumed_run_has_the_rate_of_its_first_part(tmp_path: Path) -> None:
     saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=6, save_top_k=-1)
-    options: dict[str, Any] = {"logger": False, "enable_checkpointing": True}
+    options: dict[str, Any] = {"logger": False, "enable_checkpointing": True, "default_root_dir": tmp_path}
     trainer(callbacks=[SummaryCollector(tmp_path / "run"), saving], **options).fit(Scheduled("linear"), loader(6))
     trainer(callbacks=[SummaryCollector(tmp_path / "run")], max_epochs=2, **options).fit(
         Scheduled("linear"), loader(6), ckpt_path=str(tmp_path / "saved" / "step=6.ckpt")
