@@ -72,7 +72,7 @@ def test_chromium_draws_the_pipeline(browser: Browser, run: tuple[str, DatasetGr
     assert browser.placeholders() == []
 
 
-@pytest.mark.parametrize("run", ["transforms", "combined", "datapipe", "untouchable"], indirect=True)
+@pytest.mark.parametrize("run", ["transforms", "combined", "untouchable"], indirect=True)
 def test_chromium_draws_the_lineage_of_pipelines(browser: Browser, run: tuple[str, DatasetGraph]) -> None:
     train_id, _ = run
 
