@@ -25,9 +25,15 @@ _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 def is_summary_file(beginning: bytes) -> bool:
     """Whether a file begins with the version record, or is the beginning of one and holds its length at least.
 
+    What a power loss has left as zeros behind such a beginning does not count against it.
+
     Args:
         beginning: the first bytes of the file, all of them if it is short.
     """
+    return _is_version_record(beginning) or _is_version_record(beginning.rstrip(b"\0"))
+
+
+def _is_version_record(beginning: bytes) -> bool:
     first = bytearray(beginning[: len(_VERSION_RECORD)])
     if len(first) < HEADER_SIZE:
         return False

@@ -246,8 +246,9 @@ def under_umask_0(run: Path) -> None:
         os.umask(umask)
 
 
+# Row 3 without a file of zeros alone: nothing proves whose it is, so it is left as it is.
 LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
-    *((3, cut_by_a_power_loss, (size,)) for size in ("0", "20", "200", "333", "500", "613")),
+    *((3, cut_by_a_power_loss, (size,)) for size in ("20", "200", "333", "500", "613")),
     *((6, ended_somehow, (way,)) for way in ("return", "exception", "sys.exit", "os._exit", "abort", "thread")),
     (8, recorded_by_two_processes, ()),
     (10, recorded_by_many_at_once, ()),
