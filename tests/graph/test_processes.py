@@ -126,6 +126,7 @@ def main(rank, directory):
         with SummaryRecord(directory) as record:
             record.write_graph(observer.graph)
     dist.destroy_process_group()
+    os._exit(0)  # the threads of gloo now and then abort a process that ends by itself
 
 if __name__ == "__main__":
     mp.spawn(main, (sys.argv[1],), nprocs=2)
