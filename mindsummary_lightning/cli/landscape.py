@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.output import UsageError
+from mindsummary_lightning.errors import MindSummaryError
 
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
@@ -45,9 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
             importlib.import_module("matplotlib")  # before hours of work
         except ImportError as error:
             raise ImportError("--plot needs matplotlib: pip install 'mindsummary-lightning[plot]'") from error
-    made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(
-        callback_from_reference(arguments.module), device_ids=arguments.device_ids, output=arguments.output
-    )
+    callback_fn = callback_from_reference(arguments.module)
+    try:
+        made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(
+            callback_fn, device_ids=arguments.device_ids, output=arguments.output
+        )
+    except MindSummaryError:
+        raise
+    except (TypeError, ValueError) as error:  # what the function returned, the devices or the checkpoints are refused
+        raise UsageError(str(error)) from error
     if arguments.plot is not None:
         plot_landscapes(made, arguments.plot)
     rows = [["tag", "grid", "smallest loss", "largest loss"]]

@@ -80,7 +80,10 @@ def _run_original(arguments: argparse.Namespace) -> int:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    base = find_base(arguments.directory)
+    try:
+        base = find_base(arguments.directory)
+    except ValueError as error:  # runs in several directories: the original shows those of one
+        raise UsageError(str(error)) from error
     with listen(arguments.host, arguments.port) as listener:
         port = listener.getsockname()[1]
     _warn_of_others(arguments.host, port, None)

@@ -52,6 +52,18 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     assert (tmp_path / "x.png").exists()
 
 
+def test_a_function_that_returns_something_else_is_one_line_and_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_demo_run(tmp_path)
+
+    answer = mindsummary(capsys, "landscape", tmp_path, "--module", "json:JSONDecoder")
+
+    assert answer.code == 2
+    assert answer.err.startswith("mindsummary: callback_fn must return")
+    assert answer.err.count("\n") == 1
+
+
 def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,17 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
 
 
+def test_the_original_refuses_runs_in_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a/version_0", "b/version_0"):
+        write_demo_run(tmp_path / "tree" / name)
+
+    answer = mindsummary(capsys, "view", tmp_path / "tree", "--original", "--no-browser")
+
+    assert answer.code == 2
+    assert "2 directories" in answer.err
+    assert answer.err.count("\n") == 1
+
+
 def test_a_directory_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, "view", "nowhere")
 
