@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import os
 import random
@@ -23,11 +22,11 @@ import mindsummary_lightning
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import API_PREFIX
-from mindsummary_lightning.viewer.serve import listen, serve_until
 from mindsummary_lightning.viewer.site import create_site, page_routes
 from tests.cli.demo_run import write_demo_run
 from tests.faults.fuzz_requests import Asked, random_request
 from tests.viewer.pages_client import write_frontend
+from tests.viewer.serving import serving
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -59,22 +58,8 @@ def _opened_paths() -> Iterator[list[str]]:
 def _serving(runs: Path, folder: Path) -> Iterator[int]:
     """The whole site in a thread; gives its port."""
     app = create_site(str(runs), write_frontend(folder), Access(_TOKEN))
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    ready = threading.Event()
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
-    thread = threading.Thread(
-        target=loop.run_until_complete, args=(serve_until(stop, app, listener, ready.set),), daemon=True
-    )
-    thread.start()
-    assert ready.wait(30)
-    try:
+    with serving(app) as port:
         yield port
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        assert not thread.is_alive()
-        loop.close()
 
 
 def _status(port: int, asked: Asked) -> int:

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +18,10 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import Route
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.serve import listen, serve_until
+from mindsummary_lightning.viewer.serve import listen
 from mindsummary_lightning.viewer.static_files import StaticFiles
 from tests.viewer.pages_client import write_frontend
+from tests.viewer.serving import serving
 
 _ROUTES = (Route("GET", "count", lambda runs, request: len(request.query.get("train_id", ()))),)
 
@@ -31,22 +30,8 @@ _ROUTES = (Route("GET", "count", lambda runs, request: len(request.query.get("tr
 def _serving(folder: Path) -> Iterator[int]:
     """A server in a thread; gives its port."""
     app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(None), _ROUTES)
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    ready = threading.Event()
-    loop, stop = asyncio.new_event_loop(), asyncio.Event()
-    thread = threading.Thread(
-        target=loop.run_until_complete, args=(serve_until(stop, app, listener, ready.set),), daemon=True
-    )
-    thread.start()
-    assert ready.wait(30)
-    try:
+    with serving(app) as port:
         yield port
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        assert not thread.is_alive()
-        loop.close()
 
 
 def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
