@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from mindsummary_lightning.values import SummaryValue, Tensor
 
 __all__ = ["TensorExport", "quoted_name"]
 
@@ -42,17 +44,46 @@ class TensorExport:
     The names of long tags are those of :func:`quoted_name`; ``tensor/shortened_names.txt`` lists them.
 
     Args:
+        policy: what happens to a tensor that cannot be saved.
         directory: the run directory.
         mode: permission bits of the files.
         clock: seconds since the epoch.
     """
 
-    def __init__(self, directory: str, mode: int = 0o600, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, policy: FailurePolicy, directory: str, mode: int = 0o600, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._policy = policy
         self._run_dir = directory
         self._mode = mode
         self._clock = clock
         self._folder: str | None = None
         self._shortened: dict[str, str] = {}
+
+    def save_all(
+        self,
+        step: int,
+        values: Collection[tuple[str, SummaryValue]],
+        originals: Mapping[str, NDArray[np.generic]] | None = None,
+    ) -> bool:
+        """Save the tensors among the values of a step.
+
+        Args:
+            step: the step they belong to.
+            values: tags and values.
+            originals: arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
+
+        Returns:
+            Whether all are saved.
+
+        Raises:
+            OSError: one could not be written and ``raise_exception`` is set.
+        """
+        arrays = {tag: (originals or {}).get(tag, value.data) for tag, value in values if isinstance(value, Tensor)}
+        are_saved = [
+            self._policy.attempt(f"tensor {tag!r}", self.save, tag, step, array) for tag, array in arrays.items()
+        ]
+        return all(are_saved)
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
         """Save one tensor; a file that is there already is replaced atomically.

@@ -30,7 +30,7 @@ from mindsummary_lightning.recording.pending_values import PendingValues
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
 from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS
 from mindsummary_lightning.recording.writer_handle import WriterHandle
-from mindsummary_lightning.values import Graph, SummaryValue, Tensor, check_recordable
+from mindsummary_lightning.values import Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
 __all__ = ["PLUGINS", "SummaryRecord"]
@@ -96,6 +96,7 @@ class SummaryRecord(TensorBoardMethods):
         check_prefix_and_suffix(file_prefix, file_suffix)
         check_flag("raise_exception", raise_exception)
         check_network("network", network)
+        is_exporting = check_export_options(export_options)
         options = FileOptions(
             prefix=file_prefix,
             suffix=file_suffix,
@@ -106,13 +107,15 @@ class SummaryRecord(TensorBoardMethods):
         )
         super().__init__(FailurePolicy(self._directory, raise_exception))
         self._handle = WriterHandle(self._directory, options)
-        self._export = TensorExport(self._directory, options.mode) if check_export_options(export_options) else None
+        self._export = TensorExport(self._policy, self._directory, options.mode) if is_exporting else None
         self._graph = NetworkGraph(self._policy, network, example_input)
         self._mode = "train"
-        self._pending = PendingValues(self._policy, keeps_originals=self._export is not None)
+        self._pending = PendingValues(self._policy, keeps_originals=is_exporting)
         self._is_closed = False
-        self._has_recorded = False
-        self._held: list[LineageValue] = []
+        self.has_recorded = False
+        """Whether anything was recorded through this object."""
+        self.held_lineage: list[LineageValue] = []
+        """Written with the next value of another kind; if none follows, not recorded either."""
         self._pending.take_operators(True)
 
     def __repr__(self) -> str:
@@ -256,25 +259,20 @@ class SummaryRecord(TensorBoardMethods):
         """
         if not values:
             return True
-        is_done = True
-        if self._export is not None:
-            for tag, value in values:
-                if isinstance(value, Tensor):
-                    array = (originals or {}).get(tag, value.data)
-                    is_done &= self._attempt(f"tensor {tag!r}", self._export.save, tag, step, array)
+        is_done = self._export is None or self._is_closed or self._export.save_all(step, values, originals)
         if self._is_closed:
             return False
         if not -(2**63) <= step < 2**63:
             self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
             return False
-        if self._held:
+        if self.held_lineage:
             self.write_held_lineage()
         try:  # not through _attempt: this is the hot path
             is_written = (self._handle.writer or self._handle.acquire()).write_values(step, values)
         except WRITE_ERRORS as error:
             self._policy.write_failed("values", error)
             return False
-        self._has_recorded = True
+        self.has_recorded = True
         return is_done and is_written
 
     def begin_file(self) -> None:
@@ -296,23 +294,10 @@ class SummaryRecord(TensorBoardMethods):
         self.write_held_lineage()
         return self._attempt("lineage", self._handle.acquire().write_lineage, value)
 
-    def hold_lineage(self, value: LineageValue) -> None:
-        """Keep a lineage value until something else is recorded; if nothing is, it is not recorded either.
-
-        Raises:
-            ValueError: it holds something that would break MindInsight.
-        """
-        check_recordable(value)
-        self._held.append(value)
-
-    def take_held_lineage(self) -> list[LineageValue]:
-        """The lineage values that :meth:`hold_lineage` keeps; none are kept any more."""
-        held, self._held = self._held, []
-        return held
-
     def write_held_lineage(self) -> None:
-        """Write what :meth:`hold_lineage` keeps."""
-        for value in self.take_held_lineage():
+        """Write and forget what :attr:`held_lineage` holds."""
+        held, self.held_lineage[:] = self.held_lineage[:], []
+        for value in held:
             self.write_lineage(value)
 
     def capture_graph(self, network: Any, example: Any) -> bool:
@@ -330,11 +315,6 @@ class SummaryRecord(TensorBoardMethods):
     def release(self) -> None:
         """Close the files until the next value."""
         self._policy.attempt("the end of the run", self._handle.release)
-
-    @property
-    def has_recorded(self) -> bool:
-        """Whether anything was recorded through this object."""
-        return self._has_recorded
 
     @property
     def file_mode(self) -> int:
@@ -358,7 +338,7 @@ class SummaryRecord(TensorBoardMethods):
 
     def _attempt(self, what: str, action: Callable[..., bool | None], *arguments: Any) -> bool:
         is_done = not self._is_closed and self._policy.attempt(what, action, *arguments)
-        self._has_recorded |= is_done
+        self.has_recorded |= is_done
         return is_done
 
     def __getstate__(self) -> dict[str, Any]:

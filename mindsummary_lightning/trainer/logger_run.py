@@ -15,7 +15,7 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.trainer_state import resumes, starts_a_run
 from mindsummary_lightning.trainer.version_numbers import RunVersion
-from mindsummary_lightning.values import UserDefinedInfo
+from mindsummary_lightning.values import UserDefinedInfo, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
 __all__ = ["LoggerRun"]
@@ -67,15 +67,14 @@ class LoggerRun:
             self.version.claim()
             self.open_record = SummaryRecord(self.directory, **self._options)
             self.open_record.set_mode("eval")  # values of summary operators are the collector's
-            for value in self._held:
-                self.open_record.hold_lineage(value)
-            self._held = []
+            self.open_record.held_lineage = self._held
         return self.open_record
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:
         """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
+        check_recordable(info)
         record = self.record()
-        record.hold_lineage(info)
+        self._held.append(info)
         if record.has_recorded and (self._is_fitting or not self.is_set_up):
             record.write_held_lineage()
 
@@ -139,8 +138,7 @@ class LoggerRun:
             self._drop_record()
 
     def _drop_record(self) -> None:
-        """Close the record; hyper-parameters that wait in it wait for the next one."""
+        """Close the record; hyper-parameters that were not recorded wait for the next one."""
         if self.open_record is not None:
-            self._held = self.open_record.take_held_lineage()
             self.open_record.release()
             self.open_record = None
