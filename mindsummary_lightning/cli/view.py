@@ -46,8 +46,8 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.mindinsight.frontend import frontend_directory
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
+    from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
-    from mindsummary_lightning.viewer.site import create_site
 
     token = None if arguments.no_token else new_token()
     memory_bytes = None if arguments.memory is None else arguments.memory * 10**6

@@ -1,20 +1,17 @@
-"""Requests, answers and errors of the pages, independent of the web framework.
-
-A page module holds ``ROUTES``, a tuple of :class:`Route`. A handler is an ordinary function: it takes the runs and the
-request and returns what ``json`` encodes (or an :class:`EncodedImage`); it may block, as the server calls it in a
-worker thread. It refuses a request by raising :class:`ApiError`.
-"""
+"""Requests, answers and errors of the pages, independent of the web framework."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = ["ApiError", "ApiRequest", "EncodedImage", "Route"]
+__all__ = ["ApiError", "ApiRequest", "EncodedImage", "Handler"]
+
+Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"  # Any: whatever json encodes, or an EncodedImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,3 @@ class ApiError(Exception):
         self.code = code
         self.message = message
         self.status = status
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One endpoint: ``path`` is relative to ``/v1/mindinsight/``."""
-
-    method: str
-    path: str
-    handler: Callable[[LoadedRuns, ApiRequest], Any]  # Any: whatever json encodes, or an EncodedImage

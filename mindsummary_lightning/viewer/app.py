@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,17 +13,17 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import page_handlers
 from mindsummary_lightning.viewer.static_files import StaticFiles
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
-__all__ = ["API_PREFIX", "create_app"]
+__all__ = ["API_PREFIX", "create_app", "create_site"]
 
 _LOG = logging.getLogger(__name__)
 
 API_PREFIX = "/v1/mindinsight/"
-_METHODS = ("GET", "POST", "PUT", "DELETE")
 _THREADS = 8
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
@@ -35,16 +35,31 @@ _WRONG_METHOD = ApiError("50545002", "405 Method Not Allowed.", HTTPStatus.METHO
 _SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def create_app(runs: LoadedRuns, files: StaticFiles, access: Access, routes: Iterable[Route]) -> web.Application:
+def create_site(directory: str, frontend: str, access: Access, memory_bytes: int | None = None) -> web.Application:
+    """The application with all pages of MindInsight.
+
+    Args:
+        directory: a run, or a directory with runs anywhere below it.
+        frontend: the directory that holds the front end's ``index.html``.
+        access: the check of every request.
+        memory_bytes: budget for loaded runs; ``None`` for the default.
+    """
+    runs = LoadedRuns(directory) if memory_bytes is None else LoadedRuns(directory, memory_bytes)
+    return create_app(runs, StaticFiles(frontend), access, page_handlers())
+
+
+def create_app(
+    runs: LoadedRuns, files: StaticFiles, access: Access, handlers: Mapping[str, Handler]
+) -> web.Application:
     """The application.
 
     Args:
         runs: what the pages show.
         files: the front end.
         access: the check of every request.
-        routes: the endpoints of all pages.
+        handlers: what answers each endpoint, by its method and its path below :data:`API_PREFIX`.
     """
-    site = _Site(runs, files, access, routes)
+    site = _Site(runs, files, access, handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", site.answer)
     app.cleanup_ctx.append(site.live)
@@ -52,13 +67,12 @@ def create_app(runs: LoadedRuns, files: StaticFiles, access: Access, routes: Ite
 
 
 class _Site:
-    def __init__(self, runs: LoadedRuns, files: StaticFiles, access: Access, routes: Iterable[Route]) -> None:
+    def __init__(self, runs: LoadedRuns, files: StaticFiles, access: Access, handlers: Mapping[str, Handler]) -> None:
         self._runs = runs
         self._files = files
         self._access = access
-        self._handlers: dict[str, dict[str, Callable[[LoadedRuns, ApiRequest], Any]]] = {}
-        for route in routes:
-            self._handlers.setdefault(API_PREFIX + route.path, {})[route.method] = route.handler
+        self._handlers = handlers
+        self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
 
     async def live(self, _: web.Application) -> AsyncIterator[None]:
         self._threads = WorkerThreads(_THREADS)
@@ -76,8 +90,8 @@ class _Site:
 
     async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
         try:
-            if path in self._handlers:
-                return await self._call(request, self._handlers[path])
+            if path in self._endpoints:
+                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}")
             if path not in self._files:
                 raise _NOT_FOUND
             if request.method != "GET":
@@ -91,10 +105,8 @@ class _Site:
             _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
             return _error_response(_SYSTEM_ERROR)
 
-    async def _call(
-        self, request: web.Request, handlers: dict[str, Callable[[LoadedRuns, ApiRequest], Any]]
-    ) -> web.Response:
-        handler = handlers.get(request.method)
+    async def _call(self, request: web.Request, endpoint: str) -> web.Response:
+        handler = self._handlers.get(endpoint)
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)

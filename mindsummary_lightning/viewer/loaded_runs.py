@@ -12,11 +12,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 from mindsummary_lightning.reading.summary_base_dir import RunDirectory, lineage_files_named
 from mindsummary_lightning.viewer.tags import shown_tags
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reading.followed_run import FollowedRun
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
 
@@ -97,6 +100,8 @@ class LoadedRuns:
 
     def run(self, train_id: str) -> FollowedRun | None:
         """A run by its name, read as far as it has been written; ``None`` if there is none."""
+        from mindsummary_lightning.reading.followed_run import FollowedRun  # here: a list of runs needs no NumPy
+
         listed = self.find(train_id)
         if listed is None:
             return None

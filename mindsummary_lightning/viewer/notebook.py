@@ -9,8 +9,8 @@ import threading
 
 from mindsummary_lightning.mindinsight.frontend import frontend_directory
 from mindsummary_lightning.viewer.access import EMBED_PREFIX, Access, new_token
+from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.serve import listen, serve_until
-from mindsummary_lightning.viewer.site import create_site
 
 __all__ = ["Shown", "show"]
 

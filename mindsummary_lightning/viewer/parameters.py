@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.reading.followed_run import FollowedRun
+from typing import TYPE_CHECKING
+
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.tags import has_tag, split_tag
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reading.followed_run import FollowedRun
 
 __all__ = [
     "MISSING",

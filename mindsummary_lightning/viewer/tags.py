@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.samples import KINDS
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reading.followed_run import FollowedRun
 
 __all__ = ["OPTIMIZED", "PLUGINS", "has_tag", "shown_tags", "split_tag"]
 
 PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
+_KINDS = frozenset(PLUGINS) - {"graph", "optimized_graph"}
 OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the optimizer's part taken out
 _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
 
@@ -30,4 +33,4 @@ def has_tag(run: FollowedRun, shown: str) -> bool:
 def split_tag(shown: str) -> tuple[str, str]:
     """Tag and kind of a shown tag; the kind is ``""`` for a graph."""
     tag, slash, kind = shown.rpartition("/")
-    return (tag, kind) if slash and kind in KINDS else (shown, "")
+    return (tag, kind) if slash and kind in _KINDS else (shown, "")

@@ -18,7 +18,7 @@ from mindsummary_lightning.values import Graph, GraphNode, Image, SummaryValue, 
 from mindsummary_lightning.values.events import Event
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.site import page_routes
+from mindsummary_lightning.viewer.pages import page_handlers
 from tests.reading.runs import histogram, record, values_at, write_summary
 
 VARIANTS, BATCHES = 1_000, 10
@@ -36,18 +36,18 @@ def test_every_page_of_a_damaged_run_answers(tmp_path: Path, seed: int) -> None:
         for _ in range(chance.choice((1, 1, 2, 5))):
             chance.choice(DAMAGES)(run, chance)
     runs = LoadedRuns(str(tmp_path))
-    handlers = {(route.method, route.path): route.handler for route in page_routes()}
+    handlers = page_handlers()
     listed = runs.listing()
     assert len(listed) > VARIANTS // BATCHES // 2
 
     for run in listed:
         for path, query in _requests(runs, run.train_id):
-            handler = handlers.get(("GET", path))
+            handler = handlers.get(f"GET {path}")
             if handler is not None:
                 _answer(handler, runs, ApiRequest(query))
     for path in ALL_RUNS:
-        if ("POST", path) in handlers:
-            _answer(handlers["POST", path], runs, ApiRequest({}, b"{}", "application/json"))
+        if f"POST {path}" in handlers:
+            _answer(handlers[f"POST {path}"], runs, ApiRequest({}, b"{}", "application/json"))
 
 
 def _answer(handler: Callable[[LoadedRuns, ApiRequest], Any], runs: LoadedRuns, request: ApiRequest) -> None:

@@ -21,8 +21,8 @@ import pytest
 import mindsummary_lightning
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.app import API_PREFIX
-from mindsummary_lightning.viewer.site import create_site, page_routes
+from mindsummary_lightning.viewer.app import API_PREFIX, create_site
+from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
 from tests.faults.fuzz_requests import Asked, random_request
 from tests.viewer.pages_client import write_frontend
@@ -113,7 +113,7 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     count = times(1000, 10_000)
     source = random.Random(24)
     endpoints = [("GET", "/"), ("GET", "/static/js/app.01234567.js")]
-    endpoints += [(route.method, API_PREFIX + route.path) for route in page_routes()]
+    endpoints += [(method, API_PREFIX + path) for method, path in (endpoint.split() for endpoint in page_handlers())]
     values = _values(runs)
     statuses: Counter[int] = Counter()
     failed = []

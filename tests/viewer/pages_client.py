@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import aiohttp
 from aiohttp.test_utils import TestClient, TestServer
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import Route
+from mindsummary_lightning.viewer.api import Handler
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.static_files import StaticFiles
@@ -34,7 +34,7 @@ def visit(
     folder: Path,
     check: Callable[[Client], Awaitable[None]],
     *,
-    routes: Iterable[Route] = (),
+    handlers: Mapping[str, Handler] | None = None,
     access: Access | None = None,
 ) -> None:
     """Start the application, let a coroutine visit it, and end it.
@@ -42,12 +42,12 @@ def visit(
     Args:
         folder: an empty directory, for the runs and the front end.
         check: gets the client.
-        routes: the endpoints.
+        handlers: what answers each endpoint; ``None`` for none.
         access: who is answered; ``None`` answers everyone.
     """
     (folder / "runs").mkdir()
     runs = LoadedRuns(str(folder / "runs"))
-    app = create_app(runs, StaticFiles(write_frontend(folder)), access or Access(None), routes)
+    app = create_app(runs, StaticFiles(write_frontend(folder)), access or Access(None), handlers or {})
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)  # an IP address may set cookies

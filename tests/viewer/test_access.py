@@ -7,11 +7,10 @@ import pytest
 
 from mindsummary_lightning.viewer import access as access_module
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import Route
 from tests.viewer.pages_client import API_PREFIX, Client, visit
 
 _TOKEN = "a-token"
-_ROUTES = (Route("GET", "secret", lambda runs, request: {"learning_rate": 0.1}),)
+_HANDLERS = {"GET secret": lambda runs, request: {"learning_rate": 0.1}}
 _ADDRESSES = ("/", "/static/js/app.01234567.js", "/graphvizlib.wasm", f"{API_PREFIX}secret", "/nothing")
 
 
@@ -27,7 +26,7 @@ def test_nothing_is_answered_without_the_token(tmp_path: Path, path: str) -> Non
             assert answer.status == 403
             assert "learning_rate" not in await answer.text()
 
-    visit(tmp_path, check, routes=_ROUTES, access=Access(_TOKEN))
+    visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
 
 def test_the_token_of_the_address_sets_a_cookie_that_opens_everything(tmp_path: Path) -> None:
@@ -39,7 +38,7 @@ def test_the_token_of_the_address_sets_a_cookie_that_opens_everything(tmp_path: 
         assert {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; "))
         assert [await _status(client, path) for path in _ADDRESSES] == [200, 200, 200, 200, 404]
 
-    visit(tmp_path, check, routes=_ROUTES, access=Access(_TOKEN))
+    visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
 
 @pytest.mark.parametrize("given", ["", "a-toke", "a-token2", "%ff", "ä"])
@@ -137,7 +136,7 @@ def test_a_page_in_a_notebook_carries_the_token_in_its_path(tmp_path: Path) -> N
         for wrong in ("/embed/other/", "/embed//", f"/embed/{_TOKEN}"):
             assert await _status(client, wrong) == 403
 
-    visit(tmp_path, check, routes=_ROUTES, access=Access(_TOKEN))
+    visit(tmp_path, check, handlers=_HANDLERS, access=Access(_TOKEN))
 
 
 @pytest.mark.parametrize("path", [*_ADDRESSES, "/?access=wrong"])
@@ -155,4 +154,4 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         ) or ("access" in path)
         assert "Access-Control-Allow-Origin" not in headers
 
-    visit(tmp_path, check, routes=_ROUTES, access=Access(token))
+    visit(tmp_path, check, handlers=_HANDLERS, access=Access(token))

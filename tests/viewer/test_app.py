@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import subprocess
+import sys
 import threading
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
+from mindsummary_lightning.viewer import pages
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from tests.viewer.pages_client import API_PREFIX, Client, visit
 
 
@@ -25,15 +30,15 @@ def _echo(runs: object, request: ApiRequest) -> Any:
     return {"query": query, "body": request.body.decode(), "content_type": request.content_type}
 
 
-_ROUTES = (
-    Route("GET", "echo", _echo),
-    Route("POST", "echo", _echo),
-    Route("GET", "image", lambda runs, request: EncodedImage(b"\x89PNG", "image/png")),
-    Route("GET", "numbers", lambda runs, request: {"z": 1.0, "a": [math.nan, math.inf, 0.1], "ä": None}),
-    Route("GET", "large", lambda runs, request: ["large"] * 10_000),
-    Route("GET", "fail", _fail),
-    Route("GET", "refuse", _refuse),
-)
+_HANDLERS: dict[str, Handler] = {
+    "GET echo": _echo,
+    "POST echo": _echo,
+    "GET image": lambda runs, request: EncodedImage(b"\x89PNG", "image/png"),
+    "GET numbers": lambda runs, request: {"z": 1.0, "a": [math.nan, math.inf, 0.1], "ä": None},
+    "GET large": lambda runs, request: ["large"] * 10_000,
+    "GET fail": _fail,
+    "GET refuse": _refuse,
+}
 
 
 def test_json_is_sorted_compact_ascii_and_ends_in_a_newline(tmp_path: Path) -> None:
@@ -42,7 +47,7 @@ def test_json_is_sorted_compact_ascii_and_ends_in_a_newline(tmp_path: Path) -> N
             assert answer.headers["Content-Type"] == "application/json"
             assert await answer.read() == b'{"a":[NaN,Infinity,0.1],"z":1.0,"\\u00e4":null}\n'
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_a_handler_gets_every_value_of_the_query_blank_ones_too(tmp_path: Path) -> None:
@@ -50,7 +55,7 @@ def test_a_handler_gets_every_value_of_the_query_blank_ones_too(tmp_path: Path) 
         async with client.get(f"{API_PREFIX}echo?tag=a%2Fb&tag=c+d&empty=&bare&tag=%ff") as answer:
             assert (await answer.json())["query"] == {"tag": ["a/b", "c d", "\ufffd"], "empty": [""], "bare": [""]}
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
@@ -59,7 +64,7 @@ def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
         async with client.post(f"{API_PREFIX}echo", data=b"{}", headers=headers) as answer:
             assert await answer.json() == {"query": {}, "body": "{}", "content_type": "application/json"}
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_an_image_is_sent_as_it_was_recorded(tmp_path: Path) -> None:
@@ -67,7 +72,7 @@ def test_an_image_is_sent_as_it_was_recorded(tmp_path: Path) -> None:
         async with client.get(f"{API_PREFIX}image") as answer:
             assert (answer.headers["Content-Type"], await answer.read()) == ("image/png", b"\x89PNG")
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
@@ -77,7 +82,7 @@ def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
                 assert answer.headers.get("Content-Encoding", "identity") == encoding
                 assert await answer.json() == ["large"] * 10_000
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_errors_are_the_front_ends(tmp_path: Path, method: str, path: str, statu
             assert answer.status == status
             assert await answer.json() == {"error_code": code, "error_msg": text}
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_a_mistake_of_ours_is_logged_and_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -107,7 +112,7 @@ def test_a_mistake_of_ours_is_logged_and_not_shown(tmp_path: Path, caplog: pytes
         async with client.get(f"{API_PREFIX}fail") as answer:
             assert "mistake" not in await answer.text()
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
     (record,) = [record for record in caplog.records if record.name == "mindsummary_lightning.viewer.app"]
     assert "/fail could not be answered" in record.message
@@ -120,12 +125,12 @@ def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:
             assert answer.status == 413
             assert (await answer.json())["error_code"] == "50540000"
 
-    visit(tmp_path, check, routes=_ROUTES)
+    visit(tmp_path, check, handlers=_HANDLERS)
 
 
 def test_a_slow_run_does_not_stop_the_page(tmp_path: Path) -> None:
     release = threading.Event()
-    routes = (*_ROUTES, Route("GET", "slow", lambda runs, request: release.wait(60)))
+    handlers: dict[str, Handler] = {**_HANDLERS, "GET slow": lambda runs, request: release.wait(60)}
 
     async def check(client: Client) -> None:
         slow = [asyncio.create_task(client.get(f"{API_PREFIX}slow").__aenter__()) for _ in range(4)]
@@ -135,7 +140,7 @@ def test_a_slow_run_does_not_stop_the_page(tmp_path: Path) -> None:
         release.set()
         assert [(await task).status for task in slow] == [200] * 4
 
-    visit(tmp_path, check, routes=routes)
+    visit(tmp_path, check, handlers=handlers)
 
 
 def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
@@ -151,7 +156,7 @@ def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
         assert await asyncio.to_thread(begun.wait, 10)
         asking.cancel()
 
-    visit(tmp_path, check, routes=(Route("GET", "stall", stall),))
+    visit(tmp_path, check, handlers={"GET stall": stall})
 
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("mindsummary-view")]
     assert all(thread.daemon for thread in threads)
@@ -161,18 +166,26 @@ def test_a_stuck_read_does_not_keep_the_server(tmp_path: Path) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_every_page_module_is_served() -> None:
-    from pkgutil import iter_modules
-
-    from mindsummary_lightning.viewer import pages, site
-
-    assert {page.__name__.rpartition(".")[2] for page in site._PAGES} == {
-        page.name for page in iter_modules(pages.__path__)
-    }
+def test_every_endpoint_has_its_function_and_every_page_an_endpoint() -> None:
+    served = {name.partition(".")[0] for name in pages._ENDPOINTS.values()}
+    assert served == {page.name for page in iter_modules(pages.__path__)}
+    for name in pages._ENDPOINTS.values():
+        page, function = name.split(".")
+        assert callable(getattr(import_module(f"{pages.__name__}.{page}"), function))
 
 
-def test_no_endpoint_is_served_twice() -> None:
-    from mindsummary_lightning.viewer.site import page_routes
-
-    endpoints = [(route.method, route.path) for route in page_routes()]
-    assert len(set(endpoints)) == len(endpoints)
+def test_the_list_of_runs_needs_neither_numpy_nor_protobuf(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "events.out.events.summary.1700000000.0.host_MS").touch()
+    script = """
+import sys
+from mindsummary_lightning.viewer import app
+from mindsummary_lightning.viewer.api import ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import page_handlers
+answer = page_handlers()["GET datavisual/train-jobs"](LoadedRuns(sys.argv[1]), ApiRequest({"limit": ["20"]}))
+assert answer["total"] == 1, answer
+print(sorted({"numpy", "google.protobuf"} & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"

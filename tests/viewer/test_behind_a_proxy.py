@@ -13,7 +13,6 @@ from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import Route
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.static_files import StaticFiles
@@ -21,7 +20,7 @@ from tests.viewer.pages_client import write_frontend
 
 _TOKEN = "a-token"
 _PREFIX = "/user/me/proxy/8080"
-_ROUTES = (Route("GET", "secret", lambda runs, request: "secret"),)
+_HANDLERS = {"GET secret": lambda runs, request: "secret"}
 
 
 def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Application:
@@ -46,7 +45,7 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
 def _visit(
     folder: Path, prefix: str, headers: Mapping[str, str], check: Callable[[TestClient], Awaitable[None]]
 ) -> None:
-    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(_TOKEN), _ROUTES)
+    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(_TOKEN), _HANDLERS)
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)

@@ -15,7 +15,6 @@ import pytest
 
 from mindsummary_lightning.viewer import serve
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import Route
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen
@@ -23,13 +22,13 @@ from mindsummary_lightning.viewer.static_files import StaticFiles
 from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
 
-_ROUTES = (Route("GET", "count", lambda runs, request: len(request.query.get("train_id", ()))),)
+_HANDLERS = {"GET count": lambda runs, request: len(request.query.get("train_id", ()))}
 
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[int]:
     """A server in a thread; gives its port."""
-    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(None), _ROUTES)
+    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(None), _HANDLERS)
     with serving(app) as port:
         yield port
 
@@ -88,14 +87,13 @@ def test_an_unknown_host_is_named() -> None:
 _SCRIPT = """
 import sys, time
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import Route
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 from mindsummary_lightning.viewer.static_files import StaticFiles
 listener = listen("127.0.0.1", 0)
-routes = [Route("GET", "stall", lambda runs, request: time.sleep(600))]
-app = create_app(LoadedRuns(sys.argv[1]), StaticFiles(sys.argv[2]), Access(None), routes)
+handlers = {"GET stall": lambda runs, request: time.sleep(600)}
+app = create_app(LoadedRuns(sys.argv[1]), StaticFiles(sys.argv[2]), Access(None), handlers)
 serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
 print("ended")
 """

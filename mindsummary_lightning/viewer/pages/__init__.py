@@ -1,1 +1,52 @@
-"""One module per page of the front end: from the query of a request to its JSON answer."""
+"""The endpoints of MindInsight's front end and the functions that answer them, one module per page.
+
+A page is imported at its first request: the list of runs is shown before NumPy and protobuf are loaded. Its functions
+take the runs and the request and return what ``json`` encodes, or an image; they may block, as the server calls them in
+worker threads, and refuse a request by raising ``ApiError``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from mindsummary_lightning.viewer.api import ApiRequest, Handler
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+
+__all__ = ["page_handlers"]
+
+_ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
+    "GET datavisual/train-jobs": "train_jobs.train_jobs",
+    "GET datavisual/plugins": "train_jobs.plugins",
+    "GET datavisual/single-job": "train_jobs.single_job",
+    "POST datavisual/train-job-caches": "train_jobs.train_job_caches",
+    "GET datavisual/scalar/metadata": "scalars.scalar_metadata",
+    "GET datavisual/scalars": "scalars.scalars",
+    "GET datavisual/image/metadata": "images.image_metadata",
+    "GET datavisual/image/single-image": "images.single_image",
+    "GET datavisual/histograms": "histograms.histograms",
+    "GET datavisual/tensors": "tensors.tensors",
+    "GET datavisual/graphs/nodes": "graphs.nodes",
+    "GET datavisual/graphs/nodes/all": "graphs.all_nodes",
+    "GET datavisual/graphs/nodes/names": "graphs.names",
+    "GET datavisual/graphs/single-node": "graphs.single_node",
+    "GET datasets/dataset_graph": "dataset_graphs.dataset_graph",
+    "GET datavisual/landscape/intervals": "landscapes.intervals",
+    "GET datavisual/landscape/landscapes": "landscapes.landscapes",
+    "POST lineagemgr/lineages": "lineages.search_runs",
+    "PUT lineagemgr/lineages": "lineages.update",
+    "POST optimizer/targets/search": "optimizer_targets.targets",
+    "GET ui-config": "stubs.ui_config",
+    "GET explainer/explain-jobs": "stubs.explain_jobs",
+}
+
+
+def page_handlers() -> dict[str, Handler]:
+    """The functions that answer the endpoints, by ``METHOD path``."""
+    return {endpoint: functools.partial(_answer, name) for endpoint, name in _ENDPOINTS.items()}
+
+
+def _answer(name: str, runs: LoadedRuns, request: ApiRequest) -> Any:
+    page, function = name.split(".")
+    return getattr(importlib.import_module(f"{__name__}.{page}"), function)(runs, request)

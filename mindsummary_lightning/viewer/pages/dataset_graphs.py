@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.lineage_requests import run_lineage, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = ["ROUTES"]
+__all__ = ["dataset_graph"]
 
 
-def _dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The data pipeline of a run; nothing for one without."""
     train_id = run_name(runs, request)
     lineage = run_lineage(runs, train_id)
     graph = lineage.sections["dataset_graph"] if lineage is not None else None
     return {"dataset_graph": graph, "summary_dir": train_id} if graph else {}
-
-
-ROUTES = (Route("GET", "datasets/dataset_graph", _dataset_graph),)

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.graph_view.layout import GraphView
 from mindsummary_lightning.viewer.graph_views import load_graph_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, page_slice, required
 from mindsummary_lightning.viewer.tags import OPTIMIZED
 
-__all__ = ["ROUTES"]
+__all__ = ["all_nodes", "names", "nodes", "single_node"]
 
 _NO_NODE, _NO_GRAPH = "50545009", "5054500C"
 _DEFAULT_HITS, _MAX_HITS = 100, 1000
 _MAX_DEPTH = 250  # scopes above a node in a nested answer: neither json nor a browser's script recurses without end
 
 
-def _nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The nodes of a scope."""
     view = _view(runs, request)
     return {"nodes": view.children(_known_scope(view, request))}
 
 
-def _all_nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def all_nodes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """All operations below a scope."""
     view = _view(runs, request)
     return {"all_nodes_detail": view.leaves(_known_scope(view, request))}
 
 
-def _names(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def names(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The nodes whose names contain a text."""
     view = _view(runs, request)
     rows = page_slice(request, _DEFAULT_HITS, _MAX_HITS)
     return {"nodes": view.search(request.first("search") or "", rows, _MAX_DEPTH)}
 
 
-def _single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The scopes on the way to a node, each with its nodes."""
     view = _view(runs, request)
     name = required(request, "name")
     if name not in view:
@@ -72,11 +76,3 @@ def _known_scope(view: GraphView, request: ApiRequest) -> str:
 
 def _unknown(name: str) -> ApiError:
     return ApiError(_NO_NODE, f"Can not find node in graph by the given node name. node name: {name}.")
-
-
-ROUTES = (
-    Route("GET", "datavisual/graphs/nodes", _nodes),
-    Route("GET", "datavisual/graphs/nodes/all", _all_nodes),
-    Route("GET", "datavisual/graphs/nodes/names", _names),
-    Route("GET", "datavisual/graphs/single-node", _single_node),
-)

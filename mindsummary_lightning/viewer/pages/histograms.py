@@ -8,14 +8,14 @@ from typing import Any, cast
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import known_run, known_tag, required
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
 from mindsummary_lightning.viewer.sample_limits import MAX_HISTOGRAMS, spread
 from mindsummary_lightning.viewer.tensor_samples import described_tensors, step_histogram
 
-__all__ = ["ROUTES"]
+__all__ = ["histograms"]
 
 _UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."
 
@@ -61,6 +61,3 @@ def _recorded(sample: LocatedSample) -> StepHistogram | None:
 
 def _finite(number: float | None) -> float:
     return number if number is not None and math.isfinite(number) else 0.0
-
-
-ROUTES = (Route("GET", "datavisual/histograms", histograms),)

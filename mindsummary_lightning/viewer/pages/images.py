@@ -9,12 +9,12 @@ import numpy as np
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Image
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import known_run, known_tag, required, whole_number
 from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 
-__all__ = ["ROUTES"]
+__all__ = ["image_metadata", "single_image"]
 
 _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
 _CONTENT_TYPES = (
@@ -66,9 +66,3 @@ def _image_tag(run: FollowedRun, shown: str) -> str:
 
 def _content_type(content: bytes) -> str:
     return next((name for start, name in _CONTENT_TYPES if content.startswith(start)), "application/octet-stream")
-
-
-ROUTES = (
-    Route("GET", "datavisual/image/metadata", image_metadata),
-    Route("GET", "datavisual/image/single-image", single_image),
-)

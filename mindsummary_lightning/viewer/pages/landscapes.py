@@ -10,20 +10,21 @@ from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import LossLandscape, Points
-from mindsummary_lightning.viewer.api import ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.lineage_requests import run_lineage
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, required
 from mindsummary_lightning.viewer.tags import shown_tags, split_tag
 
-__all__ = ["ROUTES"]
+__all__ = ["intervals", "landscapes"]
 
 _KIND = "loss_landscape"
 _NOT_FOUND = "50545017"
 _ORIGIN = (0, 0, 0)  # where no convergence point is recorded
 
 
-def _intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The parts of the training whose landscapes were recorded."""
     train_id = required(request, "train_id")
     run = known_run(runs, train_id, NOT_LISTED)
     intervals = [
@@ -34,7 +35,8 @@ def _intervals(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     return {"intervals": sorted(intervals, key=lambda interval: interval["value"][0])}
 
 
-def _landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def landscapes(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """A landscape of each of several runs."""
     kind, interval_id = request.first("type"), request.first("interval_id")
     return {
         "landscapes": [
@@ -112,9 +114,3 @@ def _training(lineage: MergedLineage | None) -> dict[str, Any]:
 
 def _exponential(value: float | str | None) -> str | None:
     return f"{value:e}" if isinstance(value, float) else value  # a NaN or an infinity is text already
-
-
-ROUTES = (
-    Route("GET", "datavisual/landscape/intervals", _intervals),
-    Route("GET", "datavisual/landscape/landscapes", _landscapes),
-)

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
-from mindsummary_lightning.viewer.lineage_requests import json_body, run_lineage, run_name, search_runs
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.conditions import parse_condition
+from mindsummary_lightning.lineage.search import search_lineage
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.lineage_requests import json_body, run_lineage, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import WRONG_VALUE
 from mindsummary_lightning.viewer.remarks import remarks_of
 
-__all__ = ["ROUTES"]
+__all__ = ["search_runs", "update"]
 
-_UNKNOWN_RUN, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542081", "50540000"
+_UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
 _MAX_TAG, _MAX_REMARK = 10, 128
 
 
-def _update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
+def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The runs that meet the condition in the body; do not change what is inside.
+
+    Raises:
+        ApiError: the body is not a valid condition.
+    """
+    asked = json_body(request) if request.body else None
+    try:
+        condition = parse_condition({} if asked is None else asked, runs.base_dir)
+    except LineageSearchConditionParamError as error:
+        raise ApiError(_WRONG_CONDITION, f"Search_condition param error: {error}") from None
+    return search_lineage(runs.run_directories(), condition, remarks_of(runs.base_dir).all())
+
+
+def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
+    """Note a tag or a remark about a run."""
     added = json_body(request)
     if not isinstance(added, dict):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")
@@ -51,9 +69,3 @@ def _check(added: dict[str, Any]) -> None:
 
 def _refusal(text: str) -> ApiError:
     return ApiError(_WRONG_ADDED_INFO, f"ValueError. {text}")
-
-
-ROUTES = (
-    Route("POST", "lineagemgr/lineages", search_runs),
-    Route("PUT", "lineagemgr/lineages", _update),
-)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiRequest, Route
-from mindsummary_lightning.viewer.lineage_requests import search_runs
+from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages.lineages import search_runs
 from mindsummary_lightning.viewer.parameter_importance import (
     NOT_ALL_NUMBERS,
     LineageTable,
@@ -16,10 +16,11 @@ from mindsummary_lightning.viewer.parameter_importance import (
     lineage_table,
 )
 
-__all__ = ["ROUTES"]
+__all__ = ["targets"]
 
 
-def _targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The hyper-parameters that each metric and the loss depend on."""
     found = search_runs(runs, request)["object"]
     table = lineage_table(run.get("model_lineage", {}) for run in found)
     return {
@@ -55,6 +56,3 @@ def _ranked(table: LineageTable, target: str) -> list[dict[str, Any]]:
 
 def _data(table: LineageTable, name: str) -> list[float | None]:
     return [None if math.isnan(value) else value for value in table.columns[name].tolist()]
-
-
-ROUTES = (Route("POST", "optimizer/targets/search", _targets),)

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import WRONG_TYPE, known_run, known_tag, required
 from mindsummary_lightning.viewer.sample_limits import thinned
 from mindsummary_lightning.viewer.tags import has_tag
 
-__all__ = ["ROUTES"]
+__all__ = ["scalar_metadata", "scalars"]
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -50,9 +50,3 @@ def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
             series.steps[chosen].tolist(), series.wall_times[chosen].tolist(), values, strict=True
         )
     ]
-
-
-ROUTES = (
-    Route("GET", "datavisual/scalar/metadata", scalar_metadata),
-    Route("GET", "datavisual/scalars", scalars),
-)

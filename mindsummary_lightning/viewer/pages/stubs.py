@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = ["ROUTES"]
+__all__ = ["explain_jobs", "ui_config"]
 
 
-def _ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """What the front end offers: no debugger."""
     return {"enable_debugger": False}
 
 
-def _explain_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+def explain_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """No explanations."""
     return {"explain_jobs": [], "name": runs.name, "total": 0}
-
-
-ROUTES = (
-    Route("GET", "ui-config", _ui_config),
-    Route("GET", "explainer/explain-jobs", _explain_jobs),
-)

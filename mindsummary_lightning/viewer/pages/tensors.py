@@ -8,7 +8,7 @@ import numpy as np
 
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import (
     MISSING,
@@ -34,7 +34,7 @@ from mindsummary_lightning.viewer.tensor_values import (
     statistics,
 )
 
-__all__ = ["ROUTES"]
+__all__ = ["tensors"]
 
 _UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
 
@@ -115,6 +115,3 @@ def _whole(summary: TensorDescription) -> dict[str, float] | None:
 
 def _too_large(sample: LocatedSample) -> ApiError:
     return ApiError("50545016", f"Tensor is too large to show on UI. Detail: Step: {sample.step}")
-
-
-ROUTES = (Route("GET", "datavisual/tensors", tensors),)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from mindsummary_lightning.reading.run_tree import ListedRun
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Route
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import (
     MISSING,
@@ -21,7 +21,7 @@ from mindsummary_lightning.viewer.parameters import (
 )
 from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
 
-__all__ = ["ROUTES"]
+__all__ = ["plugins", "single_job", "train_job_caches", "train_jobs"]
 
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
@@ -141,11 +141,3 @@ def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
 
 def _shown_time(seconds: float) -> str:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_TIME_S)).strftime("%Y-%m-%d %H:%M:%S")
-
-
-ROUTES = (
-    Route("GET", "datavisual/train-jobs", train_jobs),
-    Route("GET", "datavisual/plugins", plugins),
-    Route("GET", "datavisual/single-job", single_job),
-    Route("POST", "datavisual/train-job-caches", train_job_caches),
-)

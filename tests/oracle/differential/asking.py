@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.site import create_site
+from mindsummary_lightning.viewer.app import create_site
 
 __all__ = ["Answer", "Ask", "Server", "get", "post", "running_viewer"]
 

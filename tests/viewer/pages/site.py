@@ -9,11 +9,11 @@ from urllib.parse import parse_qs
 
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.site import page_routes
+from mindsummary_lightning.viewer.pages import page_handlers
 
 __all__ = ["Site"]
 
-_HANDLERS = {(route.method, route.path): route.handler for route in page_routes()}
+_HANDLERS = page_handlers()
 
 
 class Site:
@@ -38,6 +38,6 @@ class Site:
     def _answer(self, method: str, path: str, request: ApiRequest) -> Any:
         """The answer; of a refusal its status and code."""
         try:
-            return json.loads(json.dumps(_HANDLERS[method, path](self.runs, request)))
+            return json.loads(json.dumps(_HANDLERS[f"{method} {path}"](self.runs, request)))
         except ApiError as error:
             return error.status, error.code

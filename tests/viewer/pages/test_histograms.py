@@ -8,7 +8,6 @@ import pytest
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.histograms import ROUTES
 from tests.reading.runs import histogram, values_at, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -16,7 +15,7 @@ from tests.viewer.pages.asking import ask
 def test_the_steps_of_a_tag_share_their_bins(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"h": histogram(2, 3)}), values_at(2, {"h": histogram(1, 0, 1, 2)})])
 
-    answer = ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
 
     first, second = answer["histograms"]
     assert first["buckets"] == [(0.0, 2.0, 5), (2.0, 2.0, 0)]
@@ -26,7 +25,7 @@ def test_the_steps_of_a_tag_share_their_bins(tmp_path: Path) -> None:
 def test_of_very_many_steps_some_are_shown_and_the_newest(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(step, {"h": histogram(2, 3)}) for step in range(300)])
 
-    answer = ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
 
     assert [sample["step"] for sample in answer["histograms"]] == [*range(0, 300, 4), 299]
 
@@ -38,6 +37,6 @@ def test_a_range_without_bins_is_refused(tmp_path: Path, low_and_high: tuple[flo
     write_summary(tmp_path / "a", [values_at(1, {"h": odd})])
 
     with pytest.raises(ApiError) as refused:
-        ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+        ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
 
     assert refused.value.code == "5054500F"

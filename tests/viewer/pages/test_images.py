@@ -7,7 +7,6 @@ import pytest
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import ApiError, EncodedImage
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.images import ROUTES
 from tests.reading.runs import values_at, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -20,7 +19,7 @@ def runs_with_images(base: Path, count: int = 3) -> LoadedRuns:
 
 
 def test_images_are_listed_with_their_recorded_size(tmp_path: Path) -> None:
-    answer = ask(ROUTES, runs_with_images(tmp_path), "datavisual/image/metadata", train_id="./a", tag="i/image")
+    answer = ask(runs_with_images(tmp_path), "datavisual/image/metadata", train_id="./a", tag="i/image")
 
     assert answer["metadatas"][1] == {"step": 1, "wall_time": 1700000001.0, "width": 9, "height": 4}
 
@@ -28,8 +27,8 @@ def test_images_are_listed_with_their_recorded_size(tmp_path: Path) -> None:
 def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
     runs = runs_with_images(tmp_path)
 
-    one = ask(ROUTES, runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1")
-    newest = ask(ROUTES, runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="-1")
+    one = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1")
+    newest = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="-1")
 
     assert (one, newest) == (EncodedImage(PNG + b"\1", "image/png"), EncodedImage(PNG + b"\2", "image/png"))
 
@@ -37,17 +36,16 @@ def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
 def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path) -> None:
     runs = runs_with_images(tmp_path, 2500)
 
-    listed = ask(ROUTES, runs, "datavisual/image/metadata", train_id="./a", tag="i/image")["metadatas"]
+    listed = ask(runs, "datavisual/image/metadata", train_id="./a", tag="i/image")["metadatas"]
 
     assert [image["step"] for image in listed] == [*range(0, 2500, 4), 2499]
-    assert ask(ROUTES, runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[-1] == 1
+    assert ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[-1] == 1
 
 
 @pytest.mark.parametrize("step", ["7", "-2"])
 def test_a_step_that_was_not_recorded_is_refused(tmp_path: Path, step: str) -> None:
     with pytest.raises(ApiError, match="Can not find the step"):
         ask(
-            ROUTES,
             runs_with_images(tmp_path),
             "datavisual/image/single-image",
             train_id="./a",

@@ -7,7 +7,6 @@ import pytest
 
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.scalars import ROUTES
 from tests.reading.runs import histogram, values_at, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -16,7 +15,7 @@ def test_values_that_are_not_finite_are_null(tmp_path: Path) -> None:
     values = (0.1, math.nan, math.inf, -math.inf)
     write_summary(tmp_path / "a", [values_at(step, {"x": value}, 5.25) for step, value in enumerate(values)])
 
-    answer = ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
+    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
 
     assert answer["metadatas"][0] == {"step": 0, "value": 0.10000000149011612, "wall_time": 5.25}
     assert [point["value"] for point in answer["metadatas"][1:]] == [None, None, None]
@@ -26,7 +25,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends_and_extremes(tmp_path: Path)
     records = [values_at(step, {"x": 100.0 if step == 7777 else float(step % 10)}) for step in range(12_000)]
     write_summary(tmp_path / "a", records)
 
-    answer = ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
+    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", train_id="./a", tag="x/scalar")
     points = answer["metadatas"]
 
     assert 2000 < len(points) <= 5000
@@ -39,7 +38,6 @@ def test_a_comparison_skips_runs_and_tags_that_do_not_exist(tmp_path: Path) -> N
         write_summary(tmp_path / run, [values_at(0, {"x": value})])
 
     answer = ask(
-        ROUTES,
         LoadedRuns(str(tmp_path)),
         "datavisual/scalars",
         train_id=["./b", "./nothing", "./a"],
@@ -68,6 +66,6 @@ def test_a_wrong_request_is_refused_with_the_code_of_mindinsight(
     write_summary(tmp_path / "a", [values_at(0, {"x": 1.0, "h": histogram(1)})])
 
     with pytest.raises(ApiError) as refused:
-        ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", **query)
+        ask(LoadedRuns(str(tmp_path)), "datavisual/scalar/metadata", **query)
 
     assert refused.value.code == code

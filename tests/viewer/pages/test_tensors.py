@@ -10,8 +10,6 @@ from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.viewer import tensor_samples
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages import histograms
-from mindsummary_lightning.viewer.pages.tensors import ROUTES
 from tests.reading.runs import values_at, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -19,7 +17,7 @@ from tests.viewer.pages.asking import ask
 def asked(base: Path, tensor: np.ndarray, **query: str) -> Any:
     if not (base / "a").exists():
         write_summary(base / "a", [values_at(3, {"t": Tensor(tensor)})])
-    answer = ask(ROUTES, LoadedRuns(str(base)), "datavisual/tensors", train_id="./a", tag="t/tensor", **query)
+    answer = ask(LoadedRuns(str(base)), "datavisual/tensors", train_id="./a", tag="t/tensor", **query)
     return answer["tensors"][0]["values"]
 
 
@@ -56,7 +54,7 @@ def test_histograms_of_tensors_are_the_same_on_both_pages(tmp_path: Path) -> Non
     tensor = np.array([1.0, 2.0, 4.0, 5.0], np.float32)
 
     (sample,) = asked(tmp_path, tensor, detail="histogram")
-    page = ask(histograms.ROUTES, LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="t/tensor")
+    page = ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="t/tensor")
 
     assert sample["value"]["histogram_buckets"] == [(1.0, 2.0, 2), (3.0, 2.0, 2)]
     assert page["histograms"][0]["buckets"] == sample["value"]["histogram_buckets"]

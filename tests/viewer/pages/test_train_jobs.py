@@ -9,7 +9,6 @@ import pytest
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import train_jobs
-from mindsummary_lightning.viewer.pages.train_jobs import ROUTES
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -26,18 +25,18 @@ def runs_below(base: Path, *names: str) -> LoadedRuns:
 def test_the_run_updated_last_is_listed_first(tmp_path: Path) -> None:
     runs = runs_below(tmp_path, "new", "logs/net/version_0", "old")
 
-    answer = ask(ROUTES, runs, LIST, limit="2")
+    answer = ask(runs, LIST, limit="2")
 
     assert (answer["total"], answer["name"], answer["load_status"]) == (3, tmp_path.name, "loaded")
     assert [row["train_id"] for row in answer["train_jobs"]] == ["./new", "./logs/net/version_0"]
-    assert [row["train_id"] for row in ask(ROUTES, runs, LIST, limit="2", offset="1")["train_jobs"]] == ["./old"]
+    assert [row["train_id"] for row in ask(runs, LIST, limit="2", offset="1")["train_jobs"]] == ["./old"]
 
 
 def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(tmp_path: Path) -> None:
     runs = runs_below(tmp_path, "a", "b")
-    ask(ROUTES, runs, PLUGINS, train_id="./b")
+    ask(runs, PLUGINS, train_id="./b")
 
-    first, second = ask(ROUTES, runs, LIST)["train_jobs"]
+    first, second = ask(runs, LIST)["train_jobs"]
 
     assert (first["cache_status"], first["plugins"]["scalar"]) == ("NOT_IN_CACHE", [])
     assert (second["cache_status"], second["plugins"]["scalar"]) == ("CACHED", ["loss/scalar"])
@@ -49,16 +48,16 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     names = [f"run{number:02d}" for number in range(20)]
     runs = runs_below(tmp_path, *names)
 
-    rows = ask(ROUTES, runs, LIST, limit="999")["train_jobs"]
+    rows = ask(runs, LIST, limit="999")["train_jobs"]
     assert [row["cache_status"] for row in rows] == ["CACHED"] * 15 + ["NOT_IN_CACHE"] * 5
 
     monkeypatch.setattr(train_jobs, "_LIST_LIMIT_S", -1.0)
-    (first, second) = ask(ROUTES, runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
+    (first, second) = ask(runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 
 
 def test_a_run_asked_for_by_name_is_read(tmp_path: Path) -> None:
-    (row,) = ask(ROUTES, runs_below(tmp_path, "deep/a"), LIST, train_id="./deep/a")["train_jobs"]
+    (row,) = ask(runs_below(tmp_path, "deep/a"), LIST, train_id="./deep/a")["train_jobs"]
 
     assert (row["cache_status"], row["plugins"]["scalar"], row["is_integrity"]) == ("CACHED", ["loss/scalar"], True)
 
@@ -67,7 +66,7 @@ def test_an_incomplete_last_record_is_reported_and_costs_nothing_else(tmp_path: 
     path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes() + b"\x09\0")
 
-    (row,) = ask(ROUTES, LoadedRuns(str(tmp_path)), LIST, train_id="./a")["train_jobs"]
+    (row,) = ask(LoadedRuns(str(tmp_path)), LIST, train_id="./a")["train_jobs"]
 
     assert (row["is_integrity"], row["plugins"]["scalar"]) == (False, ["loss/scalar"])
 
@@ -76,7 +75,7 @@ def test_a_file_time_beyond_the_calendar_is_shown_as_its_end(tmp_path: Path) -> 
     path = write_summary(tmp_path / "a", [], second=253402300799)
     os.utime(path, (2**40, 2**40))
 
-    (row,) = ask(ROUTES, LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
+    (row,) = ask(LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
 
     assert row["create_time"].startswith("9999-12-30") or row["create_time"].startswith("9999-12-31")
 
@@ -86,7 +85,7 @@ def test_files_are_counted_by_kind(tmp_path: Path) -> None:
     write_lineage(tmp_path / "a", [])
     (tmp_path / "a" / "graph.pb").write_bytes(b"")
 
-    (row,) = ask(ROUTES, LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
+    (row,) = ask(LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
 
     assert (row["summary_files"], row["lineage_files"], row["graph_files"]) == (1, 1, 1)
 
@@ -95,7 +94,7 @@ def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> No
     runs = runs_below(tmp_path, "a")
     body = json.dumps({"train_ids": ["./nothing", "./a"]}).encode()
 
-    answer = ask(ROUTES, runs, "datavisual/train-job-caches", body=body)
+    answer = ask(runs, "datavisual/train-job-caches", body=body)
 
     assert answer == {"cache_result": [{"train_id": "./a", "cache_status": "CACHED"}]}
     assert runs.summary("./a") is not None
@@ -104,12 +103,12 @@ def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> No
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"{}", b'{"train_ids": null}'])
 def test_a_body_without_runs_to_compare_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(ApiError, match="'train_ids' is required"):
-        ask(ROUTES, runs_below(tmp_path), "datavisual/train-job-caches", body=body)
+        ask(runs_below(tmp_path), "datavisual/train-job-caches", body=body)
 
 
 def test_tags_of_one_kind_are_sorted_as_they_are_shown(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0, "loss-x": 1.0})])
 
-    answer = ask(ROUTES, LoadedRuns(str(tmp_path)), "datavisual/single-job", plugin_name="scalar", train_id="./a")
+    answer = ask(LoadedRuns(str(tmp_path)), "datavisual/single-job", plugin_name="scalar", train_id="./a")
 
     assert answer["train_jobs"] == [{"id": "./a", "name": "./a", "tags": ["loss-x/scalar", "loss/scalar"]}]
