@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mindsummary_lightning.fileformat.file_names import (
     EXPLAIN_SUFFIX,
@@ -28,8 +29,7 @@ _LOG = logging.getLogger(__name__)
 _SETTLED_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRun:
+class ListedRun(NamedTuple):
     """A run directory as a list shows it.
 
     Attributes:
@@ -62,7 +62,7 @@ class _Directory:
     mtime_ns: int
     is_settled: bool  # whether a later change of it would show in its modification time
     children: list[tuple[str, str]]  # paths and train ids of the directories to enter
-    files: list[str]  # names of the summary, lineage and graph files
+    files: list[tuple[str, int | None]]  # names of the summary, lineage and graph files, with the time in them
     newest: str = ""  # path of the file whose modification time is the run's
     newest_mtime_ns: int = -1
     run: ListedRun | None = None
@@ -119,44 +119,46 @@ class RunTree:
             if known is not None and known.is_settled and known.mtime_ns == mtime_ns:
                 return known
             is_settled = self.wall_clock_ns() - mtime_ns > _SETTLED_NS
-            names, files = self._names(path, 0 if train_id == "./" else train_id.count("/"))
+            children, files = self._entries(path, train_id)
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
             return None
-        below = train_id if train_id == "./" else train_id + "/"
-        children = [(os.path.join(path, name), below + name) for name in names]
         if known is None or known.files != files:
             return _Directory(path, mtime_ns, is_settled, children, files)
         known.mtime_ns, known.is_settled, known.children = mtime_ns, is_settled, children
         return known
 
-    def _names(self, path: str, depth: int) -> tuple[list[str], list[str]]:
-        """Names of the directories to enter, and of the event and graph files, in a directory."""
-        children, files = [], []
+    def _entries(self, path: str, train_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]]]:
+        """The directories to enter, and the event and graph files, in a directory."""
+        depth = 0 if train_id == "./" else train_id.count("/")
+        below = train_id if train_id == "./" else train_id + "/"
+        is_entered = "/." not in train_id
+        children: list[tuple[str, str]] = []
+        files: list[tuple[str, int | None]] = []
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if not depth or not name.startswith("."):
-                        children.append(name)
-                elif self._is_listed(path, name) and entry.is_file(follow_symlinks=False):
-                    files.append(name)
-        if depth and os.path.basename(path).startswith("."):
-            children = []
-        if depth > 1 and all(map(is_graph_name, files)):
-            files = []
-        return children, sorted(files)
-
-    def _is_listed(self, path: str, name: str) -> bool:
-        timestamp = timestamp_of(name)
-        if timestamp is None:
-            return is_graph_name(name)
-        if timestamp > MAX_TIMESTAMP:
-            self._warnings.warn((path, name), "skipped %s in %s: %d is not a time in seconds", name, path, timestamp)
-            return False
-        return not name.endswith(EXPLAIN_SUFFIX)
+                    if is_entered and not (depth and name.startswith(".")):
+                        children.append((entry.path, below + name))
+                    continue
+                timestamp = timestamp_of(name)
+                if timestamp is None:
+                    is_listed = is_graph_name(name)
+                elif timestamp > MAX_TIMESTAMP:
+                    is_listed = False
+                    text = "skipped %s in %s: %d is not a time in seconds"
+                    self._warnings.warn((path, name), text, name, path, timestamp)
+                else:
+                    is_listed = not name.endswith(EXPLAIN_SUFFIX)
+                if is_listed and entry.is_file(follow_symlinks=False):
+                    files.append((name, timestamp))
+        if depth > 1 and all(timestamp is None for _, timestamp in files):
+            files = []  # graphs alone
+        files.sort()
+        return children, files
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:
@@ -170,9 +172,8 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
     created, newest, newest_mtime_ns = -1.0, "", 0
     # The reader shows the mtime of the file that was created last, by its name (a graph: by its ctime); of several, it
     # meets the one with the oldest mtime first.
-    for name in directory.files:
-        path = os.path.join(directory.path, name)
-        timestamp = timestamp_of(name)
+    for name, timestamp in directory.files:
+        path = f"{directory.path}{os.sep}{name}"
         if timestamp is not None and timestamp < created:
             continue
         try:
@@ -189,8 +190,8 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 
 
 def _listed(directory: _Directory, train_id: str, created: float) -> ListedRun:
-    graphs = sum(map(is_graph_name, directory.files))
-    lineages = [name for name in directory.files if name.endswith(LINEAGE_SUFFIX)]
+    graphs = sum(timestamp is None for _, timestamp in directory.files)
+    lineages = [name for name, _ in directory.files if name.endswith(LINEAGE_SUFFIX)]
     return ListedRun(
         train_id,
         directory.path,
