@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ SCALARS = 1_000_000
 TAGS = 4
 LONG_RUNS = 15
 MANY_RUNS = 10_000
+FEW_RUNS = 10
+STARTS = 5
 LINEAGE_RUNS = 999
 REST_S = 10.0
 PEER_LIMIT_S = 300.0
@@ -85,11 +88,15 @@ class Server:
         """Resident memory of the server's processes, what they share counted once each."""
         return sum(process.memory_info().rss for process in self._all()) / 1e6
 
+    def processor_s(self) -> float:
+        """Processor time that it has used."""
+        return sum(sum(process.cpu_times()[:2]) for process in self._all())
+
     def busy(self) -> float:
         """Share of one core that is used while nobody asks."""
-        before = sum(sum(process.cpu_times()[:2]) for process in self._all())
+        before = self.processor_s()
         time.sleep(REST_S)
-        return (sum(sum(process.cpu_times()[:2]) for process in self._all()) - before) / REST_S
+        return (self.processor_s() - before) / REST_S
 
 
 def _commands(base: Path, port: int, workspace: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
@@ -157,8 +164,18 @@ def write_many_runs(base: Path, count: int) -> None:
     shutil.rmtree(base / "template")
 
 
+def measure_starts(few: Path, many: Path, name: str) -> dict[str, float]:
+    """Medians of the start to the first list, with few and with many runs in turn."""
+    found: dict[str, list[float]] = {}
+    for _, (runs, base) in itertools.product(range(STARTS), ((FEW_RUNS, few), (MANY_RUNS, many))):
+        with serving(name, base) as server:
+            found.setdefault(f"start to first answer, {runs} runs", []).append(server.started_s)
+            found.setdefault(f"processor time of it, {runs} runs", []).append(server.processor_s())
+    return {measure: statistics.median(times) for measure, times in found.items()}
+
+
 def measure_lists(base: Path, name: str) -> dict[str, float]:
-    """Start and list where there are many runs."""
+    """The list of many runs."""
     with serving(name, base) as server:
         first = server.timed("datavisual/train-jobs?offset=0&limit=999")
         grown = next(path for path in base.rglob("*summary*") if path.is_file())
@@ -167,7 +184,7 @@ def measure_lists(base: Path, name: str) -> dict[str, float]:
             file.write(b"")
         os.utime(grown)
         again = server.timed("datavisual/train-jobs?offset=0&limit=20")
-        return {"start to first answer": server.started_s, "list of 999": first, "list after one grew": again}
+        return {"list of 999": first, "list after one grew": again}
 
 
 def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:
@@ -175,7 +192,6 @@ def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:
     last, runs = scalars // TAGS, sorted(path.name for path in base.iterdir())
     with serving(name, base) as server:
         found = {
-            "start to first answer": server.started_s,
             "first curve": server.curve(f"./{runs[0]}", "metric_0/scalar", last),
             "curve again": server.timed(f"datavisual/scalar/metadata?train_id=./{runs[0]}&tag=metric_0/scalar"),
         }
@@ -213,14 +229,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         base = Path(temporary)
         names = list(_commands(base, 0, base))
-        (base / "many").mkdir()
-        write_many_runs(base / "many", MANY_RUNS)
+        for folder, count in (("few", FEW_RUNS), ("many", MANY_RUNS)):
+            (base / folder).mkdir()
+            write_many_runs(base / folder, count)
         (base / "lineage").mkdir()
         lineage_query.write_runs(base / "lineage", LINEAGE_RUNS)
         write_long_run(base / "long" / "run_0", scalars)
         for number in range(1, LONG_RUNS):
             shutil.copytree(base / "long" / "run_0", base / "long" / f"run_{number}")
         tables = {
+            f"Start, median of {STARTS}": lambda name: measure_starts(base / "few", base / "many", name),
             f"{MANY_RUNS} runs": lambda name: measure_lists(base / "many", name),
             f"Runs of {scalars} scalars": lambda name: measure_curves(base / "long", name, scalars),
             f"Lineage of {LINEAGE_RUNS} runs": lambda name: measure_lineage(base / "lineage", name),
