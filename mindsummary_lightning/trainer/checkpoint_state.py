@@ -7,24 +7,27 @@ is not a ``state_dict`` of the callback, because a Trainer then refuses a second
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import torch
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.trainer_info import steps_done
+from mindsummary_lightning.trainer.trainer_state import resume_path
 
-__all__ = ["first_step", "save_state", "saved_state"]
+__all__ = ["continues_run", "first_step", "save_state", "saved_state"]
 
 _LOG = logging.getLogger(__name__)
-
 
 _KEY = "mindsummary_lightning.SummaryCollector"
 
 
 def save_state(
-    checkpoint: dict[str, Any], step: int, range_steps_taken: int, record: SummaryRecord | None, graph: str | None
+    checkpoint: dict[str, Any], step: int, range_steps_taken: int, directories: Sequence[str], graph: str | None
 ) -> None:
     """Put plain values into a checkpoint.
 
@@ -32,11 +35,16 @@ def save_state(
         checkpoint: the checkpoint.
         step: steps done.
         range_steps_taken: steps of the default range among them.
-        record: where the run is recorded; ``None`` on ranks above zero.
+        directories: where the collector records the run, then where the logger does; empty on ranks above zero.
         graph: fingerprint of the recorded graph, if there is one.
     """
-    directory = None if record is None else record.directory
-    checkpoint[_KEY] = {"step": step, "range_steps_taken": range_steps_taken, "directory": directory, "graph": graph}
+    checkpoint[_KEY] = {
+        "step": step,
+        "range_steps_taken": range_steps_taken,
+        "directory": next(iter(directories), None),
+        "directories": list(directories),
+        "graph": graph,
+    }
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +52,33 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     return dict(checkpoint.get(_KEY) or {})
 
 
-def first_step(state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None) -> int:
+def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = ()) -> bool:
+    """Whether a fit continues the run in a directory: as the next one of its Trainer, or from a checkpoint of that run.
+
+    A checkpoint that was saved beside a collector names its run. Of others, those in the run's directory and those
+    that the logger has seen being saved are the run's.
+
+    Args:
+        trainer: the Trainer, about to fit.
+        directory: the run directory; it holds a fit of this process.
+        checkpoints: real paths of checkpoints that are known to be of that run.
+    """
+    checkpoint = resume_path(trainer)
+    if checkpoint is None:
+        return bool(trainer.global_step > 0)
+    path, run = os.path.realpath(checkpoint), os.path.realpath(directory)
+    named: list[str] = []
+    with contextlib.suppress(Exception):  # sharded, remote, or with classes that must not be loaded unasked
+        # Reads no tensor: 2 ms for a checkpoint of any size.
+        named = saved_state(torch.load(path, map_location="meta", mmap=True, weights_only=True))["directories"]
+    if named:
+        return run in map(os.path.realpath, named)
+    return path in checkpoints or path.startswith(run + os.sep)
+
+
+def first_step(
+    state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None, must_match: bool
+) -> int:
     """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.
 
     Args:
@@ -52,15 +86,16 @@ def first_step(state: Mapping[str, Any], trainer: Any, module: Any, record: Summ
         trainer: the Trainer, about to train.
         module: its LightningModule.
         record: where this run is recorded; ``None`` on ranks above zero.
+        must_match: warn also if the checkpoint names no run: the directory holds a fit already.
     """
-    earlier = state.get("directory")
+    step = state.get("step")
+    if not isinstance(step, int):
+        step = int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
+    earlier = state.get("directory") or (must_match and "a run without a SummaryCollector")
     if record is not None and earlier and os.path.realpath(earlier) != os.path.realpath(record.directory):
         _LOG.warning(
             "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve only for the files "
             "of one directory; to continue there, give the logger that version, or the collector that summary_dir",
-            *(state.get("step"), earlier, record.directory),
+            *(step, earlier, record.directory),
         )
-    step = state.get("step")
-    if isinstance(step, int):
-        return step
-    return int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
+    return step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ class CollectedRun:
         summary_dir: the directory of its own; ``None``: the logger's.
         file_options: ``max_file_size`` and ``export_options`` of the user's.
         custom: custom lineage data of the user's; it overrides everything found.
+
+    Attributes:
+        holds_fit: an earlier fit is recorded in the directory of its own.
     """
 
     def __init__(
@@ -35,7 +39,13 @@ class CollectedRun:
         self._summary_dir = summary_dir
         self._file_options = file_options
         self._custom = custom
-        self._holds_fit = False
+        self.holds_fit = False
+        self._logger_dirs: list[str] = []
+
+    @property
+    def directories(self) -> list[str]:
+        """Absolute paths of where the run is recorded: here, then by the logger; empty on ranks above zero."""
+        return [] if self.record is None else [self.record.directory, *self._logger_dirs]
 
     def open(self, trainer: Any, logger: MindInsightLogger | None, stage: str) -> bool:
         """Find the record; all ranks must call, for they learn the logger's version here.
@@ -51,6 +61,7 @@ class CollectedRun:
             if stage == "fit":
                 logger.begin_fit(trainer)
             logger.adopt_version(trainer.strategy.broadcast(logger.version))
+            self._logger_dirs = [os.path.abspath(logger.log_dir)]
         if not trainer.is_global_zero:
             return False
         record = self.record
@@ -59,11 +70,11 @@ class CollectedRun:
         elif record is None and self._summary_dir is not None:
             record = SummaryRecord(self._summary_dir, **self._file_options)
             record.set_mode("eval")  # values of summary operators are taken step by step
-        elif record is not None and stage == "fit" and self._holds_fit and starts_a_run(trainer):
+        elif record is not None and stage == "fit" and self.holds_fit and starts_a_run(trainer):
             record.begin_file()
             _LOG.warning(
-                "%s holds the steps of an earlier fit; MindInsight shows those of this one in their place. To keep "
-                "both, give each fit a SummaryCollector with a summary_dir of its own",
+                "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
+                "place. To keep both, give each fit a SummaryCollector with a summary_dir of its own",
                 record.directory,
             )
         if record is None or record is self.record:
@@ -78,7 +89,7 @@ class CollectedRun:
         self.lineage.flush()
         if self._summary_dir is None:
             return
-        self._holds_fit |= has_trained and self.record.has_recorded
+        self.holds_fit |= has_trained and self.record.has_recorded
         if self.record.has_recorded:
             self.lineage.status(status)
         self.record.release()

@@ -46,8 +46,7 @@ from mindsummary_lightning.trainer.trainer_state import (
     logged_metric,
     loss_scale,
     planned_steps,
-    resumes,
-    starts_a_run,
+    resume_path,
     training_loader,
 )
 from mindsummary_lightning.warn_once import WarnOnce
@@ -166,7 +165,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def _forget_fit(self, trainer: Any) -> None:
         """Drop the state of an earlier fit, but for the bound of its range if this one continues it."""
-        continues = self._steps is not None and not starts_a_run(trainer) and not resumes(trainer)
+        continues = self._steps is not None and trainer.global_step > 0 and resume_path(trainer) is None
         self._range_steps_taken = self._steps.range_steps_taken if continues and self._steps is not None else None
         self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
 
@@ -175,11 +174,12 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._is_on:
             return
         self._global_step = trainer.global_step
-        step = first_step(self._resumed, trainer, pl_module, self._run.record)
+        is_resumed = resume_path(trainer) is not None
+        step = first_step(self._resumed, trainer, pl_module, self._run.record, is_resumed and self._run.holds_fit)
         taken = self._resumed.get("range_steps_taken", self._range_steps_taken)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        if self._resumed and self._run.record is not None:
+        if is_resumed and self._run.record is not None:
             self._run.record.begin_file()
         self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._run.record is None)
         if self._run.record is None or self._run.lineage is None:
@@ -281,7 +281,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             steps = self._steps
-            save_state(checkpoint, steps.step, steps.range_steps_taken, self._run.record, self._graph.recorded)
+            save_state(checkpoint, steps.step, steps.range_steps_taken, self._run.directories, self._graph.recorded)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""

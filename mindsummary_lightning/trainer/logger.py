@@ -45,8 +45,8 @@ class MindInsightLogger(MediaMethods, LoggerBase):
     ``root_dir`` (``mindsummary view`` finds it by itself). No file is made before the first value is logged;
     hyper-parameters wait for it.
 
-    A run is one fit. A second fit that starts from step 0 through the same logger gets a version of its own, unless
-    the version was given; one that resumes from a checkpoint, or continues its Trainer's, stays in the run.
+    A run is one fit. A second fit through the same logger gets a version of its own, unless the version was given; one
+    that resumes from a checkpoint of that run, or continues its Trainer's, stays in the run.
 
     Metrics become scalars under their own names, at the step Lightning gives. Hyper-parameters become custom lineage.
     Whatever Lightning or a user hands to :meth:`log_metrics` and :meth:`log_hyperparams` is converted or skipped with
@@ -192,6 +192,11 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
             self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
+
+    def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
+        """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
+        saving = checkpoint_callback
+        self._run.add_checkpoints([saving.best_model_path, saving.last_model_path, *saving.best_k_models])
 
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.checkpoint_state import continues_run
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
-from mindsummary_lightning.trainer.trainer_state import resumes, starts_a_run
+from mindsummary_lightning.trainer.trainer_state import resume_path
 from mindsummary_lightning.trainer.version_numbers import RunVersion
 from mindsummary_lightning.values import UserDefinedInfo, check_recordable
 from mindsummary_lightning.values.events import LineageValue
@@ -48,6 +49,7 @@ class LoggerRun:
         self._held: list[LineageValue] = []
         self._is_fitting = False
         self._holds_fit = False
+        self._checkpoints: set[str] = set()
 
     @property
     def directory(self) -> str:
@@ -81,23 +83,23 @@ class LoggerRun:
     def begin_fit(self, trainer: Any) -> bool:
         """A fit begins; returns whether it got a new version.
 
-        A run that holds the steps of an earlier fit takes those of one that continues it. For one that starts from
-        step 0 a new version begins, or, in a version that the user gave, a new file, whose steps replace the old ones.
+        A run that holds the steps of an earlier fit takes those of one that continues it. For another one a new
+        version begins, or, in a version that the user gave, a new file, whose steps replace the old ones.
         """
         if self._is_fitting:
             return False
         self._is_fitting = True
         if not self._holds_fit:
             return False
-        if not starts_a_run(trainer):
-            if resumes(trainer):
+        if continues_run(trainer, self.directory, self._checkpoints):
+            if resume_path(trainer) is not None:
                 self.record().begin_file()
             return False
         if self.version.is_given:
             self.record().begin_file()
             _LOG.warning(
-                "%s holds the steps of an earlier fit through this logger; MindInsight shows those of this one in "
-                "their place. To keep both, give each fit a logger of its own or leave version=None",
+                "%s holds the steps of an earlier fit through this logger; from its first step on MindInsight shows "
+                "this one in its place. To keep both, give each fit a logger of its own or leave version=None",
                 self.directory,
             )
             return False
@@ -106,8 +108,13 @@ class LoggerRun:
         self.version.begin_next()
         self.version.claim()
         self._holds_fit = False
+        self._checkpoints.clear()
         rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
         return True
+
+    def add_checkpoints(self, paths: Iterable[str]) -> None:
+        """Remember checkpoints of this run."""
+        self._checkpoints.update(map(os.path.realpath, filter(None, paths)))
 
     def end(self) -> None:
         """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""

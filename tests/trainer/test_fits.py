@@ -118,19 +118,90 @@ def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_fit_that_resumes_stays_in_the_run_and_has_each_step_once(tmp_path: Path) -> None:
+def _callbacks(kind: str, own_dir: Path) -> list[Any]:
+    return {
+        "pair": [SummaryCollector(collect_freq=1)],
+        "logger alone": [],
+        "collector apart": [SummaryCollector(own_dir, collect_freq=1)],
+    }[kind]
+
+
+def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
+    running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=5, max_epochs=2)
+    running.fit(Net(), loader(20), ckpt_path=checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saved_by"),
+    [
+        ("pair", "ModelCheckpoint"),
+        ("pair", "ModelCheckpoint elsewhere"),
+        ("pair", "hand elsewhere"),
+        ("logger alone", "ModelCheckpoint elsewhere"),
+        ("logger alone", "hand"),
+        ("collector apart", "hand elsewhere"),
+    ],
+)
+def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: Path, kind: str, saved_by: str) -> None:
     logger = MindInsightLogger(tmp_path, name="exp")
-    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_top_k=-1)
-    _fit(logger, 5, [saving], enable_checkpointing=True)
+    folder = tmp_path / "saved" if "elsewhere" in saved_by else None
+    saving = ModelCheckpoint(folder, "{step}", every_n_train_steps=2, save_top_k=-1)
+    callbacks = _callbacks(kind, tmp_path / "apart")
+    if "hand" in saved_by:
+        checkpoint = (folder or Path(logger.log_dir)) / "mine.ckpt"
+        _fit(logger, 5, callbacks).save_checkpoint(checkpoint)
+    else:
+        _fit(logger, 5, [*callbacks, saving], enable_checkpointing=True)
+        checkpoint = Path(saving.dirpath or "", "step=2.ckpt")
     before = points(logger.log_dir, "train/loss")
-    running = trainer(logger=logger, limit_train_batches=5, max_epochs=2, enable_checkpointing=True)
-    running.fit(Net(), loader(20), ckpt_path=str(tmp_path / "saved" / "step=2.ckpt"))
+    _resume(logger, checkpoint, callbacks)
 
     assert _versions(logger) == ["version_0"]
     recorded = steps(logger.log_dir, "train/loss")
     assert recorded == sorted(set(recorded))
     assert recorded[-1] >= 8
-    assert before[:2] == points(logger.log_dir, "train/loss")[:2]
+    assert before[:1] == points(logger.log_dir, "train/loss")[:1]
+
+
+@pytest.mark.parametrize("other", ["pair", "logger alone"])
+@pytest.mark.parametrize("kind", ["pair", "logger alone"])
+def test_a_fit_that_resumes_from_another_runs_checkpoint_is_a_run_of_its_own(
+    tmp_path: Path, kind: str, other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_top_k=-1)
+    of_other = [*_callbacks(other, tmp_path), saving]
+    _fit(MindInsightLogger(tmp_path, name="other"), 5, of_other, enable_checkpointing=True)
+    logger = MindInsightLogger(tmp_path, name="exp")
+    _fit(logger, 5, _callbacks(kind, tmp_path))
+    before = points(logger.log_dir, "train/loss")
+    _resume(logger, tmp_path / "saved" / "step=2.ckpt", _callbacks(kind, tmp_path))
+
+    assert _versions(logger) == ["version_0", "version_1"]
+    assert points(tmp_path / "exp" / "version_0", "train/loss") == before
+    assert steps(logger.log_dir, "train/loss")[0] > 0
+    assert sum("holds an earlier fit" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("kind", ["logger alone", "collector apart"])
+def test_in_a_given_directory_a_fit_from_another_runs_checkpoint_is_a_file_of_its_own_with_one_warning(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _fit(False, 3, default_root_dir=tmp_path).save_checkpoint(tmp_path / "plain.ckpt")
+    logger = MindInsightLogger(tmp_path, name="", version="run") if kind == "logger alone" else False
+    callbacks = _callbacks(kind, tmp_path / "run")
+    _fit(logger, 8, callbacks)
+    tag, first = ("train/loss", 0) if logger else ("loss/auto", 1)
+    before = points(tmp_path / "run", tag)
+    _resume(logger, tmp_path / "plain.ckpt", callbacks)
+
+    assert steps(tmp_path / "run", tag)[:4] == list(range(first, first + 4))
+    assert points(tmp_path / "run", tag)[:3] == before[:3]
+    assert points(tmp_path / "run", tag)[3] != before[3]
+    assert len([name for name in files(tmp_path / "run") if name.endswith("_MS")]) == 2
+    warnings = [record.message for record in caplog.records if record.name.startswith("mindsummary_lightning")]
+    assert len(warnings) == 1
+    assert str(tmp_path / "run") in warnings[0]
 
 
 def test_validating_before_and_testing_behind_a_fit_is_one_run(tmp_path: Path) -> None:
