@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is smallest")
     parser.add_argument("--descending", action="store_true", help="sort largest first")
     parser.add_argument("--limit", type=_positive, metavar="N", help="show the first N runs")
-    parser.add_argument("--json", action="store_true", help="print JSON: the answer of filter_summary_lineage")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON: the answer of filter_summary_lineage and run_info"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from mindsummary_lightning.errors import LineageSearchConditionParamError
     from mindsummary_lightning.lineage.conditions import parse_condition
-    from mindsummary_lightning.lineage.search import search_lineage
+    from mindsummary_lightning.lineage.search import run_info, search_lineage
     from mindsummary_lightning.lineage.table import flat_records
     from mindsummary_lightning.reading.summary_base_dir import list_train_jobs_below
 
@@ -78,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     result = search_lineage(runs, condition)
     found = result["object"][: arguments.limit]
     if arguments.json:
-        say_json({**result, "object": found})
+        info = run_info(runs)
+        say_json({**result, "object": [{**run, "run_info": info[run["summary_dir"]]} for run in found]})
     elif found:
         _print_table(flat_records(found))
     elif runs:

@@ -17,6 +17,7 @@ from mindsummary_lightning.values import (
     Histogram,
     Image,
     LineageEvent,
+    RunInfo,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
@@ -31,6 +32,7 @@ _LINEAGE_NAMES = {
     EvaluationInfo: "EvaluationLineage",
     DatasetGraph: "DatasetGraph",
     UserDefinedInfo: "UserDefinedInfo",
+    RunInfo: "RunInfo",
 }
 _MAX_ELEMENTS = 1000  # of a tensor; a line should stay readable
 

@@ -14,6 +14,7 @@ from mindsummary_lightning.values import (
     EvaluationInfo,
     LineageEvent,
     Operation,
+    RunInfo,
     TrainInfo,
     UserDefinedInfo,
 )
@@ -200,4 +201,5 @@ _KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]]
     EvaluationInfo: ("evaluation_lineage", _fill_evaluation, _evaluation),
     DatasetGraph: ("dataset_graph", _fill_dataset, _dataset),
     UserDefinedInfo: ("user_defined_info", _fill_custom, _custom),
+    RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_custom_entries(message))),
 }

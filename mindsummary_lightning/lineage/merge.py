@@ -20,7 +20,7 @@ from mindsummary_lightning.lineage.json_values import (
     float32_to_json,
     user_defined_to_json,
 )
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
 __all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merge_files"]
@@ -71,6 +71,7 @@ class FileLineage:
         valid_dataset: path and size of the evaluation data.
         dataset_graph: the data pipeline.
         user_defined: custom data; later values of a key win.
+        run_info: custom data that MindInsight does not show.
     """
 
     train: Mapping[str, Mapping[str, JsonValue]] | None = None
@@ -79,6 +80,7 @@ class FileLineage:
     valid_dataset: Mapping[str, JsonValue] | None = None
     dataset_graph: Mapping[str, JsonValue] | None = None
     user_defined: Mapping[str, JsonValue] = field(default_factory=dict)
+    run_info: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class MergedLineage:
 
     Attributes:
         sections: name -> fields: ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
-            ``valid_dataset``, ``dataset_graph`` and ``user_defined``; a section that was not recorded is empty.
+            ``valid_dataset``, ``dataset_graph``, ``user_defined`` and ``run_info``; one that was not recorded is empty.
         fields: every name of :data:`FIELDS` -> its value or ``None``.
         graph_key: the same text for equal data pipelines.
     """
@@ -105,10 +107,10 @@ def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], 
         on_problem: called with a description of what had to be skipped.
     """
     newest: dict[type, Any] = {}
-    user_defined: dict[str, JsonValue] = {}
+    custom: dict[type, dict[str, JsonValue]] = {UserDefinedInfo: {}, RunInfo: {}}
     for event in events:
         if isinstance(event.what, UserDefinedInfo):
-            user_defined.update(user_defined_to_json(event.what.values))
+            custom[type(event.what)].update(user_defined_to_json(event.what.values))
         else:
             newest[type(event.what)] = event.what
     train: TrainInfo | None = newest.get(TrainInfo)
@@ -120,7 +122,8 @@ def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], 
         metric=None if evaluation is None else _metric(evaluation.metric, on_problem),
         valid_dataset=None if evaluation is None else _valid_dataset(evaluation),
         dataset_graph=None if graph is None else dataset_graph_to_json(graph),
-        user_defined=user_defined,
+        user_defined=custom[UserDefinedInfo],
+        run_info=custom[RunInfo],
     )
 
 
@@ -138,6 +141,7 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
         if sections is None or replaces:
             sections = _no_sections()
         sections["user_defined"] = {**sections["user_defined"], **file.user_defined}
+        sections["run_info"] = {**sections["run_info"], **file.run_info}
         sections.update(file.train or {})
         if file.metric is not None:
             sections["metric"] = file.metric
@@ -152,7 +156,8 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
 
 
 def _no_sections() -> dict[str, Mapping[str, JsonValue]]:
-    return {name: {} for name in ("metric", *_TRAIN_SECTIONS, "valid_dataset", "dataset_graph", "user_defined")}
+    others = ("metric", "valid_dataset", "dataset_graph", "user_defined", "run_info")
+    return {name: {} for name in (*_TRAIN_SECTIONS, *others)}
 
 
 def _train_sections(train: TrainInfo) -> dict[str, dict[str, JsonValue]]:

@@ -15,7 +15,7 @@ from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.reading.summary_base_dir import RunDirectory
 
-__all__ = ["CACHE", "search_lineage"]
+__all__ = ["CACHE", "run_info", "search_lineage"]
 
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
 
@@ -51,6 +51,11 @@ def search_lineage(
     }
 
 
+def run_info(directories: Iterable[RunDirectory]) -> dict[str, Mapping[str, JsonValue]]:
+    """By ``summary_dir``, the custom data that MindInsight does not show: versions, precision, how the run ended."""
+    return {run.summary_dir: run.lineage.sections["run_info"] for run in _runs(directories, {})}
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     summary_dir: str
@@ -63,7 +68,8 @@ class _Run:
         """Value of a field; ``None`` if it was not recorded."""
         section, slash, name = field.partition("/")
         if slash:
-            return self.lineage.sections[section].get(name)
+            sections = self.lineage.sections
+            return sections[section].get(name, sections["run_info"].get(name) if section == "user_defined" else None)
         if field == "summary_dir":
             return self.summary_dir
         if field == "dataset_mark":

@@ -22,6 +22,7 @@ from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
     Histogram,
+    RunInfo,
     SummaryValue,
     Tensor,
     UserDefinedInfo,
@@ -223,5 +224,5 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             yield Finding(
                 True, path, piece.start, f"{error}; MindInsight may lose the lineage of other runs because of it"
             )
-    if kinds == {UserDefinedInfo}:
+    if kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield Finding(False, path, None, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")

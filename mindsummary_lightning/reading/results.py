@@ -49,7 +49,8 @@ class RunLineage:
         train: how the model was trained.
         evaluation: its metrics and evaluation data.
         dataset: the data pipeline.
-        custom: everything the user added; of entries with one name the later one.
+        custom: everything the user added, and what a run notes of itself without MindInsight showing it (versions,
+            precision, how it ended); of entries with one name the later one.
     """
 
     train: TrainInfo | None = None

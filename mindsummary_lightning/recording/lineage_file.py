@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame
@@ -21,6 +22,7 @@ from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
     LineageEvent,
+    RunInfo,
     TrainInfo,
     UserDefinedInfo,
 )
@@ -31,6 +33,7 @@ from mindsummary_lightning.values.text import printable
 __all__ = ["LineageFileWriter"]
 
 _LOG = logging.getLogger(__name__)
+_TRAIN_FIELDS = frozenset(field.name for field in fields(TrainInfo))
 
 
 class LineageFileWriter:
@@ -52,6 +55,9 @@ class LineageFileWriter:
     def write(self, value: LineageValue) -> None:
         """Add an event; an exact repeat is skipped.
 
+        Custom data that repeat a field of the training lineage (a ``batch_size`` among the hyper-parameters) become a
+        :class:`RunInfo`, or MindInsight's tables would have two columns of it.
+
         The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
         and the lineage files that are there now are read.
 
@@ -64,17 +70,36 @@ class LineageFileWriter:
             self._events, self._records = _newest_of_each_kind(self._earlier()), []
         if self._is_written(value):
             return
-        kept = len(self._events)
+        events, records = list(self._events), list(self._records)
         if isinstance(value, UserDefinedInfo) and not self._has_anchor():
             # The reader ignores a lineage file that holds custom data alone.
             self._events.append(LineageEvent(self._clock(), TrainInfo()))
         self._events.append(LineageEvent(self._clock(), value))
+        self._hide_repetitions()
         try:
             self._replace()
         except BaseException:
-            del self._events[kept:]
-            del self._records[kept:]
+            self._events, self._records = events, records
             raise
+
+    def _hide_repetitions(self) -> None:
+        train = self._newest(TrainInfo)
+        hidden: dict[str, CustomValue] = {}
+        kept: list[LineageEvent] = []
+        for event in self._events:
+            if train is not None and type(event.what) is UserDefinedInfo:
+                custom = event.what.values
+                repeated = {name for name in custom.keys() & _TRAIN_FIELDS if custom[name] == getattr(train, name)}
+                hidden.update((name, custom[name]) for name in repeated)
+                if repeated == custom.keys():
+                    continue
+                if repeated:
+                    rest = {name: entry for name, entry in custom.items() if name not in repeated}
+                    event = LineageEvent(event.wall_time, UserDefinedInfo(rest))
+            kept.append(event)
+        if hidden:
+            self._events = [*kept, LineageEvent(self._clock(), RunInfo(hidden))]
+            self._records = []
 
     def _replace(self) -> None:
         for event in self._events[len(self._records) :]:
@@ -104,8 +129,10 @@ class LineageFileWriter:
         if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key
             merged = _merged_custom(self._events)
             return all(key in merged and _is_same(merged[key], entry) for key, entry in value.values.items())
-        newest = next((event.what for event in reversed(self._events) if type(event.what) is type(value)), None)
-        return value == newest
+        return value == self._newest(type(value))
+
+    def _newest(self, kind: type) -> LineageValue | None:
+        return next((event.what for event in reversed(self._events) if type(event.what) is kind), None)
 
     def _has_anchor(self) -> bool:
         anchors = (TrainInfo, EvaluationInfo, DatasetGraph)
@@ -131,9 +158,10 @@ def _is_same(old: CustomValue, new: CustomValue) -> bool:
 def _newest_of_each_kind(events: Iterable[LineageEvent]) -> list[LineageEvent]:
     every = [event for event in events if event.what is not None]
     newest = {type(event.what): event for event in every}
-    custom = newest.get(UserDefinedInfo)
-    if custom is not None:
-        newest[UserDefinedInfo] = LineageEvent(custom.wall_time, UserDefinedInfo(_merged_custom(every)))
+    for kind in (UserDefinedInfo, RunInfo):
+        if kind in newest:
+            merged = _merged_custom(event for event in every if type(event.what) is kind)
+            newest[kind] = LineageEvent(newest[kind].wall_time, kind(merged))
     return list(newest.values())
 
 

@@ -19,10 +19,11 @@ from mindsummary_lightning.trainer.trainer_info import (
     first_learning_rates,
     hyperparameters,
     learning_rates,
+    settings,
     train_lineage,
 )
 from mindsummary_lightning.trainer.trainer_state import evaluation_batches
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = ["LineageRecorder"]
@@ -49,6 +50,7 @@ class LineageRecorder:
         self._custom = dict(custom or {})
         self._timer = timer
         self._learning_rate: float | None = None
+        self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}
         # Kind, loaders and most batches of each, of an evaluation that is not written yet.
@@ -61,10 +63,13 @@ class LineageRecorder:
         return self._record
 
     def custom(self, trainer: Any, module: Any) -> None:
-        """Write hyper-parameters, the environment and the custom data, the last above the first."""
-        data = {**environment(trainer), **hyperparameters(trainer, module), **self._custom}
+        """Write settings, hyper-parameters and the custom data, the last above the first, and the environment."""
+        data = {**settings(trainer), **hyperparameters(trainer, module), **self._custom}
         if data:
             self._record.write_lineage(UserDefinedInfo(data))
+        info = {name: value for name, value in environment(trainer).items() if name not in data}
+        if info:
+            self._record.write_lineage(RunInfo(info))
 
     def training_begins(self, trainer: Any, module: Any) -> None:
         """Remember the learning rate that the optimizer was made with, and write what is known of the training job."""
@@ -75,7 +80,8 @@ class LineageRecorder:
         """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
         self._write_training(trainer, module, loss, epochs)
         rates = learning_rates(trainer)
-        if rates:
+        self._has_scheduled |= bool(rates) and rates[0] != self._learning_rate
+        if self._has_scheduled and rates:
             self._record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
 
     def _write_training(self, trainer: Any, module: Any, loss: float | None, epochs: int | None) -> None:
@@ -134,4 +140,4 @@ class LineageRecorder:
 
     def status(self, status: str) -> None:
         """Write how the run ended."""
-        self._record.write_lineage(UserDefinedInfo({"status": status}))
+        self._record.write_lineage(RunInfo({"status": status}))

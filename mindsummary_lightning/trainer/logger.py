@@ -31,7 +31,7 @@ from mindsummary_lightning.trainer.namespaces import (
 )
 from mindsummary_lightning.trainer.run_paths import checked_path, checked_version
 from mindsummary_lightning.trainer.trainer_state import calling_trainer
-from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["MindInsightLogger"]
@@ -210,7 +210,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         """
         has_recorded = self._run.has_recorded
         if has_recorded:
-            self._run.record().write_lineage(UserDefinedInfo({"status": str(status)}))
+            self._run.record().write_lineage(RunInfo({"status": str(status)}))
         if has_recorded and not self._is_shown:
             self._is_shown = True
             rank_zero_info(

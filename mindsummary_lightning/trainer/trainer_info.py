@@ -28,6 +28,7 @@ __all__ = [
     "hyperparameters",
     "learning_rates",
     "loss_function_name",
+    "settings",
     "steps_done",
     "train_lineage",
 ]
@@ -188,20 +189,26 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """The run's environment: versions of torch and Lightning, device type, precision, planned epochs, rates."""
+    """The run's environment: versions of torch and Lightning, precision, planned epochs."""
     found: dict[str, CustomValue] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
             found[f"{package.replace('-', '_')}_version"] = version(package)
-    accelerator = _known(lambda: str(trainer.strategy.root_device.type))
-    if accelerator:
-        found["accelerator"] = accelerator
     precision = _known(lambda: str(trainer.precision))
     if precision:
         found["precision"] = precision
     epochs = _known(lambda: planned_epochs(trainer))
     if epochs is not None:
         found["planned_epochs"] = epochs
+    return found
+
+
+def settings(trainer: Any) -> dict[str, CustomValue]:
+    """What differs between runs and has no field of its own: type of the device, learning rates of several groups."""
+    found: dict[str, CustomValue] = {}
+    accelerator = _known(lambda: str(trainer.strategy.root_device.type))
+    if accelerator:
+        found["accelerator"] = accelerator
     rates = first_learning_rates(trainer)
     if len(rates) > 1:
         found.update((f"learning_rate/{index}", rate) for index, rate in enumerate(rates))

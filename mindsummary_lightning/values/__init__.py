@@ -22,6 +22,7 @@ from mindsummary_lightning.values.lineage_info import (
     DatasetGraph,
     EvaluationInfo,
     Operation,
+    RunInfo,
     TrainInfo,
     UserDefinedInfo,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "LossLandscape",
     "Operation",
     "Points",
+    "RunInfo",
     "SummaryValue",
     "Tensor",
     "TensorType",

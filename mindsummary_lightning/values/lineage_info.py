@@ -22,6 +22,7 @@ __all__ = [
     "EvaluationInfo",
     "Operation",
     "ParameterValue",
+    "RunInfo",
     "TrainInfo",
     "UserDefinedInfo",
     "parsed_metric",
@@ -139,6 +140,15 @@ class UserDefinedInfo:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _checked(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo(UserDefinedInfo):
+    """Custom lineage data that MindInsight does not show: its tables have no column for them, our readers do.
+
+    Attributes:
+        values: as of :class:`UserDefinedInfo`.
+    """
 
 
 def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:

@@ -18,6 +18,7 @@ from mindsummary_lightning.values.lineage_info import (
     DatasetGraph,
     EvaluationInfo,
     Operation,
+    RunInfo,
     TrainInfo,
     UserDefinedInfo,
     parsed_metric,
@@ -138,6 +139,7 @@ _CHECKS: dict[type, Any] = {
     TrainInfo: _check_train,
     EvaluationInfo: _check_evaluation,
     UserDefinedInfo: _check_custom,
+    RunInfo: _check_custom,
     DatasetGraph: _check_dataset,
     LossLandscape: _check_landscape,
 }

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from mindsummary_lightning import filter_summary_lineage
+from mindsummary_lightning.values import RunInfo, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
+from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import values_at, write_summary
 
 
@@ -52,6 +55,15 @@ def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureF
     assert all(page[kind] for kind in kinds)
     assert set(page["scalars"]["loss/auto"]) == {"samples", "last_step", "last", "min", "max"}
     assert page["lineage"]["network"] == "LeNet"
+
+
+def test_lineage_has_run_info_beside_the_query_s_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "a", TrainInfo(epoch=1), RunInfo({"status": "success"}))
+
+    (run,) = _json(capsys, "lineage", tmp_path)["object"]
+
+    assert run.pop("run_info") == {"status": "success"}
+    assert [run] == filter_summary_lineage(tmp_path)["object"]
 
 
 def test_a_number_that_is_not_finite_is_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

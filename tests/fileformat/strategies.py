@@ -25,6 +25,7 @@ from mindsummary_lightning.values import (
     LossLandscape,
     Operation,
     Points,
+    RunInfo,
     Tensor,
     TensorType,
     TrainInfo,
@@ -158,4 +159,7 @@ dataset_graphs: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=3,
 )
-lineage_values: st.SearchStrategy[Any] = train_lineages | evaluation_lineages | custom_lineages | dataset_graphs
+run_infos = custom_lineages.map(lambda custom: RunInfo(custom.values))
+lineage_values: st.SearchStrategy[Any] = (
+    train_lineages | evaluation_lineages | custom_lineages | run_infos | dataset_graphs
+)

@@ -12,7 +12,7 @@ from mindsummary_lightning.errors import (
     LineageSearchConditionParamError,
 )
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import MINDSPORE_RUNS, write_run
 
 
@@ -29,6 +29,18 @@ def base(tmp_path: Path) -> Path:
 
 def found(base: Path, condition: dict[str, Any]) -> list[str]:
     return [run["summary_dir"][2:] for run in filter_summary_lineage(base, condition)["object"]]
+
+
+def test_what_has_no_column_is_found_and_sorted_by_its_name(tmp_path: Path) -> None:
+    for name, precision in (("a", "32-true"), ("b", "16-mixed"), ("c", "32-true")):
+        write_run(tmp_path / name, TrainInfo(epoch=1), RunInfo({"precision": precision}), mtime=100)
+    write_run(tmp_path / "d", TrainInfo(epoch=1), UserDefinedInfo({"precision": "32-true"}), mtime=50)
+
+    assert sorted(found(tmp_path, {"user_defined/precision": {"eq": "32-true"}})) == ["a", "c", "d"]
+    assert found(tmp_path, {"sorted_name": "user_defined/precision"})[0] == "b"
+    assert [list(run["model_lineage"]["user_defined"]) for run in filter_summary_lineage(tmp_path)["object"]][:3] == (
+        [[]] * 3
+    )
 
 
 @pytest.mark.parametrize(

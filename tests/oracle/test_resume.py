@@ -49,4 +49,4 @@ def test_each_run_has_one_lineage_row_of_its_end(mindinsight: MindInsight, resum
     for train_id in resumed:
         row = mindinsight.wait_lineage(train_id)
         assert (row["network"], row["epoch"]) == ("_Line", EPOCHS)
-        assert row["user_defined"]["status"] == "success"
+        assert "status" not in row["user_defined"]  # only our readers show it

@@ -57,6 +57,14 @@ def test_the_first_rate_of_the_first_group_is_the_learning_rate(
     assert _rates(tmp_path) == (0.25, pytest.approx(final))
 
 
+def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=1).fit(Net(), loader(2))
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert "final_learning_rate" not in custom.values
+
+
 def test_a_resumed_run_has_the_rate_of_its_first_part(tmp_path: Path) -> None:
     saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=6, save_top_k=-1)
     options: dict[str, Any] = {"logger": False, "enable_checkpointing": True, "default_root_dir": tmp_path}

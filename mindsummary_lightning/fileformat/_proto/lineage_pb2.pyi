@@ -6,7 +6,7 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LineageEvent(_message.Message):
-    __slots__ = ("wall_time", "step", "version", "train_lineage", "evaluation_lineage", "dataset_graph", "user_defined_info")
+    __slots__ = ("wall_time", "step", "version", "train_lineage", "evaluation_lineage", "dataset_graph", "user_defined_info", "run_info")
     WALL_TIME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -14,6 +14,7 @@ class LineageEvent(_message.Message):
     EVALUATION_LINEAGE_FIELD_NUMBER: _ClassVar[int]
     DATASET_GRAPH_FIELD_NUMBER: _ClassVar[int]
     USER_DEFINED_INFO_FIELD_NUMBER: _ClassVar[int]
+    RUN_INFO_FIELD_NUMBER: _ClassVar[int]
     wall_time: float
     step: int
     version: str
@@ -21,7 +22,8 @@ class LineageEvent(_message.Message):
     evaluation_lineage: EvaluationLineage
     dataset_graph: DatasetGraph
     user_defined_info: UserDefinedInfo
-    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., train_lineage: _Optional[_Union[TrainLineage, _Mapping]] = ..., evaluation_lineage: _Optional[_Union[EvaluationLineage, _Mapping]] = ..., dataset_graph: _Optional[_Union[DatasetGraph, _Mapping]] = ..., user_defined_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ...) -> None: ...
+    run_info: UserDefinedInfo
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., version: _Optional[str] = ..., train_lineage: _Optional[_Union[TrainLineage, _Mapping]] = ..., evaluation_lineage: _Optional[_Union[EvaluationLineage, _Mapping]] = ..., dataset_graph: _Optional[_Union[DatasetGraph, _Mapping]] = ..., user_defined_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ..., run_info: _Optional[_Union[UserDefinedInfo, _Mapping]] = ...) -> None: ...
 
 class UserDefinedInfo(_message.Message):
     __slots__ = ("user_info", "map_dict", "map_int32", "map_str", "map_double")

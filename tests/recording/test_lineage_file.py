@@ -1,0 +1,84 @@
+"""Custom data in the lineage file: what MindInsight has a column for already is kept where only our readers look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mindsummary_lightning import SummaryReader, SummaryRecord, filter_summary_lineage
+from mindsummary_lightning.recording import lineage_file
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values.events import LineageValue
+from tests.support import lineage_paths, read_lineage
+
+HPARAMS = UserDefinedInfo({"batch_size": 16, "learning_rate": 0.1, "dropout": 0.5})
+TRAIN = TrainInfo(batch_size=16, learning_rate=0.1)
+
+
+def _write(run: Path, *values: LineageValue) -> None:
+    with SummaryRecord(run, raise_exception=True) as record:
+        for value in values:
+            record.write_lineage(value)
+
+
+def _columns(run: Path) -> dict[str, object]:
+    (found,) = filter_summary_lineage(run)["object"]
+    columns: dict[str, object] = found["model_lineage"]["user_defined"]
+    return columns
+
+
+@pytest.mark.parametrize("values", [(HPARAMS, TRAIN), (TRAIN, HPARAMS)], ids=["train last", "train first"])
+def test_custom_data_that_repeat_a_field_have_no_column_and_are_still_read(
+    tmp_path: Path, values: tuple[LineageValue, ...]
+) -> None:
+    _write(tmp_path, *values)
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert custom.values == HPARAMS.values
+    assert _columns(tmp_path) == {"dropout": 0.5}
+
+
+def test_custom_data_that_say_otherwise_keep_their_column(tmp_path: Path) -> None:
+    _write(tmp_path, HPARAMS, TrainInfo(batch_size=32, learning_rate=0.1))
+
+    assert _columns(tmp_path) == {"batch_size": 16, "dropout": 0.5}
+
+
+def test_an_event_of_repetitions_alone_leaves_the_file(tmp_path: Path) -> None:
+    _write(tmp_path, UserDefinedInfo({"batch_size": 16}), TRAIN)  # MindInsight fails on an empty one
+
+    kinds = [type(event.what) for event in read_lineage(tmp_path)]
+    assert UserDefinedInfo not in kinds
+
+
+def test_the_file_grows_when_custom_data_lose_their_column(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path, raise_exception=True) as record:
+        record.write_lineage(HPARAMS)
+        (path,) = lineage_paths(tmp_path)
+        before = path.stat().st_size
+        record.write_lineage(TRAIN)
+
+        assert path.stat().st_size > before
+
+
+def test_a_write_that_failed_leaves_the_columns_as_they_were(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path, raise_exception=True) as record:
+        record.write_lineage(HPARAMS)
+        with mock.patch.object(lineage_file, "replace_file", side_effect=OSError("full")), pytest.raises(OSError):
+            record.write_lineage(TRAIN)
+        record.write_lineage(EvaluationInfo('{"accuracy": 0.5}'))
+
+    assert _columns(tmp_path) == dict(HPARAMS.values)
+
+
+def test_run_info_of_an_earlier_process_is_carried_over_into_the_new_file(tmp_path: Path) -> None:
+    _write(tmp_path, TRAIN, RunInfo({"precision": "32-true"}), RunInfo({"status": "failed"}))
+    _write(tmp_path, RunInfo({"status": "success"}))
+
+    # A later file with training lineage replaces the earlier ones.
+    condition = {"user_defined/precision": {"eq": "32-true"}, "user_defined/status": {"eq": "success"}}
+    assert filter_summary_lineage(tmp_path, condition)["count"] == 1
+    assert _columns(tmp_path) == {}
