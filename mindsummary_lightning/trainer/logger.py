@@ -22,7 +22,7 @@ from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.logger_run import LoggerRun
 from mindsummary_lightning.trainer.media_methods import MediaMethods
-from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step
+from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
     rank_zero_experiment,
@@ -48,7 +48,8 @@ class MindInsightLogger(MediaMethods, LoggerBase):
     A run is one fit. A second fit through the same logger gets a version of its own, unless the version was given; one
     that resumes from a checkpoint of that run, or continues its Trainer's, stays in the run.
 
-    Metrics become scalars under their own names, at the step Lightning gives. Hyper-parameters become custom lineage.
+    Metrics become scalars under their own names, at the step Lightning gives; the ``epoch`` that Lightning adds to them
+    does not. Hyper-parameters become custom lineage.
     Whatever Lightning or a user hands to :meth:`log_metrics` and :meth:`log_hyperparams` is converted or skipped with
     one warning; it never raises.
 
@@ -168,7 +169,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         if getattr(rank_zero_only, "rank", None):
             return
         record = self._run.open_record or self._run.record()
-        pairs = self._scalars.pairs(metrics, record)
+        pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_set_up else metrics, record)
         number = checked_step(step, self._last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
             self._last_step = number

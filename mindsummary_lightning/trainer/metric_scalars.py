@@ -11,7 +11,7 @@ from mindsummary_lightning.conversion.numeric import to_scalar
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["MetricScalars", "checked_step"]
+__all__ = ["MetricScalars", "checked_step", "without_added_epoch"]
 
 _MAX_EXACT = 2**53  # ints below it are floats
 
@@ -53,6 +53,16 @@ class MetricScalars:
 
 def _items(metrics: Any, record: SummaryRecord) -> Iterable[tuple[Any, Any]]:
     return record.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
+
+
+def without_added_epoch(metrics: Any) -> Any:
+    """The metrics of a Trainer without the ``epoch`` that Lightning adds to them: an int, behind all others.
+
+    ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6). What a user logs comes from there as a float.
+    """
+    if type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int:
+        return {name: value for name, value in metrics.items() if name != "epoch"}
+    return metrics
 
 
 def checked_step(step: Any, last_step: int) -> int:

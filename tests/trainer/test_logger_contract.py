@@ -40,6 +40,22 @@ def test_the_logger_and_the_collector_are_what_each_namespace_asks_for(namespace
     assert not isinstance(MindInsightLogger(), space.loggers.CSVLogger)
 
 
+def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(tmp_path: Path) -> None:
+    class Counts(Net):
+        def on_train_epoch_end(self) -> None:
+            self.log("epoch", float(self.current_epoch))
+
+    logger, own = MindInsightLogger(tmp_path, "added"), MindInsightLogger(tmp_path, "own")
+    trainer(logger=logger, max_epochs=1, limit_train_batches=3).fit(Net(), loader())
+    trainer(logger=own, max_epochs=1, limit_train_batches=3).fit(Counts(), loader())
+    by_hand = MindInsightLogger(tmp_path, "by_hand")
+    by_hand.log_metrics({"loss": 0.5, "epoch": 3}, step=7)
+
+    assert "epoch" not in SummaryReader(logger.log_dir).tags()["scalar"]
+    assert points(own.log_dir, "epoch") == [(2, 0.0)]
+    assert points(by_hand.log_dir, "epoch") == [(7, 3.0)]
+
+
 def test_data_are_complete_after_each_entry_point(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path)
     running = trainer(logger=logger, limit_train_batches=2)

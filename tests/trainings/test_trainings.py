@@ -110,5 +110,5 @@ def _logged(metrics: list[dict[str, str]]) -> dict[tuple[str, int], np.float32]:
         (tag, int(row["step"])): np.float32(text)
         for row in metrics
         for tag, text in row.items()
-        if text and tag != "step"
+        if text and tag not in ("step", "epoch")  # Lightning adds both to what is logged; the epoch is not a curve
     }
