@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         choices=["csv", "parquet", "npy", "tensorboard"],
-        help="csv, parquet: scalars and histograms; npy: scalars and tensors; tensorboard: those and images",
+        help="csv, parquet: scalars and histograms; npy: scalars and tensors; "
+        "tensorboard: those, images, graph and settings",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="directory to write into; created if needed")
     parser.add_argument("--json", action="store_true", help="print the files as JSON")
@@ -69,7 +70,7 @@ def _tensorboard(
     exported = export_tensorboard(run, arguments.out, advance)
     notes = [f"written: {_counted(exported.written)}"]
     if exported.skipped:
-        notes.append(f"skipped because TensorBoard cannot show it: {_counted(exported.skipped)}")
+        notes.append(f"skipped because TensorBoard has no page for it: {_counted(exported.skipped)}")
     return [exported.path], notes
 
 

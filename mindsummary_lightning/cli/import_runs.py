@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"  named so because {imported.same_name_as} has the name that it would have")
         skipped = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.skipped.items()) if number)
         if skipped:
-            say(f"  skipped because MindInsight cannot show it: {skipped}")
+            say(f"  not imported: {skipped}")
     return 0

@@ -12,13 +12,27 @@ pytest.importorskip("tensorboard")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.util.tensor_util import make_tensor_proto
 
+from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.values import DataType, Histogram, Tensor
+from mindsummary_lightning.values import (
+    DataType,
+    Graph,
+    GraphConstant,
+    GraphInput,
+    GraphNode,
+    GraphParameter,
+    Histogram,
+    Tensor,
+    TensorType,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import histogram, values_at, write_mindspore_run, write_summary
@@ -71,6 +85,38 @@ def test_a_run_of_mindspore_is_exported(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path / "run")
 
     assert [event.step for event in _exported(tmp_path / "run", tmp_path / "tb").Scalars("loss")] == [1, 2, 3]
+
+
+def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
+    weight = TensorType(DataType.FLOAT32, (4, 3))
+    nodes = (
+        GraphNode("1", "Linear", "net", "net/Linear-op1", (GraphInput("w"), GraphInput("gone")), output_type=weight),
+        GraphNode("2", "ReLU", "net", "net/ReLU-op2", (GraphInput("c", is_control=True), GraphInput("1"))),
+    )
+    graph = Graph(nodes, parameters=(GraphParameter("w", weight),), constants=(GraphConstant("c", 2),))
+    with SummaryRecord(tmp_path / "run") as writer:
+        writer.write_graph(graph)
+        writer.write_lineage(TrainInfo(network="LeNet", learning_rate=0.5, loss=0.25))
+        writer.write_lineage(UserDefinedInfo({"note": "first", "fold": 3}))
+
+    found = _exported(tmp_path / "run", tmp_path / "tb")
+
+    assert [(node.name, node.op, list(node.input)) for node in found.Graph().node] == [
+        ("w", "Parameter", []),
+        ("c", "Const", []),
+        ("net/Linear-op1", "Linear", ["w"]),
+        ("net/ReLU-op2", "ReLU", ["net/Linear-op1", "^c"]),
+    ]
+    (shape,) = found.Graph().node[2].attr["_output_shapes"].list.shape
+    assert [dim.size for dim in shape.dim] == [4, 3]
+    content = found.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    settings = HParamsPluginData.FromString(content).session_start_info.hparams
+    assert {name: getattr(value, value.WhichOneof("kind")) for name, value in settings.items()} == {
+        "network": "LeNet",
+        "learning_rate": 0.5,
+        "note": "first",
+        "fold": 3,
+    }
 
 
 def test_a_tag_of_two_kinds_becomes_two_tags(tmp_path: Path) -> None:
@@ -265,9 +311,10 @@ def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureF
     back = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
     assert (there.code, back.code) == (0, 0)
-    assert "120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
-    assert "skipped because TensorBoard cannot show it: 1 loss_landscape" in there.out
-    assert "6 histogram, 2 image, 120 scalar, 1 tensor" in back.out
+    assert "1 graph, 1 hparams, 120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
+    assert "has no page for it: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage" in there.out
+    assert "6 histogram, 1 hparams, 2 image, 120 scalar, 1 tensor" in back.out
+    assert "not imported: 1 graph" in back.out
 
 
 def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,10 +16,12 @@ import numpy as np
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
 from mindsummary_lightning.export.tensorboard.messages import messages
+from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.fileio.replace import temporary_name
+from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.reading.summary_reader import KINDS, SummaryReader
-from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
+from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor
 
 __all__ = ["ExportedRun", "export_tensorboard"]
 
@@ -31,7 +33,7 @@ class ExportedRun:
     Attributes:
         path: the event file.
         written: number of samples by kind.
-        skipped: number of tags by kind that TensorBoard cannot show.
+        skipped: number of what TensorBoard has no page for, by kind.
     """
 
     path: str
@@ -42,7 +44,7 @@ class ExportedRun:
 def export_tensorboard(
     run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
 ) -> ExportedRun:
-    """Write the scalars, images, histograms and tensors of a run to a TensorBoard event file.
+    """Write the values, graph and settings of a run to a TensorBoard event file.
 
     Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and gets ``/<kind>`` for
     the others, because TensorBoard has one kind per tag. The file appears under its name when it is complete, with the
@@ -62,6 +64,7 @@ def export_tensorboard(
     reader = SummaryReader(run_dir)
     tags = reader.tags()
     names = _one_kind_per_name(tags)
+    lineage = reader.lineage()
     os.makedirs(out_dir, exist_ok=True)
     written: Counter[str] = Counter()
     series = reader.all_scalars()
@@ -73,6 +76,9 @@ def export_tensorboard(
     file = RecordFile(unfinished, mode_of_runs([run_dir]))
     try:
         file.append([tb.Event(wall_time=first, file_version="brain.Event:2").SerializeToString()])
+        for kind, part in _description(tb, reader.graph(), lineage):
+            file.append([tb.Event(wall_time=first, **part).SerializeToString()])
+            written[kind] += 1
         for event in _scalar_events(tb, series, names):
             file.append([event.SerializeToString()])
             written["scalar"] += len(event.summary.value)
@@ -93,8 +99,20 @@ def export_tensorboard(
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
-    skipped = {"loss_landscape": len(tags["loss_landscape"])} if tags["loss_landscape"] else {}
-    return ExportedRun(path, dict(written), skipped)
+    skipped = {
+        "loss_landscape": len(tags["loss_landscape"]),
+        "dataset_graph": int(lineage.dataset is not None),
+        "evaluation_lineage": int(lineage.evaluation is not None),
+    }
+    return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number})
+
+
+def _description(tb: SimpleNamespace, graph: Graph | None, lineage: RunLineage) -> Iterator[tuple[str, dict[str, Any]]]:
+    if graph is not None:
+        yield "graph", {"graph_def": graph_def(tb, graph).SerializeToString()}
+    settings = session_start(tb, lineage)
+    if settings is not None:
+        yield "hparams", {"summary": tb.Summary(value=[settings])}
 
 
 def _other_samples(

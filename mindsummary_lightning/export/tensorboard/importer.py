@@ -177,6 +177,8 @@ def _write(
 
 
 def _values(tb: SimpleNamespace, event: Any, skipped: Counter[str]) -> Iterator[tuple[str, str, Any]]:
+    if event.WhichOneof("what") == "graph_def":
+        skipped["graph"] += 1
     for message in event.summary.value:
         plugin = message.metadata.plugin_data.plugin_name
         kind = message.WhichOneof("value")

@@ -15,7 +15,7 @@ def messages() -> SimpleNamespace:
     """
     try:
         from google.protobuf.message import DecodeError
-        from tensorboard.compat.proto import event_pb2, summary_pb2
+        from tensorboard.compat.proto import event_pb2, graph_pb2, summary_pb2
         from tensorboard.plugins.hparams import plugin_data_pb2
         from tensorboard.util import tensor_util
     except ImportError as error:
@@ -23,6 +23,7 @@ def messages() -> SimpleNamespace:
     return SimpleNamespace(
         DecodeError=DecodeError,
         Event=event_pb2.Event,
+        GraphDef=graph_pb2.GraphDef,
         Summary=summary_pb2.Summary,
         HistogramProto=summary_pb2.HistogramProto,
         HParams=plugin_data_pb2.HParamsPluginData,

@@ -1,0 +1,69 @@
+"""A computational graph and a run's settings as TensorBoard's messages, for its pages GRAPHS and HPARAMS."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from mindsummary_lightning.export.lineage_text import lineage_values
+from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.values import Graph, TensorType
+
+__all__ = ["graph_def", "session_start"]
+
+_SETTINGS = ("network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num")
+
+
+def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
+    """The graph with its nodes, edges, parameters and constants, and the shapes of tensors.
+
+    Args:
+        tb: the message classes.
+        graph: the graph; an edge from a node that is not in it is skipped, as MindInsight does.
+    """
+    names = {node.name: node.full_name or node.name for node in graph.nodes}
+    names.update((parameter.name, parameter.name) for parameter in graph.parameters)
+    names.update((constant.name, constant.name) for constant in graph.constants)
+    found = tb.GraphDef()
+    for parameter in graph.parameters:
+        _add_shape(found.node.add(name=parameter.name, op="Parameter"), parameter.type)
+    for constant in graph.constants:
+        found.node.add(name=constant.name, op="Const")
+    for node in graph.nodes:
+        # In a GraphDef, edges of control come last.
+        edges = sorted((edge for edge in node.inputs if edge.name in names), key=lambda edge: edge.is_control)
+        sources = [f"^{names[edge.name]}" if edge.is_control else names[edge.name] for edge in edges]
+        _add_shape(found.node.add(name=names[node.name], op=node.op_type, input=sources), node.output_type)
+    return found
+
+
+def session_start(tb: SimpleNamespace, lineage: RunLineage) -> Any:
+    """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
+
+    The plugin takes a run's results from its scalars.
+
+    Args:
+        tb: the message classes.
+        lineage: the run's.
+    """
+    content = tb.HParams()
+    train = lineage_values(RunLineage(train=lineage.train))
+    settings = {name: train[name] for name in _SETTINGS if name in train}
+    for name, value in {**settings, **lineage_values(RunLineage(custom=lineage.custom))}.items():
+        if isinstance(value, (int, float)):
+            content.session_start_info.hparams[name].number_value = value
+        else:
+            content.session_start_info.hparams[name].string_value = str(value)
+    if not content.session_start_info.hparams:
+        return None
+    message = tb.Summary.Value(tag="_hparams_/session_start_info")
+    message.metadata.plugin_data.plugin_name = "hparams"
+    message.metadata.plugin_data.content = content.SerializeToString()
+    return message
+
+
+def _add_shape(message: Any, kind: object) -> None:
+    if isinstance(kind, TensorType):
+        shape = message.attr["_output_shapes"].list.shape.add()
+        for length in kind.shape:
+            shape.dim.add(size=length)
