@@ -262,7 +262,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def package(session: nox.Session) -> None:
-    """Build wheel and sdist, install the wheel where nothing else is, and train with it outside the checkout."""
+    """Build wheel and sdist, install the wheel where nothing else is, train with it and look with every Python."""
     session.install(*group("package"))
     folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
@@ -270,20 +270,36 @@ def package(session: nox.Session) -> None:
     built = sorted(map(str, (folder / "dist").iterdir()))
     session.run("twine", "check", "--strict", *built)
     (wheel,) = (path for path in built if path.endswith(".whl"))
-    session.run("python", "-m", "venv", "--clear", str(folder / "clean"))
-    python = str(folder / "clean" / "bin" / "python")
+    each_verb = (str(ROOT / "tests" / "package" / "each_verb.py"), str(ROOT / "tests" / "oracle" / "mindspore_runs"))
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+
+    def fresh(name: str, creator: str = "python") -> str:
+        session.run(creator, "-m", "venv", "--clear", str(folder / name), external=True)
+        return str(folder / name / "bin" / "python")
+
+    python = fresh("clean")
+    session.run(python, "-m", "pip", "install", "--quiet", wheel, external=True)
+    session.run(python, *each_verb, external=True, env=cache)
     session.run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo]", external=True)
     shutil.copy(ROOT / "examples" / "digits.py", folder / "digits.py")
     session.chdir(folder)
     session.run(python, "digits.py", "--epochs", "1", external=True)
     session.run(str(folder / "clean" / "bin" / "mindsummary"), "show", "runs", external=True)
 
-    session.run("python", "-m", "venv", "--clear", str(folder / "looking"))
-    python = str(folder / "looking" / "bin" / "python")
-    for words in looking_commands(wheel):
-        session.run(python, *words, "--quiet", external=True)
-    looks = (ROOT / "tests" / "package" / "look_only.py", ROOT / "tests" / "oracle" / "mindspore_runs")
-    session.run(python, *map(str, looks), external=True, env={"XDG_CACHE_HOME": str(folder / "cache")})
+    *install, install_report = looking_commands(wheel)
+    for creator in looking_pythons():
+        python = fresh("looking", creator)
+        for words in install:
+            session.run(python, *words, "--quiet", external=True)
+        session.run(python, *each_verb, "torch", "lightning", "PIL", external=True, env=cache)
+        session.run(python, *install_report, "--quiet", external=True)
+        session.run(python, *each_verb, "torch", "lightning", external=True, env=cache)
+
+
+def looking_pythons() -> list[str]:
+    """The supported Pythons that are on the PATH and start; a version manager's may be there and not start."""
+    found = (shutil.which(f"python3.{minor}") for minor in range(10, 15))
+    return [path for path in found if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0]
 
 
 def looking_commands(wheel: str) -> list[list[str]]:

@@ -51,7 +51,7 @@ _BREAKS = (
 _PACKAGES = ("mindinsight", "numpy", "marshmallow", "pandas", "protobuf", "scipy", "scikit-learn", "gunicorn", "Flask")
 
 
-_VIEWER_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c", "Pillow")
+_VIEWER_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 
 @dataclass(frozen=True, slots=True)
