@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_viewer(arguments: argparse.Namespace) -> int:
+    import gc
     import os
 
     from mindsummary_lightning.mindinsight.frontend import frontend_directory
@@ -49,6 +50,7 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
+    gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
     token = None if arguments.no_token else new_token()
     memory_bytes = None if arguments.memory is None else arguments.memory * 10**6
     with listen(arguments.host, arguments.port) as listener:

@@ -13,8 +13,6 @@ __all__ = ["AGGREGATION_SCOPE", "CONSTANT", "NAME_SCOPE", "PARAMETER", "Edge", "
 
 NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
 
-_UNKNOWN_LENGTHS = (-1, -2)
-
 
 @dataclass(slots=True, eq=False)
 class Edge:
@@ -35,7 +33,7 @@ class Edge:
     is_dynamic: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.is_dynamic = any(length in lengths for lengths in self.shape for length in _UNKNOWN_LENGTHS)
+        self.is_dynamic = any(-1 in lengths or -2 in lengths for lengths in self.shape)
 
     def shown(self) -> dict[str, Any]:
         """The edge as the page expects it."""
