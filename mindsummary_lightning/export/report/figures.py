@@ -5,7 +5,6 @@ Text and grid are of a middle grey and the background is transparent, so a figur
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,12 +15,13 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSeries
+from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import Histogram
 
 __all__ = ["MAX_RIDGES", "curve_figures", "landscape_figure", "ridge_figure"]
 
 MAX_RIDGES = 12
-_MAX_BUCKETS = 400  # of a curve; each keeps its first, smallest, largest and last value
+_MAX_POINTS = 1600  # of a curve
 _BINS = 60
 _LEVELS = 18
 _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"
@@ -146,28 +146,13 @@ def _figure(height: int, x_label: str, **options: Any) -> Any:
 
 
 def _curve_source(series: ScalarSeries) -> ColumnDataSource:
-    steps, values = _thinned(series)
+    kept = thinned(series.values, _MAX_POINTS)
+    steps, values = series.steps[kept].astype(np.float64), series.values[kept]
+    values[~np.isfinite(values)] = np.nan
     # A value whose neighbours are not finite has no line; it is drawn as a point.
     missing = np.pad(~np.isfinite(values), 1, constant_values=True)
     alone = np.where(missing[:-2] & missing[2:], values, np.nan)
     return ColumnDataSource({"step": steps, "raw": values, "value": values, "alone": alone})
-
-
-def _thinned(series: ScalarSeries) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    steps, values = series.steps.astype(np.float64), series.values.copy()
-    values[~np.isfinite(values)] = np.nan
-    if steps.size <= 4 * _MAX_BUCKETS:
-        return steps, values
-    edges = np.linspace(0, steps.size, _MAX_BUCKETS + 1).astype(int).tolist()
-    low, high = np.nan_to_num(values, nan=np.inf), np.nan_to_num(values, nan=-np.inf)
-    kept = sorted(
-        {
-            index
-            for begin, end in itertools.pairwise(edges)
-            for index in (begin, begin + int(low[begin:end].argmin()), begin + int(high[begin:end].argmax()), end - 1)
-        }
-    )
-    return steps[kept], values[kept]
 
 
 def _density(histogram: Histogram, edges: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import WRONG_TYPE, known_run, known_tag, required
-from mindsummary_lightning.viewer.sample_limits import thinned
+from mindsummary_lightning.viewer.sample_limits import MAX_POINTS
 from mindsummary_lightning.viewer.tags import has_tag
 
 __all__ = ["scalar_metadata", "scalars"]
@@ -42,7 +43,7 @@ def _scalar_tag(run: FollowedRun, shown: str) -> str:
 
 def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
     series = run.scalars(tag)
-    chosen = thinned(series.values)
+    chosen = thinned(series.values, MAX_POINTS)
     values = series.values[chosen].tolist()
     return [
         {"step": step, "wall_time": wall_time, "value": value if math.isfinite(value) else None}
