@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.lineage.conditions import parse_condition
     from mindsummary_lightning.lineage.search import run_info, search_lineage
     from mindsummary_lightning.lineage.table import flat_records
-    from mindsummary_lightning.reading.summary_base_dir import list_train_jobs_below
+    from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         condition = parse_condition(_search_condition(arguments), directory)
     except LineageSearchConditionParamError as error:
         raise UsageError(_as_option(str(error))) from error
-    runs = list_train_jobs_below(directory)
+    runs = list_train_jobs(directory, max_depth=None)
     result = search_lineage(runs, condition)
     found = result["object"][: arguments.limit]
     if arguments.json:

@@ -19,7 +19,7 @@ from mindsummary_lightning.errors import (
 from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.json_values import deep_copy
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
-from mindsummary_lightning.reading.summary_base_dir import lineage_file_states, list_train_jobs
+from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
 __all__ = ["filter_summary_lineage", "get_summary_lineage"]
 
@@ -57,12 +57,12 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
         problem = "is not a directory" if os.path.isabs(summary_dir) else "must be an absolute path (os.path.abspath)"
         raise LineageParamSummaryPathError(f"summary_dir {problem}: {os.fspath(summary_dir)!r}")
     try:
-        files = lineage_file_states(directory)
+        runs = list_train_jobs(directory, max_depth=0)
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the run directory {directory} cannot be listed: {error}") from error
-    if not files:
+    if not runs:
         raise LineageFileNotFoundError(f"{directory} does not contain a lineage file (a name ending in '_lineage')")
-    lineage = CACHE.lineage(directory, files)
+    lineage = CACHE.lineage(directory, runs[0].files)
     if lineage is None:
         return {}
     return {"summary_dir": directory, **{key: deep_copy(lineage.sections[key]) for key in wanted}}

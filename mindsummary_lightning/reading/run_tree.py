@@ -78,10 +78,12 @@ class RunTree:
 
     Args:
         base: absolute path; if it is missing or is not a directory, there are no runs.
+        max_depth: how many directories below the base a run may be; ``None`` for any number.
         wall_clock_ns: nanoseconds since the epoch, as file times are.
     """
 
     base: str
+    max_depth: int | None = None
     wall_clock_ns: Callable[[], int] = time.time_ns
     _directories: dict[str, _Directory] = field(default_factory=dict)
     _order: list[ListedRun] = field(default_factory=list)
@@ -134,7 +136,7 @@ class RunTree:
         """The directories to enter, and the event and graph files, in a directory."""
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
-        is_entered = "/." not in train_id
+        is_entered = "/." not in train_id and depth != self.max_depth
         children: list[tuple[str, str]] = []
         files: list[tuple[str, int | None]] = []
         with os.scandir(path) as entries:

@@ -2,27 +2,18 @@
 
 The rules are those of MindInsight 2.3.1's scan: the base directory itself (``./``) and its direct children, no symbolic
 links, newest first. Beyond it, there is no limit of 999 runs here, and a file name whose digits are not a valid time
-hides that file instead of every run. Folders of profiler data do not influence the order. No file is opened.
+hides that file instead of every run. Folders of profiler data do not influence the order.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mindsummary_lightning.fileformat.file_names import (
-    EXPLAIN_SUFFIX,
-    LINEAGE_SUFFIX,
-    MAX_TIMESTAMP,
-    is_graph_name,
-    read_order,
-    timestamp_of,
-)
 from mindsummary_lightning.reading.run_directory import find_run_directories
+from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 
 __all__ = [
     "BaseDirectory",
@@ -30,13 +21,9 @@ __all__ = [
     "LineageFile",
     "RunDirectory",
     "find_base",
-    "lineage_file_states",
-    "lineage_files_named",
     "list_train_jobs",
-    "list_train_jobs_below",
+    "with_lineage_files",
 ]
-
-_LOG = logging.getLogger(__name__)
 
 FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
 
@@ -66,122 +53,35 @@ class RunDirectory:
     files: tuple[LineageFile, ...]
 
 
-def list_train_jobs(base: str) -> list[RunDirectory]:
-    """The runs under a directory, last updated first (to the second), then by name.
+def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
+    """The runs with lineage files under a directory, last updated first (to the second), then by name.
 
     Args:
         base: absolute path; one that is missing or not a directory holds no run.
+        max_depth: how many directories below the base a run may be; ``None`` for any number. MindInsight's is 1.
 
     Raises:
         OSError: the directory is there but cannot be listed.
     """
     if not os.path.isdir(base):
         return []
-    own: list[os.DirEntry[str]] = []
-    runs: list[RunDirectory | None] = []
-    with os.scandir(base) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                runs.append(_run(f"./{entry.name}", entry.path, _entries(entry.path)))
-            else:
-                own.append(entry)
-    runs.append(_run("./", base, own))
-    return sorted(
-        (run for run in runs if run is not None),
-        key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir),
-    )
+    os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
+    runs = [with_lineage_files(run) for run in RunTree(base, max_depth).scan() if run.lineage_names]
+    return sorted(runs, key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir))
 
 
-def list_train_jobs_below(root: str) -> list[RunDirectory]:
-    """The runs at any depth below a directory, as :func:`list_train_jobs` describes them, ``./a/b`` for deeper ones.
-
-    Args:
-        root: absolute path.
-
-    Raises:
-        OSError: the directory is there but cannot be listed.
-    """
-    found = []
-    for path in find_run_directories(root):
-        name = "./" if path == root else f"./{os.path.relpath(path, root).replace(os.sep, '/')}"
-        run = _run(name, path, _entries(path))
-        if run is not None:
-            found.append(run)
-    return found
-
-
-def lineage_file_states(directory: str) -> list[LineageFile]:
-    """The lineage files of one run, in the reader's order.
-
-    Raises:
-        OSError: the directory cannot be listed.
-    """
-    with os.scandir(directory) as entries:
-        run = _run("./", directory, entries)
-    return list(run.files) if run is not None else []
-
-
-def lineage_files_named(directory: str, names: Iterable[str]) -> tuple[LineageFile, ...]:
-    """Lineage files that are known by name, with their states now; without those that have vanished since.
-
-    Args:
-        directory: the run directory.
-        names: names of regular files, in the reader's order.
-    """
-    found = []
-    for name in names:
-        path = os.path.join(directory, name)
+def with_lineage_files(run: ListedRun) -> RunDirectory:
+    """A listed run with the states of its lineage files now; without those that have vanished since."""
+    files = []
+    for name in run.lineage_names:
+        path = os.path.join(run.path, name)
         try:
             state = os.lstat(path)
         except OSError:
             continue
         if stat.S_ISREG(state.st_mode):
-            found.append(LineageFile(path, (state.st_size, state.st_mtime_ns, state.st_ino)))
-    return tuple(found)
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            return list(entries)
-    except OSError as error:
-        _LOG.warning("skipped the run directory %s: %s", path, error)
-        return []
-
-
-def _run(summary_dir: str, path: str, entries: Iterable[os.DirEntry[str]]) -> RunDirectory | None:
-    lineage: dict[str, LineageFile] = {}
-    # The reader takes as update time the mtime of the file that was created last, by its name (a graph: by its ctime);
-    # of several it meets the one with the oldest mtime first.
-    created, modified_ns = -1.0, 0
-    for entry in entries:
-        name = entry.name
-        timestamp = timestamp_of(name)
-        is_seen = is_graph_name(name) if timestamp is None else not name.endswith(EXPLAIN_SUFFIX)
-        if not is_seen or not entry.is_file(follow_symlinks=False):
-            continue
-        if timestamp is not None and timestamp > MAX_TIMESTAMP:
-            _LOG.warning("%s is skipped: %d in its name is not a time in seconds", entry.path, timestamp)
-            continue
-        found = _stat(entry)
-        if found is None:
-            continue
-        if timestamp is not None and name.endswith(LINEAGE_SUFFIX):
-            lineage[name] = LineageFile(entry.path, (found.st_size, found.st_mtime_ns, found.st_ino))
-        seconds = found.st_ctime if timestamp is None else float(timestamp)
-        if seconds > created or (seconds == created and found.st_mtime_ns < modified_ns):
-            created, modified_ns = seconds, found.st_mtime_ns
-    if not lineage:
-        return None
-    names = read_order(lineage) if len(lineage) > 1 else lineage
-    return RunDirectory(summary_dir, path, round(modified_ns / 1000), tuple(lineage[name] for name in names))
-
-
-def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None  # deleted since the directory was listed
+            files.append(LineageFile(path, (state.st_size, state.st_mtime_ns, state.st_ino)))
+    return RunDirectory(run.train_id, run.path, run.update_time_us, tuple(files))
 
 
 @dataclass(frozen=True, slots=True)

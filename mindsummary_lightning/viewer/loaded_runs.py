@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
-from mindsummary_lightning.reading.summary_base_dir import RunDirectory, lineage_files_named
+from mindsummary_lightning.reading.summary_base_dir import RunDirectory, with_lineage_files
 from mindsummary_lightning.viewer.tags import shown_tags
 
 if TYPE_CHECKING:
@@ -128,14 +128,14 @@ class LoadedRuns:
         runs, version = self.listing(), self._next_scan_at
         known, found = self._directories
         if known != version:
-            found = [_with_states(run) for run in runs if run.lineage_names]
+            found = [with_lineage_files(run) for run in runs if run.lineage_names]
             self._directories = (version, found)
         return found
 
     def run_directory(self, train_id: str) -> RunDirectory | None:
         """A run and the state of its lineage files now; ``None`` if there is no such run."""
         run = self.find(train_id)
-        return None if run is None else _with_states(run)
+        return None if run is None else with_lineage_files(run)
 
     def _keep(self, train_id: str, run: FollowedRun) -> None:
         summary = RunSummary(shown_tags(run), run.is_complete)
@@ -148,8 +148,3 @@ class LoadedRuns:
             while taken > self.memory_bytes and len(self._runs) > 1:
                 _, forgotten = self._runs.popitem(last=False)
                 taken -= forgotten.nbytes
-
-
-def _with_states(run: ListedRun) -> RunDirectory:
-    files = lineage_files_named(run.path, run.lineage_names)
-    return RunDirectory(run.train_id, run.path, run.update_time_us, files)

@@ -12,7 +12,7 @@ from mindsummary_lightning.lineage import cache as cache_module
 from mindsummary_lightning.lineage.cache import LineageCache
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.reading.summary_base_dir import lineage_file_states
+from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
 
@@ -34,7 +34,7 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def network(cache: LineageCache, run: Path) -> str | None:
-    lineage = cache.lineage(str(run), lineage_file_states(str(run)))
+    lineage = cache.lineage(str(run), list_train_jobs(str(run), max_depth=0)[0].files)
     return lineage.fields["network"] if isinstance(lineage, MergedLineage) else None
 
 
