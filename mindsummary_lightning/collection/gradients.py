@@ -44,7 +44,7 @@ class GradientCollector:
         values = StepValues()
         for name, parameter in self._selected:
             if id(parameter) in held and parameter.grad is not None:
-                gradient = _dense(parameter.grad)
+                gradient = torch.atleast_1d(_dense(parameter.grad))
                 unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
                 values.add_histogram(f"{name}.gradient", unscaled)
         norm = total_norm(gradients)

@@ -154,7 +154,7 @@ class StepCollector:
             step, values = in_flight.popleft()
             pairs = list(values.collect_finished())
             for tag, problem in values.problems:
-                self._warn_once.warn(tag, "%s is not recorded: %s", tag, problem)
+                self._warn(tag, "%s is not recorded: %s", tag, problem)
             yield step, pairs
 
     def last_loss(self) -> float | None:
@@ -174,7 +174,7 @@ class StepCollector:
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
         for name, parameter in self._histograms:
-            values.add_histogram(f"{name}/auto", parameter)
+            values.add_histogram(f"{name}/auto", torch.atleast_1d(parameter))
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
         if self._gradients is not None:
             self._gradients.move_into(values)
@@ -204,30 +204,35 @@ class StepCollector:
         selected = select_parameters(named, pattern)
         if pattern is not None and not selected and named:
             closest = difflib.get_close_matches(pattern, [name for name, _ in named], _CLOSEST, cutoff=0)
-            self._warn_once.warn(
+            self._warn(
                 option,
                 "%s %r matches no parameter, so none is recorded; the closest names are %s",
                 *(option, pattern, ", ".join(closest)),
             )
         whole = [pair for pair in selected if not is_flattened(pair[1])]
         if len(whole) < len(selected):
-            self._warn_once.warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+            self._warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
         return [pair for pair in whole if is_sharded(pair[1])] if self._only_collective else whole
 
     def _gradient_collector(self, named: NamedParameters, gradients: str | bool | None) -> GradientCollector | None:
         if not gradients:
             return None
         if any(is_flattened(parameter) for _, parameter in named):
-            self._warn_once.warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+            self._warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
             return None
         return GradientCollector(
             self._histograms if gradients is True else self._select(named, "collect_gradients", gradients)
         )
 
+    def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
+        """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""
+        if not self._only_collective:
+            self._warn_once.warn(key, message, *args, level=level)
+
     def _report_absent(self, option: str, message: str) -> None:
         """A warning if the user asked for it by name; otherwise there is simply nothing to record."""
         level = logging.WARNING if option in self._specified.named else logging.DEBUG
-        self._warn_once.warn(option, message, level=level)
+        self._warn(option, message, level=level)
 
 
 _FSDP1 = (

@@ -152,7 +152,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if self._is_on and logger is not None and self._summary_dir is None:
             logger.take_file_options(self._file_options)
-        elif not self._is_on and not trainer.fast_dev_run and not is_tuning(trainer):
+        elif not self._is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
             self._warn_once.warn(
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )

@@ -97,6 +97,20 @@ def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
     assert found == [1, 3]
 
 
+def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its_gradient() -> None:
+    temperature = nn.Parameter(torch.tensor(2.0))
+    temperature.grad = torch.tensor(-3.0)
+    collector = _collector([("temperature", temperature)], True)
+    collector.begin_batch()
+    collector.take_gradients(1, [temperature], lambda: None)
+    collector.end_batch(lambda: None, True, None)
+
+    ((_, pairs),) = collector.collect_finished(wait=True)
+    found: dict[str, Any] = dict(pairs)
+    assert (found["temperature/auto"].min, found["temperature/auto"].count) == (2.0, 1)
+    assert (found["temperature.gradient"].max, found["temperature.gradient"].count) == (-3.0, 1)
+
+
 def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     flat, whole = nn.Parameter(torch.ones(5)), nn.Parameter(torch.ones(4))
     flat._fsdp_flattened = True  # type: ignore[attr-defined]  # as FSDP1 marks it

@@ -158,6 +158,55 @@ def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, al
         )
 
 
+_FSDP1 = """
+import sys
+from pathlib import Path
+import torch
+from lightning.pytorch.strategies import FSDPStrategy
+from torch.distributed.fsdp import FullyShardedDataParallel
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import Net, loader, trainer
+
+class OnCpu(FSDPStrategy):  # Lightning's own asks for a GPU
+    def _setup_model(self, model):
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"), **self.kwargs)
+
+class Wrapped(Net):
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.trainer.model.parameters(), lr=0.1)
+
+    def on_train_end(self):
+        with FullyShardedDataParallel.summon_full_params(self.trainer.model, writeback=False):
+            weights = [parameter.tolist() for parameter in self.parameters()]
+        Path(sys.argv[1], f"{name}-{self.trainer.global_rank}").write_text(f"{weights} {torch.rand(1)}")
+
+if __name__ == "__main__":
+    for name in ("original", "flat", "without"):
+        collector = SummaryCollector(
+            f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+        )
+        torch.manual_seed(0)
+        strategy = OnCpu(process_group_backend="gloo", use_orig_params=name == "original",
+                         auto_wrap_policy={torch.nn.Linear})
+        trainer(logger=False, callbacks=[collector] if name != "without" else [], devices=2, strategy=strategy,
+                use_distributed_sampler=False, limit_val_batches=2).fit(Wrapped(), loader(), loader(2))
+"""
+
+
+@pytest.mark.slow
+def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(tmp_path: Path) -> None:
+    done = run_script(_FSDP1, tmp_path)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+    for name in ("original", "flat"):
+        tags = SummaryReader(tmp_path / "runs" / name).tags()
+        assert (tags["histogram"], tags["scalar"]) == ([], ["loss/auto"])
+        assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]
+    assert done.stderr.count("FSDP1") == 2  # one for each run, from rank zero
+    weights = {(tmp_path / f"{name}-{rank}").read_text() for name in ("original", "flat", "without") for rank in (0, 1)}
+    assert len(weights) == 1
+
+
 def test_a_logger_on_a_further_rank_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank_zero_only, "rank", 1)
     logger = MindInsightLogger(tmp_path)
