@@ -17,6 +17,7 @@ __all__ = [
     "LineageSearchConditionParamError",
     "MindSummaryError",
     "RecordTooLargeError",
+    "RemotePathError",
 ]
 
 
@@ -49,6 +50,10 @@ class GraphCaptureError(MindSummaryError, RuntimeError):
 
 class RecordTooLargeError(MindSummaryError, ValueError):
     """A value is larger than MindInsight reads, so it is refused before anything is written."""
+
+
+class RemotePathError(MindSummaryError, ValueError):
+    """A place to write to is the address of a remote store (``s3://...``), and not a local path."""
 
 
 class ForkedWriterError(MindSummaryError, OSError):

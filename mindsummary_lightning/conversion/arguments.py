@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
@@ -121,12 +122,12 @@ def refuse_remote(name: str, path: str) -> None:
     """Refuse the address of a remote store, which would name a local directory such as ``s3:``.
 
     Raises:
-        ValueError: the path begins with a scheme.
+        RemotePathError: the path begins with a scheme.
     """
     if _SCHEME.match(path):
-        raise ValueError(
-            f"{name} must be a local path, not {path!r}: records are appended to files, which remote stores do not "
-            "support. Record locally and copy the run directory afterwards, or mount the store"
+        raise RemotePathError(
+            f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
+            "support. Write to a local directory and copy it afterwards, or mount the store"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.fileio.replace import replace_file
@@ -37,12 +38,14 @@ def export_parquet_dataset(
         DamagedFileError: a file of a run is damaged.
         ImportError: pandas or pyarrow is missing.
         OSError: a file cannot be written.
+        RemotePathError: ``out_dir`` is not local.
     """
     try:
         import pandas
         import pyarrow  # noqa: F401  # pandas writes Parquet with it; imported first so that nothing is half done
     except ImportError as error:
         raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
+    refuse_remote("out_dir", out_dir)
     mode = mode_of_runs(run_dirs)
     written, rows = [], []
     for run_dir in run_dirs:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file, replacement
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -44,7 +45,9 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     Raises:
         DamagedFileError: a file of the run is damaged.
         OSError: a file cannot be written.
+        RemotePathError: ``out_dir`` is not local.
     """
+    refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     mode = mode_of_runs([run_dir])
     os.makedirs(out_dir, exist_ok=True)
@@ -82,6 +85,7 @@ def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object]
         import pyarrow  # noqa: F401  # pandas writes Parquet with it; imported first so that nothing is half done
     except ImportError as error:
         raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
+    refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     mode = mode_of_runs([run_dir])
     os.makedirs(out_dir, exist_ok=True)
@@ -105,6 +109,7 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
 
     Arguments, result and errors as :func:`export_csv`.
     """
+    refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     mode = mode_of_runs([run_dir])
     tensor_tags = reader.tags()["tensor"]

@@ -1,4 +1,4 @@
-"""Several fits of one logger, and what a fit leaves in the lineage, as a real MindInsight answers them."""
+"""Several fits of one logger, and what a fit leaves in pictures and lineage, as a real MindInsight answers them."""
 
 from __future__ import annotations
 
@@ -59,3 +59,69 @@ def test_the_lineage_has_the_first_rate_and_the_last_evaluation(mindinsight: Min
     assert row["user_defined"]["final_learning_rate"] == 0.0
     assert list(row["metric"]) == ["test/loss"]
     assert "val/loss" in row["user_defined"]
+    assert row["test_dataset_count"] == 20  # that of the test, not of the validation
+    assert row["train_dataset_count"] == 24  # six of the twenty batches were read
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, Path]:
+    """Train id -> directory of runs with images and tensors: 30 steps in one part, and 30 steps that 30 more follow."""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from mindsummary_lightning import SummaryCollector, tensor_summary
+    from tests.oracle.small_fit import Digits
+    from tests.trainer.support import trainer
+
+    class Seen(Digits):
+        def __init__(self) -> None:
+            super().__init__(0.01)
+            self.scale = torch.nn.Parameter(torch.tensor(1.0))
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            scores = super().forward(images) * self.scale
+            tensor_summary("scores", scores)
+            return scores
+
+    batches = DataLoader(TensorDataset(torch.rand(60, 1, 8, 8), torch.randint(0, 10, (60,))), 2)
+    scratch = tmp_path_factory.mktemp("pictures")
+    options: dict[str, Any] = {"logger": False, "default_root_dir": scratch}
+    for name, tensor_freq in (("pictures", 1), ("pictures_resumed", None)):
+        collector = SummaryCollector(scratch / name, collect_freq=1, collect_tensor_freq=tensor_freq)
+        first = trainer(callbacks=[collector], **options)
+        first.fit(Seen(), batches)
+    first.save_checkpoint(scratch / "saved.ckpt")
+    trainer(callbacks=[collector], max_epochs=2, **options).fit(Seen(), batches, ckpt_path=scratch / "saved.ckpt")
+    return {publish(scratch / name, runs): runs / name for name in ("pictures", "pictures_resumed")}
+
+
+def test_a_rhythm_of_tensors_is_theirs_alone(mindinsight: MindInsight, pictures: dict[str, Path]) -> None:
+    mindinsight.wait_cached("./pictures")
+
+    assert len(mindinsight.tensors("./pictures", "scores/tensor")) == 20  # of 30; it keeps no more
+    assert len(mindinsight.images("./pictures", "input_data/auto/image")) == 10
+
+
+def test_a_parameter_of_one_number_is_a_histogram(mindinsight: MindInsight, pictures: dict[str, Path]) -> None:
+    mindinsight.wait_cached("./pictures")
+    samples = mindinsight.histograms("./pictures", "scale/auto/histogram")
+
+    assert [step for step, _ in samples] == list(range(1, 31))
+    assert samples[0][1][0][0] == pytest.approx(1.0, abs=0.6)
+
+
+def test_a_resumed_run_has_no_more_tensors_and_images_than_are_shown(
+    mindinsight: MindInsight, pictures: dict[str, Path]
+) -> None:
+    from tests.trainer.support import steps
+
+    run = pictures["./pictures_resumed"]
+    mindinsight.wait_cached("./pictures_resumed", summary_files=2)
+
+    assert len(mindinsight.scalars("./pictures_resumed", "loss/auto/scalar")) == 60
+    shown = [step for step, _ in mindinsight.tensors("./pictures_resumed", "scores/tensor")]
+    assert shown == steps(run, "scores", "tensor")
+    assert len(shown) == 20
+    images = [image["step"] for image in mindinsight.images("./pictures_resumed", "input_data/auto/image")]
+    assert images == steps(run, "input_data/auto", "image")
+    assert len(images) == 10

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.values import LossLandscape
 from tests.oracle.browser import Browser
-from tests.oracle.mindinsight_server import MindInsight, wait_until
+from tests.oracle.mindinsight_server import MindInsight, publish, wait_until
 
 RUN = "landscapes"
 TRAIN_ID = f"./{RUN}"
@@ -40,8 +40,8 @@ def landscapes(
     return made
 
 
-def asked(mindinsight: MindInsight, kind: str, **query: str) -> list[dict[str, Any]]:
-    query = {"train_id": TRAIN_ID, "type": kind, **query}
+def asked(mindinsight: MindInsight, kind: str, train_id: str = TRAIN_ID, **query: str) -> list[dict[str, Any]]:
+    query = {"train_id": train_id, "type": kind, **query}
     found: list[dict[str, Any]] = mindinsight.get("datavisual/landscape/landscapes", query)["landscapes"]
     return found
 
@@ -78,6 +78,31 @@ def test_the_final_landscape_is_answered_with_our_numbers(
 ) -> None:
     (answer,) = asked(mindinsight, "final")
     assert_same(answer, landscapes[TAGS[-1]])
+
+
+def test_the_epochs_of_an_interval_end_where_the_loss_curve_does(
+    mindinsight: MindInsight, runs: Path, tmp_path: Path
+) -> None:
+    from mindsummary_lightning import SummaryCollector
+    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+    from tests.trainer.support import Net, loader, trainer
+    from tests.trainer.test_gradients import Stream
+
+    settings = {"landscape_size": 3, "unit": "epoch", "intervals": [[1, 2, 3]], "create_landscape": {"train": True}}
+    run = tmp_path / "landscape_epochs"
+    collector = SummaryCollector(run, collect_specified_data={"collect_landscape": settings})
+    training = trainer(logger=False, callbacks=[collector], max_epochs=3, accumulate_grad_batches=2)
+    training.fit(Net(), DataLoader(Stream(), 4))
+    SummaryLandscape(run).generate(Net(), loader(2), accelerator="cpu")
+    train_id = publish(run, runs)
+    mindinsight.wait_cached(train_id)
+    wait_until(lambda: bool(mindinsight.intervals(train_id)), lambda: "the interval")
+
+    (interval,) = mindinsight.intervals(train_id)
+    (answer,) = asked(mindinsight, "interval", train_id, interval_id=interval["id"])
+    last_step, _ = mindinsight.scalars(train_id, "loss/auto/scalar")[-1]
+    assert (interval["value"], answer["metadata"]["unit"]) == ([1, 3], "epoch")
+    assert interval["value"][-1] * answer["metadata"]["step_per_epoch"] == last_step == 12
 
 
 @pytest.mark.parametrize("page", ["loss analysis", "loss comparison"])

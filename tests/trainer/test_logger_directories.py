@@ -162,7 +162,7 @@ def test_a_root_that_cannot_be_made_is_left_to_the_first_record(tmp_path: Path, 
 def test_a_remote_save_dir_is_refused(path: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORE", "s3://bucket")
 
-    with pytest.raises(ValueError, match=r"save_dir must be a local path.* copy the run directory"):
+    with pytest.raises(ValueError, match=r"save_dir must be a local path.* copy it afterwards"):
         MindInsightLogger(path)
     with pytest.raises(ValueError, match=r"summary_dir must be a local path"):
         SummaryCollector(path)

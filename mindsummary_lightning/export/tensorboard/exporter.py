@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
 from mindsummary_lightning.export.tensorboard.messages import messages
@@ -59,7 +60,9 @@ def export_tensorboard(
         ImportError: the ``tensorboard`` package is missing.
         DamagedFileError: a file of the run is damaged.
         OSError: the file cannot be written.
+        RemotePathError: ``out_dir`` is not local.
     """
+    refuse_remote("out_dir", out_dir)
     tb = messages()
     reader = SummaryReader(run_dir)
     tags = reader.tags()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets
@@ -86,7 +87,9 @@ def import_tensorboard(
         FileNotFoundError: there is no event file.
         FileExistsError: a run to be written exists already.
         DamagedFileError: an event file is damaged.
+        RemotePathError: ``out_dir`` is not local.
     """
+    refuse_remote("out_dir", out_dir)
     tb = messages()
     sources = event_files(tb_dir)
     if not sources:

@@ -9,21 +9,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.fileformat.summary_codec import decode_event
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.values import Histogram, Image
+from mindsummary_lightning.values import Histogram, Image, Tensor
 from tests.golden.collector.train_with_lightning import train
 
 GOLDEN = json.loads(Path(__file__).with_name("mindspore_collector.json").read_text())
+((_, LINEAGE),) = GOLDEN.pop("lineage")
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, object]]:
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_dir = tmp_path_factory.mktemp("parity") / "run"
     train(str(run_dir))
+    return run_dir
+
+
+@pytest.fixture(scope="module")
+def ours(run_dir: Path) -> dict[str, dict[int, object]]:
     found: dict[str, dict[int, object]] = {}
     for step, tag, value in _values(run_dir):
-        kind = {Histogram: "histogram", Image: "image", float: "scalar_value"}[type(value)]
+        kind = {Histogram: "histogram", Image: "image", Tensor: "tensor", float: "scalar_value"}[type(value)]
         assert step not in found.setdefault(f"{tag} {kind}", {}), f"{tag} is recorded twice at step {step}"
         found[f"{tag} {kind}"][step] = value
     return found
@@ -65,3 +72,16 @@ def test_pictures_have_the_same_size(ours: dict[str, dict[int, object]]) -> None
         image = ours["input_data/auto image"][step]
         assert isinstance(image, Image)
         assert (image.height, image.width) == (height, width)
+
+
+def test_tensors_have_the_same_shape(ours: dict[str, dict[int, object]]) -> None:
+    for step, shape in GOLDEN["scores tensor"]:
+        tensor = ours["scores tensor"][step]
+        assert isinstance(tensor, Tensor)
+        assert list(tensor.data.shape) == shape
+
+
+def test_the_lineage_has_the_same_rate_and_sizes(run_dir: Path) -> None:
+    train = SummaryReader(run_dir).lineage().train
+    assert train is not None
+    assert [train.learning_rate, train.batch_size, train.train_dataset_size] == pytest.approx(LINEAGE)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning import SummaryCollector
+from mindsummary_lightning import SummaryCollector, tensor_summary
 from tests.golden.collector import collector_case as case
 
 
@@ -22,7 +22,9 @@ class Net(L.LightningModule):
         self.load_state_dict({name: torch.tensor(value) for name, value in case.weights().items()})
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.fc(self.flatten(self.relu(self.conv1(images))))
+        scores = self.fc(self.flatten(self.relu(self.conv1(images))))
+        tensor_summary("scores", scores)
+        return scores
 
     def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
         images, labels = batch
@@ -35,11 +37,14 @@ class Net(L.LightningModule):
 def train(run_dir: str) -> None:
     images, labels = case.data()
     dataset = TensorDataset(torch.tensor(images), torch.tensor(labels, dtype=torch.long))
+    collector = SummaryCollector(
+        run_dir, case.COLLECT_FREQ, {"collect_landscape": None}, collect_tensor_freq=case.COLLECT_TENSOR_FREQ
+    )
     trainer = L.Trainer(
         max_epochs=case.EPOCHS,
         accelerator="cpu",
         logger=False,
-        callbacks=[SummaryCollector(run_dir, case.COLLECT_FREQ, {"collect_landscape": None})],
+        callbacks=[collector],
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,

@@ -22,7 +22,8 @@ import collector_case as case
 import mindspore as ms
 import mindspore.dataset as ds
 import numpy as np
-from mindspore import nn
+from mindspore import nn, ops
+from mindspore.train.lineage_pb2 import LineageEvent
 from mindspore.train.summary_pb2 import Event
 
 
@@ -33,9 +34,12 @@ class Net(nn.Cell):
         self.relu = nn.ReLU()
         self.flatten = nn.Flatten()
         self.fc = nn.Dense(4 * 6 * 6, 10)
+        self.tensor_summary = ops.TensorSummary()
 
     def construct(self, images: ms.Tensor) -> ms.Tensor:
-        return self.fc(self.flatten(self.relu(self.conv1(images))))
+        scores = self.fc(self.flatten(self.relu(self.conv1(images))))
+        self.tensor_summary("scores", scores)
+        return scores
 
 
 def train(run_dir: str) -> None:
@@ -47,20 +51,26 @@ def train(run_dir: str) -> None:
     dataset = ds.NumpySlicesDataset({"image": images, "label": labels}, shuffle=False).batch(case.BATCH_SIZE)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     optimizer = nn.Momentum(network.trainable_params(), case.LEARNING_RATE, case.MOMENTUM)
-    collector = ms.SummaryCollector(run_dir, case.COLLECT_FREQ, {"collect_landscape": None})
+    collector = ms.SummaryCollector(
+        run_dir, case.COLLECT_FREQ, {"collect_landscape": None}, collect_tensor_freq=case.COLLECT_TENSOR_FREQ
+    )
     model = ms.Model(network, loss, optimizer)
     model.train(case.EPOCHS, dataset, callbacks=[collector], dataset_sink_mode=False)
 
 
 def recorded(run_dir: str) -> dict[str, list]:
-    """Tag with kind -> [step, value] in file order; a histogram is [min, max, counts]."""
+    """Tag with kind -> [step, value] in file order; a histogram is [min, max, counts].
+
+    Without a step: the learning rate, the batch size and the size of the data set in the lineage.
+    """
     found: dict[str, list] = {}
-    path = next(path for path in glob.glob(f"{run_dir}/*summary.*") if path.endswith("_MS"))
-    content = Path(path).read_bytes()
-    while content:
-        length = struct.unpack("<Q", content[:8])[0]
-        event = Event.FromString(content[12 : 12 + length])
-        content = content[16 + length :]
+    for payload in payloads(run_dir, "_lineage"):
+        lineage = LineageEvent.FromString(payload).train_lineage
+        if lineage.hyper_parameters.batch_size:
+            numbers = [lineage.hyper_parameters.learning_rate, lineage.hyper_parameters.batch_size]
+            found["lineage"] = [[0, [*numbers, lineage.train_dataset.train_dataset_size]]]
+    for payload in payloads(run_dir, "_MS"):
+        event = Event.FromString(payload)
         for value in event.summary.value:
             kind = value.WhichOneof("value")
             if kind == "scalar_value":
@@ -68,9 +78,23 @@ def recorded(run_dir: str) -> dict[str, list]:
             elif kind == "histogram":
                 counts = [bucket.count for bucket in value.histogram.buckets]
                 number = [value.histogram.min, value.histogram.max, counts]
+            elif kind == "tensor":
+                number = list(value.tensor.dims)
             else:
                 number = [value.image.height, value.image.width]
             found.setdefault(f"{value.tag} {kind}", []).append([event.step, number])
+    return found
+
+
+def payloads(run_dir: str, ending: str) -> list[bytes]:
+    """The records of the one file with that ending."""
+    path = next(path for path in glob.glob(f"{run_dir}/*summary.*") if path.endswith(ending))
+    content = Path(path).read_bytes()
+    found = []
+    while content:
+        length = struct.unpack("<Q", content[:8])[0]
+        found.append(content[12 : 12 + length])
+        content = content[16 + length :]
     return found
 
 
