@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
 
 __all__ = ["GradientCollector", "gradients_of", "total_norm"]
 
@@ -44,7 +44,7 @@ class GradientCollector:
         values = StepValues()
         for name, parameter in self._selected:
             if id(parameter) in held and parameter.grad is not None:
-                gradient = torch.atleast_1d(_dense(parameter.grad))
+                gradient = at_least_1d(_dense(parameter.grad))
                 unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
                 values.add_histogram(f"{name}.gradient", unscaled)
         norm = total_norm(gradients)

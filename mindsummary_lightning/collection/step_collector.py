@@ -21,7 +21,7 @@ from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
-from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -174,7 +174,7 @@ class StepCollector:
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
         for name, parameter in self._histograms:
-            values.add_histogram(f"{name}/auto", torch.atleast_1d(parameter))
+            values.add_histogram(f"{name}/auto", at_least_1d(parameter))
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
         if self._gradients is not None:
             self._gradients.move_into(values)

@@ -22,7 +22,7 @@ from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["StepValues"]
+__all__ = ["StepValues", "at_least_1d"]
 
 _CARRIED_WHOLE = 1024
 """Elements up to which a histogram's tensor is copied instead of reduced: the result of a reduction is not smaller."""
@@ -158,6 +158,11 @@ class StepValues:
         is_lost = [isinstance(value, _Pending) and value.parts[0].device == device for _, value in self._values]
         self.problems += [(tag, error) for (tag, _), lost in zip(self._values, is_lost, strict=True) if lost]
         self._values = [pair for pair, lost in zip(self._values, is_lost, strict=True) if not lost]
+
+
+def at_least_1d(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself; a single number as one element, which is how a parameter of no dimension gets a histogram."""
+    return tensor if tensor.dim() else tensor.reshape(1)
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
