@@ -113,6 +113,7 @@ class EventWriter:
                 raise too_large
         except BaseException:
             self._written.forget(new)  # also those that were written: at worst they are written twice
+            self._next_check = 0.0  # the file may be gone, or forgotten by the server of a network file system
             raise
 
     def write_graph(self, graph: Graph) -> bool:
@@ -170,9 +171,7 @@ class EventWriter:
         if file is not None and self._is_open and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_lost():
-                self._warnings.warn(
-                    "deleted", "%s was deleted while it was being written; starting a new file", file.path
-                )
+                self._warnings.warn("gone", "%s is gone while it was being written; starting a new file", file.path)
                 self._is_open = False
                 with contextlib.suppress(OSError):  # of a file that is gone
                     file.close()

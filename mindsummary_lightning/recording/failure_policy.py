@@ -30,6 +30,7 @@ class FailurePolicy:
     def __init__(self, directory: str, raise_exception: bool) -> None:
         self.lost = 0
         """Writes that failed so far."""
+        self._lost_when_logged = 0
         self.warnings = WarnOnce(_LOG)
         self._directory = directory
         self.raise_exception = raise_exception
@@ -100,6 +101,7 @@ class FailurePolicy:
         )
 
     def log_total(self) -> None:
-        """Log how many records were lost, if any."""
-        if self.lost:
+        """Log how many records were lost, if any were since the last call."""
+        if self.lost > self._lost_when_logged:
+            self._lost_when_logged = self.lost
             _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)

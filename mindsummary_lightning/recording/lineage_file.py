@@ -29,6 +29,7 @@ from mindsummary_lightning.values import (
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import printable
+from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["LineageFileWriter"]
 
@@ -46,6 +47,7 @@ class LineageFileWriter:
         self._records: list[bytes] = []  # of the first events; each is encoded once
         self._path: str | None = None
         self._identity: tuple[int, int] | None = None
+        self._warnings = WarnOnce(_LOG)
 
     @property
     def has_file(self) -> bool:
@@ -145,7 +147,8 @@ class LineageFileWriter:
             try:
                 yield from map(decode_lineage_event, RecordScanner(path))
             except (DamagedFileError, ValueError, OSError) as error:
-                _LOG.warning(
+                self._warnings.warn(
+                    path,
                     "the lineage in %s is not carried over into this run's new file: %s",
                     *(printable(path), printable(str(error))),
                 )

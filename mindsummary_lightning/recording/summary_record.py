@@ -226,7 +226,6 @@ class SummaryRecord(TensorBoardMethods):
         self._is_closed = True
         self._pending.take_operators(False)
         self.release()
-        self._policy.log_total()
 
     def __enter__(self) -> SummaryRecord:
         if self._is_closed:
@@ -313,8 +312,9 @@ class SummaryRecord(TensorBoardMethods):
         return self._graph.capture(network, example, self.write_graph)
 
     def release(self) -> None:
-        """Close the files until the next value."""
+        """Close the files until the next value; the number of lost records is logged if it has grown."""
         self._policy.attempt("the end of the run", self._handle.release)
+        self._policy.log_total()
 
     @property
     def file_mode(self) -> int:

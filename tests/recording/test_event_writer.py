@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import shutil
@@ -292,7 +293,17 @@ def test_a_deleted_file_is_noticed_and_another_started(run: Timed, caplog: pytes
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    assert "was deleted while it was being written; starting a new file" in caplog.text
+    assert "is gone while it was being written; starting a new file" in caplog.text
+
+
+def test_a_file_that_is_gone_is_noticed_as_soon_as_a_write_fails(run: Timed) -> None:
+    run.scalar(1)
+    shutil.rmtree(run.directory)
+    with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
+        run.scalar(2)
+    run.scalar(3)
+
+    assert read_scalars(run.directory, "a") == [(3, 1.0)]
 
 
 def test_a_deleted_file_is_noticed_though_the_clock_jumped_back(run: Timed) -> None:
@@ -466,14 +477,20 @@ def test_a_repeat_of_what_an_earlier_process_wrote_makes_no_file(run: Timed) -> 
     assert len(lineage_paths(run.directory)) == 1
 
 
-def test_a_damaged_earlier_lineage_file_is_logged_and_left_alone(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_earlier_lineage_file_is_logged_once_and_left_alone(
+    run: Timed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     run.directory.mkdir()
     damaged = run.directory / "events.out.events.summary.5.0.h_lineage"
     damaged.write_bytes(b"\xff" * 40)
+    with monkeypatch.context() as patch:
+        patch.setattr("mindsummary_lightning.fileio.replace.os.fsync", _full_disk)
+        with pytest.raises(OSError, match="full"):
+            run.writer.write_lineage(TrainInfo(epoch=1))
     run.writer.write_lineage(TrainInfo(epoch=1))
 
     assert damaged.read_bytes() == b"\xff" * 40
-    assert "is not carried over into this run's new file: record at byte 0" in caplog.text
+    assert caplog.text.count("is not carried over into this run's new file: record at byte 0") == 1
 
 
 def test_lineage_that_could_not_be_written_is_not_in_the_next_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:

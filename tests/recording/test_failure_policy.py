@@ -24,6 +24,17 @@ def test_failed_writes_are_counted_and_logged_once_per_kind(caplog: pytest.LogCa
     assert "3 records of run could not be written in total" in caplog.text
 
 
+def test_the_total_is_logged_again_only_when_it_has_grown(caplog: pytest.LogCaptureFixture) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    for _ in range(2):
+        policy.attempt("values", _fail, OSError(errno.EIO, "no"))
+        policy.log_total()
+        policy.log_total()
+
+    totals = [line for line in caplog.messages if "in total" in line]
+    assert totals == [f"{count} records of run could not be written in total" for count in (1, 2)]
+
+
 def test_a_mistake_of_ours_is_not_taken_for_a_failed_write() -> None:
     with pytest.raises(KeyError):
         FailurePolicy("run", raise_exception=False).attempt("values", _fail, KeyError("bug"))

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from tests.fileio.faulty import FaultyWrites
 from tests.trainer.support import NAMESPACES, Gan, Net, files, kinds, loader, module_of, points, steps, trainer
 
 
@@ -151,6 +152,17 @@ def test_finalize_without_an_experiment_does_nothing(tmp_path: Path) -> None:
     logger.finalize("failed")
 
     assert files(tmp_path) == []
+
+
+def test_what_could_not_be_recorded_is_counted_at_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"a": 1.0}, step=0)
+    with FaultyWrites(0):
+        for step in (1, 2):
+            logger.log_metrics({"a": 1.0}, step=step)
+    logger.finalize("success")
+
+    assert f"2 records of {logger.log_dir} could not be written in total" in caplog.text
 
 
 def test_finalize_twice_is_fine_and_logging_goes_on_after_it(tmp_path: Path) -> None:
