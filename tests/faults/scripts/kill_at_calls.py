@@ -7,6 +7,7 @@ calls as JSON; a check that fails ends the script.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -270,6 +271,23 @@ WORKS = {
     "landscape": Work(trained, landscape, landscapes_recorded),
 }
 
+# What takes long to import, so that it is done once and not in each child.
+IMPORTS = {
+    "export parquet": ["pandas", "pyarrow.parquet", "mindsummary_lightning.export.parquet_dataset"],
+    "export tensorboard": ["mindsummary_lightning.cli.export", "mindsummary_lightning.export.tensorboard.exporter"],
+    "import": [
+        "mindsummary_lightning.export.tensorboard.exporter",
+        "mindsummary_lightning.export.tensorboard.importer",
+    ],
+    "checkpoint": ["tests.landscape.nets"],
+    "landscape": ["tests.landscape.nets", "mindsummary_lightning.landscape.summary_landscape", "torch._dynamo"],
+}
+
+
+def import_for(name: str) -> None:
+    for module in IMPORTS.get(name, []):
+        importlib.import_module(module)
+
 
 def in_child(action: Callable[[], None]) -> int:
     child = os.fork()
@@ -287,8 +305,7 @@ def in_child(action: Callable[[], None]) -> int:
 
 def main(name: str, directory: str, stride: str) -> None:
     work = WORKS[name]
-    if name in ("checkpoint", "landscape"):
-        import tests.landscape.nets  # noqa: F401  # once, and not in each child
+    import_for(name)
     top = Path(directory)
     prepared, done = top / "prepared", top / "done"
     prepared.mkdir()
