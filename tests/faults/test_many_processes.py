@@ -133,3 +133,40 @@ def test_an_odd_host_name_makes_an_ordinary_file(tmp_path: Path, monkeypatch: py
 
     assert os.listdir(tmp_path) == ["run"]
     assert read_scalars(tmp_path / "run", "a") == [(0, 1.0)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # six spawned workers import torch
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_workers_that_hold_all_that_records_lose_nothing_and_write_nothing_twice(
+    tmp_path: Path, is_full: bool, figure: Figure, way: str
+) -> None:
+    pytest.importorskip("lightning")
+    places = ["processes", "loader", "training"] if is_full or way == "fork" else ["training"]
+    done = run_victim("inherit", tmp_path, way, *places, timeout_s=580)
+    assert not done.returncode, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    said = {part.split("\n")[0]: part for part in done.stderr.split("== ")[1:]}
+
+    assert len(told) == len(places)
+    for case, found in told.items():
+        run = tmp_path / case
+        values = [(step, tag) for step, tag, _ in read_values(run)]
+        of_worker = {
+            name: sorted(step for step, tag in values if tag == f"of the {name}") for name in ("logger", "record")
+        }
+
+        assert [step for step, tag in values if tag == "loss"] == list(range(6))
+        assert len(values) == len(set(values))
+        assert found["read"] == [5] * 8, case  # the reader works in the workers
+        if way == "fork":  # refused
+            assert (len(summary_paths(run)), found["written"]) == (1, 0), case
+            assert of_worker == {"logger": [], "record": []}
+        else:  # a copy has a file of its own once it logs; the worker that does not log has none
+            assert (len(summary_paths(run)), found["written"]) == (2, 4), case
+            assert of_worker == {"logger": [1, 3, 5, 7], "record": [1, 3, 5, 7]}
+        assert said[case].count("was forked from the one that records the run") == (way == "fork"), said[case]
+        assert "Traceback" not in said[case]
+        if "training" in case:
+            assert sorted(step for step, tag in values if tag == "of the step") == list(range(8))
+    figure(7, f"{way}: workers of {len(places)} kinds that hold logger, record, collector and reader: 0 lost, 0 twice")
