@@ -1,0 +1,204 @@
+"""Row 40: two users of one machine, each with a viewer of the same runs, a home, and the same temporary directory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+
+from tests.cli.demo_run import write_demo_run
+from tests.viewer.pages_client import API_PREFIX, write_frontend
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.faults,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root starts processes of other users"
+    ),
+]
+
+USERS = (65534, 12345)
+_COMMAND = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
+_LINEAGES = f"{API_PREFIX}lineagemgr/lineages"
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory that every user reaches; those of pytest are root's alone."""
+    with tempfile.TemporaryDirectory(prefix="mindsummary-users-") as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory)
+
+
+def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Python as another user, who reaches its files through open directories: the way to them may be closed."""
+    parts = [path for path in sys.path if os.path.isdir(path)]
+    directories = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in (sys.base_prefix, *parts)]
+    prefix, *paths = (f"/proc/self/fd/{number}" for number in directories)
+    program = f"{prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    variables = {
+        "HOME": str(home),
+        "TMPDIR": str(temporary),
+        "PYTHONHOME": prefix,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "LD_LIBRARY_PATH": f"{prefix}/lib",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": os.defpath,
+    }
+    try:
+        return subprocess.Popen(
+            [program, *arguments],
+            user=user,
+            group=user,
+            extra_groups=[],
+            pass_fds=directories,
+            env=variables,
+            cwd="/",
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    finally:
+        for number in directories:
+            os.close(number)
+
+
+def run_as(user: int, home: Path, temporary: Path, program: str) -> str:
+    with command_of(user, home, temporary, "-c", program) as process:
+        return process.communicate(timeout=120)[0].strip()
+
+
+@dataclass(frozen=True)
+class Viewer:
+    user: int
+    home: Path
+    process: subprocess.Popen[str]
+    address: str
+    """As printed, with the token."""
+
+    @property
+    def server(self) -> str:
+        return self.address.split("/?")[0]
+
+    @property
+    def token(self) -> str:
+        return self.address.split("access=")[1].split("#")[0]
+
+    def visitor(self) -> urllib.request.OpenerDirector:
+        """A browser that has opened the printed address."""
+        cookies = urllib.request.HTTPCookieProcessor(CookieJar())
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+        opener.open(self.address.split("#")[0], timeout=60)
+        return opener
+
+
+@contextlib.contextmanager
+def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[Viewer]:
+    home.mkdir()
+    write_frontend(home / ".cache" / "mindsummary-lightning" / "mindinsight-frontend-2.3.1")
+    for path in (home, *home.rglob("*")):
+        os.chown(path, user, user)
+    home.chmod(0o755)  # as many systems make it; what matters is what the viewer puts there
+    words = ("view", str(runs), "--no-browser", "--port", "0")
+    process = command_of(user, home, temporary, "-c", _COMMAND, *words)
+    try:
+        assert process.stdout is not None
+        printed = []
+        for line in process.stdout:
+            printed.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        else:
+            raise AssertionError("".join(printed))
+        (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "access=" in line)
+        yield Viewer(user, home, process, address)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def status(opener: urllib.request.OpenerDirector, address: str, cookie: str = "") -> int:
+    asked = urllib.request.Request(address, headers={"Cookie": cookie} if cookie else {})
+    try:
+        return int(opener.open(asked, timeout=60).status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def remarks(viewer: Viewer) -> list[dict[str, object]]:
+    asked = urllib.request.Request(
+        viewer.server + _LINEAGES, data=b"{}", headers={"Content-Type": "application/json"}, method="POST"
+    )
+    found = json.load(viewer.visitor().open(asked, timeout=60))
+    return [row["added_info"] for row in found["object"]]
+
+
+def test_two_users_look_at_the_same_runs_and_not_at_each_other(
+    shared: Path, figure: Callable[[int, str], None]
+) -> None:
+    runs, temporary = shared / "runs", shared / "tmp"
+    write_demo_run(runs / "version_0")
+    for path in (runs, *runs.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    (first, second) = USERS
+
+    with (
+        viewing_as(first, runs, shared / "first", temporary) as one,
+        viewing_as(second, runs, shared / "second", temporary) as other,
+    ):
+        assert one.process.pid != other.process.pid
+        assert [os.stat(f"/proc/{viewer.process.pid}").st_uid for viewer in (one, other)] == list(USERS)
+        assert one.server != other.server
+        assert one.token != other.token
+        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        for own, foreign in ((one, other), (other, one)):
+            assert status(own.visitor(), own.server) == 200
+            assert status(plain, own.server) == 403
+            assert status(plain, f"{own.server}/?access={foreign.token}") == 403
+            port = own.server.rpartition(":")[2]
+            assert status(plain, own.server, f"mindsummary-{port}={foreign.token}") == 403
+            assert status(plain, own.server, f"mindsummary-{port}={own.token}") == 200
+        added = urllib.request.Request(
+            f"{one.server}{_LINEAGES}?train_id=./version_0",
+            data=b'{"remark": "mine"}',
+            headers={"Content-Type": "application/json"},
+            method="PUT",
+        )
+        assert one.visitor().open(added, timeout=60).status == 200
+        assert remarks(one) == [{"remark": "mine"}]
+        assert remarks(other) == [{}]
+
+        state = one.home / ".local" / "state" / "mindsummary-lightning"
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in state.rglob("*") if path.is_file()}
+        assert modes == {0o600}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in (state / "remarks",)} == {0o700}
+        (noted,) = (state / "remarks").iterdir()
+        look = f"import os; print(os.access({str(noted)!r}, os.R_OK), open({str(noted)!r}).read())"
+        assert "PermissionError" in run_as(second, other.home, temporary, look)
+        environment = f"print(open('/proc/{one.process.pid}/environ').read())"
+        assert "PermissionError" in run_as(second, other.home, temporary, environment)
+        end = f"import os; os.kill({one.process.pid}, 15)"
+        assert "PermissionError" in run_as(second, other.home, temporary, end)
+        arguments = Path(f"/proc/{one.process.pid}/cmdline").read_bytes()  # which every user may read
+        assert one.token.encode() not in arguments
+
+        other.process.terminate()
+        assert other.process.wait(60) == 0
+        assert status(one.visitor(), one.server) == 200
+        assert list(temporary.iterdir()) == []
+    figure(40, "two users' viewers of one run directory: both answer, 0 of 6 ways into the other's viewer, state or "
+               "process open, 0 files in the shared temporary directory")  # fmt: skip
