@@ -41,13 +41,10 @@ def test_every_page_of_a_damaged_run_answers(tmp_path: Path, seed: int) -> None:
     assert len(listed) > VARIANTS // BATCHES // 2
 
     for run in listed:
-        for path, query in _requests(runs, run.train_id):
-            handler = handlers.get(f"GET {path}")
-            if handler is not None:
-                _answer(handler, runs, ApiRequest(query))
+        for path, query in page_requests(runs, run.train_id):
+            _answer(handlers[f"GET {path}"], runs, ApiRequest(query))
     for path in ALL_RUNS:
-        if f"POST {path}" in handlers:
-            _answer(handlers[f"POST {path}"], runs, ApiRequest({}, b"{}", "application/json"))
+        _answer(handlers[f"POST {path}"], runs, ApiRequest({}, b"{}", "application/json"))
 
 
 def _answer(handler: Callable[[LoadedRuns, ApiRequest], Any], runs: LoadedRuns, request: ApiRequest) -> None:
@@ -55,14 +52,14 @@ def _answer(handler: Callable[[LoadedRuns, ApiRequest], Any], runs: LoadedRuns, 
         json.dumps(handler(runs, request), default=lambda image: image.content_type)
 
 
-def _requests(runs: LoadedRuns, train_id: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
+def page_requests(runs: LoadedRuns, train_id: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
     run = {"train_id": [train_id]}
     yield "datavisual/train-jobs", run
     yield "datavisual/plugins", {**run, "manual_update": ["true"]}
     yield "datasets/dataset_graph", run
-    yield "landscape/intervals", run
+    yield "datavisual/landscape/intervals", run
     for kind in ("interval", "final"):
-        yield "landscape/landscapes", {**run, "type": [kind]}
+        yield "datavisual/landscape/landscapes", {**run, "type": [kind]}
     summary = runs.summary(train_id)
     tags = summary.tags if summary is not None else {}
     for shown in tags.get("scalar", ()):
