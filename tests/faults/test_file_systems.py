@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -16,6 +19,7 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileio import append
 from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
+from tests.faults.processes import environment
 from tests.support import Clock, lineage_paths, read_lineage, read_scalars, summary_paths
 
 pytestmark = pytest.mark.faults
@@ -252,6 +256,50 @@ def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_els
     assert record.lost == 4
     assert read_scalars(tmp_path / "runs" / "run", "a") == [(4, 4.0)]
     figure(34, "the parent replaced by a file, then read-only, then back: 4 of 4 losses counted, recording resumes")
+
+
+REMOUNT = """
+import json, subprocess, sys
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.values import TrainInfo
+
+run = sys.argv[1] + "/run"
+mount = ["mount", "-t", "tmpfs", "tmpfs", sys.argv[1]]
+assert subprocess.run(mount, capture_output=True).returncode == 0, "no mounts"
+record = SummaryRecord(run, max_file_size=200)
+answers = []
+for how in ("rw", "ro", "rw"):
+    subprocess.run(["mount", "-o", "remount," + how, sys.argv[1]], check=True)
+    for step in range(3 * len(answers), 3 * len(answers) + 3):
+        wrote = [record.write_values(step, [("a", float(step))]), record.write_lineage(TrainInfo(epoch=step))]
+    record.begin_file()
+    answers.append(wrote)
+record.close()
+from mindsummary_lightning import SummaryReader
+steps = SummaryReader(run).scalars("a").steps.tolist()
+print(json.dumps([answers, steps, SummaryReader(run).lineage().train.epoch, record.lost]))
+"""
+
+
+@pytest.mark.slow
+def test_a_mount_that_becomes_read_only_and_writable_again_costs_what_came_meanwhile(
+    tmp_path: Path, figure: Figure
+) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare is not on the PATH: it makes a file system that only the test sees")
+    (tmp_path / "mount").mkdir()
+    # A file that is open for writing prevents a remount, so the file is left after each round.
+    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", REMOUNT, str(tmp_path / "mount")]
+    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=120)
+    if done.returncode and ("no mounts" in done.stderr or "unshare" in done.stderr):
+        pytest.skip("this user may not mount a file system in a namespace of its own")
+    assert not done.returncode, done.stderr
+
+    answers, steps, epoch, lost = json.loads(done.stdout)
+    assert answers == [[True, True], [False, False], [True, True]]
+    assert (steps, epoch, lost) == ([0, 1, 2, 6, 7, 8], 8, 6)
+    assert done.stderr.count("could not be recorded") == 1
+    figure(34, "a mount remounted read-only and writable again: 6 losses counted, 1 error, recording resumes")
 
 
 def test_a_working_directory_that_is_gone_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
