@@ -132,7 +132,7 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     inside = tuple(os.path.realpath(root) + os.sep for root in (tmp_path, package, sys.base_prefix, *libraries))
     outside = {path for path in opened if not (os.path.realpath(path) + os.sep).startswith(inside)}
     assert outside == set()
-    figure(60, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
+    figure(41, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
 
 
 def _damage(source: random.Random, run: Path, secret: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
 
     assert failed == [], caplog.text[-3000:]
     assert secret.read_text() == "secret"
-    figure(61, f"{count} damaged runs, {asked_times} requests: none failed, none hung")
+    figure(42, f"{count} damaged runs, {asked_times} requests: none failed, none hung")
 
 
 def _page_targets(run: str) -> list[str]:
