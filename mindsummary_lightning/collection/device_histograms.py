@@ -18,24 +18,12 @@ from mindsummary_lightning.conversion.histograms import Statistics, build_histog
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
-__all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts", "sharded_histogram"]
+__all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts"]
 
 REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 """Dtypes whose histogram is reduced on the device; parameters and gradients rarely have others."""
 
 _CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to this count; it also bounds the memory in use
-
-
-def sharded_histogram(local: torch.Tensor, group: dist.ProcessGroup | None = None) -> Histogram:
-    """The histogram of a tensor whose elements are spread over the ranks of a group: counts travel, elements do not.
-
-    Every rank of the group must call this; every rank gets the same value, that of the whole tensor.
-
-    Args:
-        local: this rank's elements, of one of the dtypes in ``REDUCIBLE`` on every rank; it may be empty.
-        group: the ranks that share the tensor; ``None`` for all.
-    """
-    return histogram_from_parts([part.cpu() for part in histogram_parts(local, [group])])
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.graph_nodes import AttributeValue, GraphType
 
-__all__ = ["attribute_size", "decode_graph", "encode_graph"]
+__all__ = ["decode_graph", "encode_graph"]
 
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -124,13 +124,6 @@ def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
         elements = tuple(_type(element) for element in message.sequence_type.elem_types)
         return TupleType(elements, is_list=message.data_type == anf_ir_pb2.DT_LIST)
     return DataType(message.data_type)
-
-
-def attribute_size(value: AttributeValue) -> int:
-    """Bytes of an attribute or constant as the reader measures it; it drops one of more than 1,024."""
-    message = anf_ir_pb2.ValueProto()
-    _fill_value(message, value)
-    return message.ByteSize()
 
 
 def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:

@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from mindsummary_lightning.collection import device_histograms
-from mindsummary_lightning.collection.device_histograms import histogram_from_parts, histogram_parts, sharded_histogram
+from mindsummary_lightning.collection.device_histograms import histogram_from_parts, histogram_parts
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
@@ -206,8 +206,8 @@ def as_rank(rank: int, store: str, out: str) -> None:
     results: list[Any] = [
         values.collect_finished(),
         [tag for tag, _ in values.problems],
-        sharded_histogram(whole[:300] if rank else whole[300:]),
-        sharded_histogram(whole[:0] if rank else whole[:8]),
+        histogram_from_parts(histogram_parts(whole[:300] if rank else whole[300:], [None])),
+        histogram_from_parts(histogram_parts(whole[:0] if rank else whole[:8], [None])),
     ]
     Path(out, str(rank)).write_bytes(pickle.dumps(results))
     dist.barrier()

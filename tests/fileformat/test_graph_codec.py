@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
-from mindsummary_lightning.fileformat.graph_codec import attribute_size, decode_graph, encode_graph
+from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
 from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
@@ -19,13 +17,6 @@ def parsed(graph: Graph) -> anf_ir_pb2.GraphProto:
 @given(draw.graphs)
 def test_a_graph_comes_back_as_it_went(graph: Graph) -> None:
     assert same(decode_graph(parsed(graph)), graph)
-
-
-@given(draw.attribute_values)
-def test_the_size_of_an_attribute_is_what_the_reader_measures(value: Any) -> None:
-    message = parsed(Graph((), constants=(GraphConstant("c", value),)))
-
-    assert attribute_size(value) == len(message.const_vals[0].value.SerializeToString())
 
 
 def test_a_control_edge_is_told_from_a_data_edge() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindsummary_lightning.fileformat.graph_codec import attribute_size
-from mindsummary_lightning.values.graph_nodes import Graph, GraphNode
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
+from mindsummary_lightning.fileformat.graph_codec import encode_graph
+from mindsummary_lightning.values.graph_nodes import Graph, GraphConstant, GraphNode
 
 FORBIDDEN = set('<>"{}|\\\n\r\t\x00')
 TYPES_OF_THE_READER = {"", "Const", "Parameter", "Load", "MakeTuple", "UpdateState", "name_scope", "aggregation_scope"}
@@ -23,6 +24,12 @@ def broken_rules(graph: Graph) -> list[str]:
 def edges(graph: Graph) -> set[tuple[str, str]]:
     """(source, id of the consumer), as the reader keeps them: the same source twice is one edge."""
     return {(entry.name, node.name) for node in graph.nodes for entry in node.inputs}
+
+
+def attribute_size(value: Any) -> int:
+    """Bytes of an attribute or constant as the reader measures it; it drops one of more than 1,024."""
+    graph = encode_graph(Graph((), constants=(GraphConstant("", value),)))
+    return int(anf_ir_pb2.GraphProto.FromString(graph).const_vals[0].value.ByteSize())
 
 
 def _names(graph: Graph) -> list[str]:

@@ -14,7 +14,7 @@ from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH, ScopeNames
 from mindsummary_lightning.values.graph_nodes import TensorType
 from tests.graph.models import AwkwardNames
 from tests.graph.random_networks import random_network
-from tests.graph.reader_rules import broken_rules
+from tests.graph.reader_rules import attribute_size, broken_rules
 
 _ANY_TEXT = st.text() | st.sampled_from(
     ["optimizer", "Parameter", "my_scope", "Const", "1", "x-op3", "op3", "Default", "network-Net", "cst1", "a/b", ""]
@@ -86,6 +86,4 @@ def test_modules_keep_the_names_that_are_harmless() -> None:
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_an_attribute_of_any_value_is_small_enough_for_the_reader(value: object) -> None:
-    from mindsummary_lightning.fileformat.graph_codec import attribute_size
-
     assert attribute_size(attribute_value(value)) <= 1024
