@@ -10,7 +10,6 @@ import filecmp
 import os
 import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -39,6 +38,8 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 PINS: tuple[str, ...] = runpy.run_path(f"{PACKAGE}/mindinsight/pins.py")["PINS"]
 MINDINSIGHT = [*PINS, "setuptools<81"]
 MINDSPORE = ["mindspore==2.7.0", "protobuf<=3.20.3"]
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")  # a file's tests share what its fixtures have made
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
 PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0", "7.34.0"]
 
 
@@ -83,28 +84,19 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that needs no other program."""
     session.install("-e", ".", *group("tests"))
-    session.run("pytest", "--ignore=tests/oracle", *session.posargs)
+    session.run("pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """The edit loop: lint, import contracts and every test that is not slow, in two processes side by side."""
+    """The edit loop: lint, import contracts and every test that is not slow."""
     session.install("-e", ".", *group("tests"), *group("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("lint-imports")
-    rooms = sorted(
-        path.as_posix() for path in Path("tests").iterdir() if path.name.startswith("test_") or path.is_dir()
+    session.run(
+        "pytest", "-q", "-m", "not slow", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD
     )
-    first = [f"tests/{room}" for room in ("trainer", "collection", "graph", "landscape")]  # those that train
-    second = [room for room in rooms if room not in (*first, "tests/oracle", "tests/typing", "tests/__pycache__")]
-    command = [str(Path(session.bin, "python")), "-m", "pytest", "-q", "-m", "not slow", *session.posargs]
-    halves = [
-        subprocess.Popen([*command, *half], env={**os.environ, "OMP_NUM_THREADS": "1"}) for half in (first, second)
-    ]
-    codes = [half.wait() for half in halves]
-    if any(codes):
-        session.error("a test failed")
 
 
 @nox.session
@@ -124,7 +116,8 @@ def mindinsight(session: nox.Session) -> None:
     """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
     session.install("-e", ".[tensorboard]", *group("oracle"))
     server = mindinsight_python(session)
-    session.run("pytest", "tests/oracle", *session.posargs, env={"MINDINSIGHT_PYTHON": server})
+    variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": server}
+    session.run("pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
 
 
 @nox.session

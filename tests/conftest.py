@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-_FIGURES = pytest.StashKey[dict[int, list[str]]]()
+_FIGURE = "figure of the fault suite"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,16 +33,16 @@ def times(is_full: bool) -> Callable[[int, int], int]:
 
 
 @pytest.fixture
-def figure(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
+def figure(record_property: Callable[[str, object], None]) -> Callable[[int, str], None]:
     """Note what was reached for a row of the table."""
-    figures = request.config.stash.setdefault(_FIGURES, {})
-    return lambda row, text: figures.setdefault(row, []).append(text)
+    return lambda row, text: record_property(_FIGURE, [row, text])
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    figures = config.stash.get(_FIGURES, {})
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    calls = [report for report in reports if getattr(report, "when", None) == "call"]
+    figures = [value for report in calls for name, value in report.user_properties if name == _FIGURE]
     if figures:
         terminalreporter.section("figures of the fault suite")
-        for row in sorted(figures):
-            for text in figures[row]:
-                terminalreporter.line(f"{row:>3}  {text}")
+        for row, text in sorted(figures):
+            terminalreporter.line(f"{row:>3}  {text}")

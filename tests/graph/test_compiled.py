@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,11 @@ WAYS = [
 def run(way: Any, directory: Path | None) -> tuple[Trace, dict[str, Any]]:
     torch._dynamo.reset()
     counters.clear()
-    trace = train(Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False), directory)
+    gc.disable()  # a callback of the garbage collector, as Hypothesis has one, would be compiled and counted too
+    try:
+        trace = train(Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False), directory)
+    finally:
+        gc.enable()
     return trace, {name: dict(copy.deepcopy(values)) for name, values in counters.items()}
 
 

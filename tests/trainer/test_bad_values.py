@@ -163,7 +163,7 @@ _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseExce
 ]
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), _NOT_RECORDABLE, ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(("call", "kind", "words"), _NOT_RECORDABLE, ids=lambda part: getattr(part, "__name__", part))
 def test_a_value_that_cannot_be_recorded_is_skipped_with_one_warning_or_raises_if_asked_to(
     tmp_path: Path,
     call: Callable[[MindInsightLogger], object],

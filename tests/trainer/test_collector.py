@@ -260,7 +260,11 @@ _COMBINATIONS: list[tuple[dict[str, Any] | None, bool, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=lambda value: repr(value)[:60])
+def _combination_id(value: dict[str, Any] | bool | set[str] | None) -> str:
+    return "+".join(sorted(value)) if isinstance(value, set) else repr(value)[:60]
+
+
+@pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=_combination_id)
 def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     tmp_path: Path, specified: Any, keep: bool, expected: set[str]
 ) -> None:
