@@ -10,6 +10,7 @@ import filecmp
 import os
 import runpy
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
