@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
-from tests.trainer.support import Net, files, loader, points, script_environment, steps, trainer
+from mindsummary_lightning.reading.run_directory import find_run_directories
+from tests.trainer.support import Net, files, loader, points, run_script, steps, trainer
 
 
 def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **options: Any) -> Any:
@@ -287,35 +286,47 @@ def test_file_options_that_differ_are_refused(tmp_path: Path, option: str, first
 
 
 _START = """
-import sys
+import os, signal, sys
+import lightning as L
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from tests.trainer.support import Net, loader, trainer
-sys.stdin.readline()
-callbacks = [SummaryCollector()] if sys.argv[2] == "pair" else []
-logger = MindInsightLogger(sys.argv[1], name="")
-trainer(logger=logger, callbacks=callbacks, enable_checkpointing=True).fit(Net(), loader(3))
+
+class Killed(L.Callback):
+    def on_fit_start(self, trainer, pl_module):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def start(kind):
+    callbacks = {"pair": [SummaryCollector()], "killed": [Killed()]}.get(kind, [])
+    running = trainer(logger=MindInsightLogger(sys.argv[1] + "/runs", name=""), callbacks=callbacks,
+                      enable_checkpointing=True)
+    if kind == "predict":
+        running.predict(Net(), [loader(1).dataset[0][0][None]])
+    else:
+        running.fit(Net(), loader(3))
+
+ready, go = os.pipe()
+for kind in ["pair", "alone"] * 10 + ["predict", "killed"]:
+    if not os.fork():
+        os.close(go)
+        os.read(ready, 1)  # ends when the parent lets all of them go
+        start(kind)
+        os._exit(0)
+os.close(go)
+codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(22)]
+assert sorted(codes) == [-signal.SIGKILL] + [0] * 21, codes
 """
 
 
 @pytest.mark.slow
-def test_runs_that_start_together_never_share_a_directory(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(_START)
-    together = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path / "runs"), "pair" if number % 2 else "alone"],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=script_environment(),
-        )
-        for number in range(6)
-    ]
-    for process in together:
-        _, errors = process.communicate(b"\n", timeout=300)
-        assert process.returncode == 0, errors.decode()[-2000:]
+def test_of_runs_that_start_together_each_has_a_directory_and_an_unused_one_leaves_none(tmp_path: Path) -> None:
+    done = run_script(_START, tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
 
+    # The one that was killed before its first value has an empty directory, which is not listed.
     runs = tmp_path / "runs"
-    assert sorted(os.listdir(runs)) == [f"version_{number}" for number in range(6)]
-    for run in runs.iterdir():
+    assert len(os.listdir(runs)) == 21
+    found = list(find_run_directories(str(runs)))
+    assert len(found) == 20
+    for run in found:
         assert steps(run, "train/loss") == [0, 1, 2]
-        assert len(os.listdir(run / "checkpoints")) == 1
+        assert len(os.listdir(Path(run, "checkpoints"))) == 1
