@@ -1,8 +1,11 @@
-"""State of a SummaryCollector in a checkpoint, and its use by a run that resumes from it.
+"""State of our callbacks in a checkpoint, and its use by a run that resumes from it.
 
 The step is kept because Lightning's own counters do not give it: a checkpoint saved in the middle of an epoch holds one
 batch less than was trained (``_batches_that_stepped``, read in 2.6.6), and ``global_step`` counts every optimizer. It
 is not a ``state_dict`` of the callback, because a Trainer then refuses a second one before we can say why.
+
+The learning rates of the run's begin are kept, because a rate that the user's code changes is in the optimizer's state
+as it is then.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ import torch
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.trainer_info import steps_done
-from mindsummary_lightning.trainer.trainer_state import resume_path
+from mindsummary_lightning.trainer.trainer_state import continues_itself, resume_path
 
-__all__ = ["continues_run", "first_step", "save_state", "saved_state"]
+__all__ = ["continues_run", "first_step", "save_rates", "save_state", "saved_state"]
 
 _LOG = logging.getLogger(__name__)
 
 _KEY = "mindsummary_lightning.SummaryCollector"
+_RATES = "mindsummary_lightning.learning_rates"
 
 
 def save_state(
@@ -47,9 +51,14 @@ def save_state(
     }
 
 
+def save_rates(checkpoint: dict[str, Any], rates: Sequence[float]) -> None:
+    """Put the learning rates that the run began with into a checkpoint."""
+    checkpoint[_RATES] = list(rates)
+
+
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that :func:`save_state` put there; empty if the run had no collector."""
-    return dict(checkpoint.get(_KEY) or {})
+    """The values that :func:`save_state` put there, none if the run had no collector, and ``learning_rates``."""
+    return {**(checkpoint.get(_KEY) or {}), "learning_rates": checkpoint.get(_RATES) or []}
 
 
 def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = ()) -> bool:
@@ -65,7 +74,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
     """
     checkpoint = resume_path(trainer)
     if checkpoint is None:
-        return bool(trainer.global_step > 0)
+        return continues_itself(trainer)
     path, run = os.path.realpath(checkpoint), os.path.realpath(directory)
     named: list[str] = []
     with contextlib.suppress(Exception):  # sharded, remote, or with classes that must not be loaded unasked

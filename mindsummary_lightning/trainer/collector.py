@@ -32,7 +32,7 @@ from mindsummary_lightning.conversion.arguments import (
     checked_name,
 )
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.trainer.checkpoint_state import first_step, save_state, saved_state
+from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
 from mindsummary_lightning.trainer.collected_run import CollectedRun
 from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
 from mindsummary_lightning.trainer.graph_recorder import RunGraph
@@ -42,6 +42,7 @@ from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import (
+    continues_itself,
     is_tuning,
     logged_metric,
     loss_scale,
@@ -165,7 +166,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def _forget_fit(self, trainer: Any) -> None:
         """Drop the state of an earlier fit, but for the bound of its range if this one continues it."""
-        continues = self._steps is not None and trainer.global_step > 0 and resume_path(trainer) is None
+        continues = self._steps is not None and continues_itself(trainer)
         self._range_steps_taken = self._steps.range_steps_taken if continues and self._steps is not None else None
         self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
 
@@ -185,8 +186,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._run.record is None or self._run.lineage is None:
             return
         with self._guard("the train lineage"):
+            self._run.lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
             if self._specified.collect_train_lineage:
-                self._run.lineage.training_begins(trainer, pl_module)
+                self._run.lineage.training(trainer, pl_module)
         with self._guard("the data graph"):
             if self._specified.collect_dataset_graph:
                 self._run.lineage.dataset(dataset_graph(training_loader(trainer)))
@@ -282,6 +284,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._has_saved_checkpoint = True
             steps = self._steps
             save_state(checkpoint, steps.step, steps.range_steps_taken, self._run.directories, self._graph.recorded)
+            if self._run.lineage is not None:
+                save_rates(checkpoint, self._run.lineage.first_rates)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""

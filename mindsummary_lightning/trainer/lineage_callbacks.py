@@ -13,6 +13,7 @@ from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import check_flag
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
 from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
@@ -41,7 +42,6 @@ class _LineageCallback(CallbackBase):
             self._target = summary_record
         elif isinstance(summary_record, (str, os.PathLike)):
             self._target = SummaryRecord(summary_record, raise_exception=raise_exception)
-            self._target.set_mode("eval")  # values of summary operators are others'
             self._target.set_mode("eval")  # only lineage is recorded with it
         else:
             raise TypeError(
@@ -106,18 +106,21 @@ class TrainLineage(_LineageCallback):
         self._outputs: Any = None
         self._has_begun = False
         self._has_saved_checkpoint = False
+        self._saved_rates: list[float] = []
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         super().setup(trainer, pl_module, stage)
         self._has_begun = self._has_saved_checkpoint = False
+        self._saved_rates = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
         self._outputs = None
         self._has_begun = True
         if self._lineage is not None:
-            self._lineage.training_begins(trainer, pl_module)
+            self._lineage.training_begins(trainer, self._saved_rates)
+            self._lineage.training(trainer, pl_module)
             self._lineage.dataset(dataset_graph(training_loader(trainer)))
             self._lineage.custom(trainer, pl_module)
 
@@ -131,8 +134,14 @@ class TrainLineage(_LineageCallback):
         self._outputs = outputs
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Note that a checkpoint is being saved."""
+        """Put the first learning rates into it; its own path and size are recorded at the next batch."""
         self._has_saved_checkpoint = self._has_begun  # a tuner saves one before any training
+        if self._has_begun and self._lineage is not None:
+            save_rates(checkpoint, self._lineage.first_rates)
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """Remember the learning rates that the run being resumed began with."""
+        self._saved_rates = saved_state(checkpoint)["learning_rates"]
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the final lineage."""

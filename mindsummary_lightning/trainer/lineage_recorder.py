@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
@@ -38,6 +38,9 @@ class LineageRecorder:
         record: the record of the run.
         custom: custom data that overrides everything found.
         timer: monotonic clock, in seconds.
+
+    Attributes:
+        first_rates: the learning rate that each parameter group was made with.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class LineageRecorder:
         self._record = record
         self._custom = dict(custom or {})
         self._timer = timer
-        self._learning_rate: float | None = None
+        self.first_rates: list[float] = []
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}
@@ -64,28 +67,30 @@ class LineageRecorder:
 
     def custom(self, trainer: Any, module: Any) -> None:
         """Write settings, hyper-parameters and the custom data, the last above the first, and the environment."""
-        data = {**settings(trainer), **hyperparameters(trainer, module), **self._custom}
+        data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **self._custom}
         if data:
             self._record.write_lineage(UserDefinedInfo(data))
         info = {name: value for name, value in environment(trainer).items() if name not in data}
         if info:
             self._record.write_lineage(RunInfo(info))
 
-    def training_begins(self, trainer: Any, module: Any) -> None:
-        """Remember the learning rate that the optimizer was made with, and write what is known of the training job."""
-        self._learning_rate = next(iter(first_learning_rates(trainer)), None)
-        self._write_training(trainer, module, None, None)
+    def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
+        """Determine the learning rates that the optimizers were made with.
 
-    def training(self, trainer: Any, module: Any, loss: float | None, epochs: int) -> None:
+        Args:
+            trainer: the Trainer, about to train.
+            saved_rates: those in the checkpoint that it resumes from; empty if there is none, or none in it.
+        """
+        self.first_rates = list(saved_rates) or first_learning_rates(trainer)
+
+    def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
-        self._write_training(trainer, module, loss, epochs)
+        first_rate = next(iter(self.first_rates), None)
+        self._record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate))
         rates = learning_rates(trainer)
-        self._has_scheduled |= bool(rates) and rates[0] != self._learning_rate
+        self._has_scheduled |= bool(rates) and rates[0] != first_rate
         if self._has_scheduled and rates:
             self._record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
-
-    def _write_training(self, trainer: Any, module: Any, loss: float | None, epochs: int | None) -> None:
-        self._record.write_lineage(train_lineage(trainer, module, loss, epochs, self._learning_rate))
 
     def dataset(self, graph: DatasetGraph | None) -> None:
         """Write the data pipeline, if it is known."""

@@ -53,13 +53,13 @@ def train_lineage(
         module: its LightningModule.
         loss: the last training loss; skipped if it is not finite.
         epochs: epochs done, or ``None`` for the number planned.
-        learning_rate: that of the first parameter group when the fit began; ``None``: the fit begins now.
+        learning_rate: what the first parameter group was made with; ``None``: unknown.
     """
     loader = _known(lambda: training_loader(trainer))
     path = checkpoint_path(trainer)
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(optimizer).__name__ for optimizer in trainer.optimizers)) or None,
-        learning_rate=next(iter(first_learning_rates(trainer)), None) if learning_rate is None else learning_rate,
+        learning_rate=learning_rate,
         loss_function=loss_function_name(module),
         epoch=_int32(_known(lambda: planned_epochs(trainer)) if epochs is None else epochs),
         parallel_mode=_known(lambda: parallel_mode(trainer)),
@@ -203,13 +203,12 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
     return found
 
 
-def settings(trainer: Any) -> dict[str, CustomValue]:
-    """What differs between runs and has no field of its own: type of the device, learning rates of several groups."""
+def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
+    """What differs between runs and has no field of its own: type of the device, first rates of several groups."""
     found: dict[str, CustomValue] = {}
     accelerator = _known(lambda: str(trainer.strategy.root_device.type))
     if accelerator:
         found["accelerator"] = accelerator
-    rates = first_learning_rates(trainer)
     if len(rates) > 1:
         found.update((f"learning_rate/{index}", rate) for index, rate in enumerate(rates))
     return found
@@ -224,6 +223,8 @@ def first_learning_rates(trainer: Any) -> list[float]:
     """The learning rate that each parameter group was made with, in the optimizers' order; finite ones only.
 
     A scheduler of torch keeps it as ``initial_lr``, in checkpoints too; without one it is the rate when the fit begins.
+    ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it is the one that they begin with, which
+    follows what the user set.
     """
     return _rates(trainer, lambda group: group.get("initial_lr", group["lr"]))
 

@@ -11,6 +11,7 @@ import torch
 
 __all__ = [
     "calling_trainer",
+    "continues_itself",
     "evaluation_batches",
     "is_tuning",
     "logged_metric",
@@ -25,6 +26,11 @@ __all__ = [
 def starts_a_run(trainer: Any) -> bool:
     """Whether this fit begins at step 0: the first of its Trainer, and from no checkpoint."""
     return trainer.global_step == 0 and resume_path(trainer) is None
+
+
+def continues_itself(trainer: Any) -> bool:
+    """Whether this fit goes on where the last one of the same Trainer ended."""
+    return trainer.global_step > 0 and resume_path(trainer) is None
 
 
 def resume_path(trainer: Any) -> Any | None:

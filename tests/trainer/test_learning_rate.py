@@ -26,6 +26,7 @@ class Scheduled(Net):
         scheduler: Any = {
             "linear": lambda: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / 12)),
             "warm-up": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=24),
+            "one cycle": lambda: torch.optim.lr_scheduler.OneCycleLR(optimizer, [6.25, 12.5], total_steps=13),
             "none": lambda: None,
         }[self.scheduler]()
         if scheduler is None:
@@ -47,7 +48,13 @@ def _rates(run: Path) -> tuple[float | None, float]:
 
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 @pytest.mark.parametrize(
-    ("scheduler", "final"), [("linear", 0.0), ("warm-up", 0.25 * (0.01 + 0.99 / 2)), ("none", 0.25 / 2**12)]
+    ("scheduler", "final"),
+    [
+        ("linear", 0.0),
+        ("warm-up", 0.25 * (0.01 + 0.99 / 2)),
+        ("one cycle", 0.25 / 1e4),  # it makes 0.25 of 6.25, whatever the optimizer was given
+        ("none", 0.25 / 2**12),
+    ],
 )
 def test_the_first_rate_of_the_first_group_is_the_learning_rate(
     tmp_path: Path, callback: Any, scheduler: str, final: float
@@ -65,15 +72,38 @@ def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
     assert "final_learning_rate" not in custom.values
 
 
-def test_a_resumed_run_has_the_rate_of_its_first_part(tmp_path: Path) -> None:
-    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=6, save_top_k=-1)
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+@pytest.mark.parametrize("scheduler", ["linear", "none"])
+@pytest.mark.parametrize("place", ["run", "another"])
+def test_a_resumed_run_has_the_rates_of_its_first_part(
+    tmp_path: Path, callback: Any, scheduler: str, place: str
+) -> None:
+    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=3, save_top_k=-1)
     options: dict[str, Any] = {"logger": False, "enable_checkpointing": True, "default_root_dir": tmp_path}
-    trainer(callbacks=[SummaryCollector(tmp_path / "run"), saving], **options).fit(Scheduled("linear"), loader(6))
-    trainer(callbacks=[SummaryCollector(tmp_path / "run")], max_epochs=2, **options).fit(
-        Scheduled("linear"), loader(6), ckpt_path=str(tmp_path / "saved" / "step=6.ckpt")
-    )
+    trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(Scheduled(scheduler), loader(6))
+    for source, epochs in (("step=3.ckpt", 1), ("step=6.ckpt", 2)):  # the second is of the part that resumed
+        resumed = trainer(callbacks=[callback(tmp_path / place), saving], max_epochs=epochs, **options)
+        resumed.fit(Scheduled(scheduler), loader(6), ckpt_path=tmp_path / "saved" / source)
 
+    assert _rates(tmp_path / place)[0] == 0.25
+
+
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_another_its_own(
+    tmp_path: Path, callback: Any
+) -> None:
+    ours = callback(tmp_path / "run")
+    running = trainer(logger=False, callbacks=[ours])
+    net = Scheduled("none")
+    running.fit(net, loader(6))
+    running.fit_loop.max_epochs = 2
+    running.fit(net, loader(6))
     assert _rates(tmp_path / "run")[0] == 0.25
+
+    trainer(logger=False, callbacks=[ours]).fit(Net(0.75), loader(2))
+    train = SummaryReader(tmp_path / "run").lineage().train
+    assert train is not None
+    assert train.learning_rate == 0.75
 
 
 def test_the_checkpoint_of_a_run_is_named_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

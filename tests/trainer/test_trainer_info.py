@@ -62,11 +62,10 @@ def _see(net: Any, data: Any = None, **options: Any) -> _Seen:
 
 
 def test_what_is_known_at_the_start_and_at_the_end() -> None:
-    start, end = _see(Net(learning_rate=0.125), max_epochs=3).lineages
+    start, end = _see(Net(), max_epochs=3).lineages
 
     expected = {
         "optimizer": "SGD",
-        "learning_rate": 0.125,
         "loss_function": "cross_entropy",
         "parallel_mode": "stand_alone",
         "device_num": 1,
