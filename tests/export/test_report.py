@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -78,6 +79,17 @@ def test_rows_in_which_the_runs_differ_come_first(tmp_path: Path) -> None:
     assert "learning_rate" in differing
     assert "<th>network</th>" in equal
     assert "<th>network</th>" not in differing
+
+
+def test_a_checkpoint_is_named_without_the_directory_of_its_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        path = json.dumps({"ckpt": f"/data/{name}/checkpoints/last.ckpt"})
+        write_lineage(tmp_path / name, [TrainInfo(network="LeNet", model_path=path)])
+
+    page = _page(tmp_path, tmp_path / "a", tmp_path / "b")
+
+    assert "<th>model_path</th><td>last.ckpt</td><td>last.ckpt</td>" in page
+    assert 'class="differs"' not in page
 
 
 def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
