@@ -78,9 +78,8 @@ class DigitsNet(L.LightningModule):
 
     def configure_optimizers(self) -> dict:
         optimizer = torch.optim.SGD(self.parameters(), self.hparams.learning_rate, momentum=0.9)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, 4 * self.hparams.learning_rate, int(self.trainer.estimated_stepping_batches)
-        )
+        steps = int(self.trainer.estimated_stepping_batches)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2 * self.hparams.learning_rate, steps, div_factor=2)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _evaluate(self, batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
