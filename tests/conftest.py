@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", default=False, help="the long form of the fault suite")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):  # hundreds of trials, on a machine that may do much else
+        for item in items:
+            item.add_marker(pytest.mark.timeout(3600), append=False)
+
+
 @pytest.fixture
 def is_full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from multiprocessing.reduction import DupFd
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
+_KILLED = ("record_scalars", "record_lineage")
 
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-def run_victim(name: str, *arguments: object, timeout_s: float = 250) -> subprocess.CompletedProcess[str]:
-    """Run a script of ``tests/faults/scripts`` to its end, whatever end that is."""
+def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout bounds it."""
     return subprocess.run(
-        _command(name, arguments),
+        [sys.executable, "-m", f"tests.faults.scripts.{name}", *map(str, arguments)],
         cwd=ROOT,
         env=environment(),
         text=True,
         capture_output=True,
-        timeout=timeout_s,
         check=False,
     )
 
@@ -40,16 +44,23 @@ def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Sign
     Returns:
         The last step that it said was recorded.
     """
-    with subprocess.Popen(_command(name, arguments), cwd=ROOT, env=environment(), stdout=subprocess.PIPE) as victim:
-        assert victim.stdout is not None
-        lines = [victim.stdout.readline() for _ in range(after_steps)]
-        victim.send_signal(by)
-        lines += victim.stdout.readlines()  # what it had said before it died
-        victim.wait(20)
+    context = multiprocessing.get_context("forkserver")  # hundreds of victims, and one import of what they import
+    context.set_forkserver_preload(["pytest", *(f"tests.faults.scripts.{victim}" for victim in _KILLED)])
+    listen, said = os.pipe()
+    victim = context.Process(target=_be_victim, args=(name, list(map(str, arguments)), DupFd(said)))
+    with os.fdopen(listen, "rb") as heard:
+        victim.start()
+        os.close(said)
+        lines = [heard.readline() for _ in range(after_steps)]
+        assert victim.pid is not None
+        os.kill(victim.pid, by)
+        lines += heard.readlines()  # what it had said before it died
+    victim.join()
     whole = [line for line in lines if line.endswith(b"\n")]
     assert whole, f"{name} ended before it recorded anything"
     return int(whole[-1])
 
 
-def _command(name: str, arguments: tuple[object, ...]) -> list[str]:
-    return [sys.executable, "-m", f"tests.faults.scripts.{name}", *map(str, arguments)]
+def _be_victim(name: str, arguments: list[str], said: Any) -> None:
+    os.dup2(said.detach(), 1)
+    importlib.import_module(f"tests.faults.scripts.{name}").main(*arguments)

@@ -76,9 +76,8 @@ def page_requests(runs: LoadedRuns, train_id: str) -> Iterator[tuple[str, dict[s
         yield "datavisual/tensors", {**run, "tag": [shown], "detail": ["data"], "step": ["3"], "dims": ["[:,:]"]}
     for plugin, mode in (("graph", "normal"), ("optimized_graph", "optimize")):
         for shown in tags.get(plugin, ()):
-            for path in ("nodes", "nodes/all"):
-                yield f"datavisual/graphs/{path}", {**run, "tag": [shown], "mode": [mode]}
-            yield "datavisual/graphs/nodes/names", {**run, "tag": [shown], "mode": [mode], "search": ["o"]}
+            for path in ("nodes", "nodes/names", "nodes/all"):
+                yield f"datavisual/graphs/{path}", {**run, "tag": [shown], "mode": [mode], "search": ["o"]}
 
 
 def _write_whole_run(run: Path, chance: random.Random) -> None:

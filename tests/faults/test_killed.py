@@ -84,7 +84,7 @@ def test_a_signal_to_the_trainer_loses_nothing(tmp_path: Path, times: Times, fig
     trials, torn = times(2, 50), 0
     if trials == 2 and signal_name != "SIGTERM":
         pytest.skip("in the long form: --full")
-    done = run_victim("train", tmp_path, trials, signal_name, timeout_s=1000)
+    done = run_victim("train", tmp_path, trials, signal_name)
     assert not done.returncode, done.stderr
 
     for trial, last in json.loads(done.stdout.splitlines()[-1]).items():

@@ -27,14 +27,13 @@ WORKS = {
 }
 
 
-@pytest.mark.timeout(600)  # for the long form
 @pytest.mark.parametrize("work", WORKS)
 def test_a_kill_at_any_call_leaves_the_old_files_or_complete_new_ones(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None], work: str
 ) -> None:
     for package in ("tensorboard", "pyarrow", "pandas") if work.startswith(("export", "import")) else ("torch",):
         pytest.importorskip(package)
-    done = run_victim("kill_at_calls", work, tmp_path, times(WORKS[work], 1), timeout_s=580)
+    done = run_victim("kill_at_calls", work, tmp_path, times(WORKS[work], 1))
     assert not done.returncode, done.stderr
 
     told = json.loads(done.stdout.splitlines()[-1])

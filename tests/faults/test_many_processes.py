@@ -143,7 +143,7 @@ def test_workers_that_hold_all_that_records_lose_nothing_and_write_nothing_twice
 ) -> None:
     pytest.importorskip("lightning")
     places = ["processes", "loader", "training"] if is_full or way == "fork" else ["training"]
-    done = run_victim("inherit", tmp_path, way, *places, timeout_s=580)
+    done = run_victim("inherit", tmp_path, way, *places)
     assert not done.returncode, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     said = {part.split("\n")[0]: part for part in done.stderr.split("== ")[1:]}

@@ -30,14 +30,13 @@ FAULTS = [(kind, errno.EDQUOT) for kind in ("write", "sync", "close")]
 FAULTS += [(kind, errno.ESTALE) for kind in ("write", "look", "close")]
 
 
-@pytest.mark.timeout(900)  # for the long form
 def test_training_ends_well_whichever_call_of_a_mount_fails(
     tmp_path: Path, mounted: None, times: Times, figure: Figure
 ) -> None:
     pytest.importorskip("lightning")
     afters = [0, 1, 2, 5, 10, 14, 20, 30, 60, NEVER] if times(0, 1) else [12, NEVER]
     faults = [(kind, error, after) for kind, error in FAULTS for after in afters]
-    done = run_victim("train_on_a_mount", tmp_path, *(",".join(map(str, fault)) for fault in faults), timeout_s=800)
+    done = run_victim("train_on_a_mount", tmp_path, *(",".join(map(str, fault)) for fault in faults))
     assert not done.returncode, done.stderr
 
     failures = refused = 0
@@ -78,14 +77,13 @@ WORKS = {
 }
 
 
-@pytest.mark.timeout(600)  # for the long form
 @pytest.mark.parametrize("work", WORKS)
 def test_a_verb_on_a_mount_that_fails_says_so_in_one_line(
     tmp_path: Path, mounted: None, times: Times, figure: Figure, work: str
 ) -> None:
     for package in ("tensorboard", "pyarrow", "pandas"):
         pytest.importorskip(package)
-    done = run_victim("fail_at_calls", work, tmp_path, times(WORKS[work], 1), timeout_s=580)
+    done = run_victim("fail_at_calls", work, tmp_path, times(WORKS[work], 1))
     assert not done.returncode, done.stderr
 
     told = json.loads(done.stdout)

@@ -27,7 +27,7 @@ def test_what_a_handler_records_is_in_the_file_or_was_refused_and_queued(
     tmp_path: Path, times: Callable[[int, int], int], is_full: bool, figure: Figure
 ) -> None:
     run = tmp_path / "run"
-    done = run_victim("record_in_handlers", run, times(1500, 20_000), timeout_s=280)
+    done = run_victim("record_in_handlers", run, times(1500, 20_000))
     assert not done.returncode, done.stderr
     told = json.loads(done.stdout)
 

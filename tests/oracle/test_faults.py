@@ -52,7 +52,6 @@ def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.S
         assert all(shape == [10] for _, shape in answer["tensors"].get("weights", []))
 
 
-@pytest.mark.timeout(1000)  # for the long form
 def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Figure) -> None:
     draw = random.Random(12)
     runs = [tmp_path / str(trial) for trial in range(times(10, 200))]
@@ -65,7 +64,6 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
     figure(12, f"{len(runs)} x SIGKILL: MindInsight's own reader reads {len(runs)} of {len(runs)} lineage files")
 
 
-@pytest.mark.timeout(3600)  # for the long form
 def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
     tmp_path: Path, times: Times, figure: Figure
 ) -> None:
@@ -84,7 +82,7 @@ def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
     """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of checkpoints."""
     from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, checkpoint_dir
 
-    done = run_victim("train", directory, trials, "SIGKILL", "landscape", timeout_s=3000)
+    done = run_victim("train", directory, trials, "SIGKILL", "landscape")
     assert not done.returncode, done.stderr
     last = json.loads(done.stdout.splitlines()[-1])
     runs = [directory / str(trial) / "run" for trial in range(trials)]

@@ -7,8 +7,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.maintenance.repair import repair_run
 from tests.cli.demo_run import write_demo_run
@@ -25,7 +23,6 @@ def damage(path: Path, draw: random.Random) -> None:
     path.write_bytes(data[:begin] + put + (data[end:] if draw.random() < 0.8 else b""))
 
 
-@pytest.mark.timeout(1000)  # for the long form
 def test_a_repaired_run_is_shown_whole_whatever_the_damage(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:

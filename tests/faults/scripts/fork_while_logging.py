@@ -36,7 +36,7 @@ def main(directory: str, forks: str) -> None:
             record.close()
             os._exit(7 if any(written) else 0)
         descriptor = os.pidfd_open(child)
-        if not select.select([descriptor], [], [], 5)[0]:
+        if not select.select([descriptor], [], [], 120)[0]:
             hung += 1
             os.kill(child, signal.SIGKILL)
         os.close(descriptor)

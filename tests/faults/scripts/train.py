@@ -83,8 +83,8 @@ def main(directory: str, trials: str, signal_name: str, has_landscape: str = "")
 
 
 def rest_of(listen: int, trial: int, child: int) -> bytes:
-    """What a child says until it ends; one that goes on for half a minute shows where it is and ends us too."""
-    heard, until = b"", time.monotonic() + 30
+    """What a child says until it ends; one that goes on for five minutes shows where it is and ends us too."""
+    heard, until = b"", time.monotonic() + 300
     while time.monotonic() < until and select.select([listen], [], [], until - time.monotonic())[0]:
         more = os.read(listen, 4096)
         if not more:
