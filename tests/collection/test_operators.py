@@ -234,6 +234,17 @@ def test_operators_outside_of_any_training_do_nothing() -> None:
     assert not operator_buffer.is_open
 
 
+def test_operators_are_closed_when_an_exception_ends_the_training(tmp_path: Path) -> None:
+    def probe(module: Any, x: Tensor) -> None:
+        assert operator_buffer.is_open
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit(tmp_path, OperatorNet(nn.Identity(), probe))
+
+    assert not operator_buffer.is_open
+
+
 def test_values_of_accumulated_batches_are_the_last_ones_without_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
