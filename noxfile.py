@@ -255,6 +255,24 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def guides(session: nox.Session) -> None:
+    """Every block of README and guides in order, outside the checkout, with the package installed; ``-- PAGE``: one."""
+    extras = "demo,pandas,parquet,plot,report,tensorboard"
+    session.install(f".[{extras}]", "duckdb>=1", "hydra-core>=1.3", "jsonargparse[signatures]>=4.40", "optuna>=4")
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in ("docs", "tests/docs"):
+        shutil.copytree(ROOT / part, folder / "pages" / part)
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, folder / "pages")
+    work = folder / "work"
+    work.mkdir()
+    session.chdir(work)
+    environment = {"PYTHONPATH": str(folder / "pages"), "PL_TRAINER_ENABLE_PROGRESS_BAR": "False", "MPLBACKEND": "Agg"}
+    session.run("python", "-m", "tests.docs.page_code", *session.posargs, env=environment)
+
+
+@nox.session
 def package(session: nox.Session) -> None:
     """Build wheel and sdist, install the wheel where nothing else is, train with it and look with every Python."""
     session.install(*group("package"))

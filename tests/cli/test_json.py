@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning import filter_summary_lineage
+from mindsummary_lightning.cli import VERBS
+from mindsummary_lightning.mindinsight import doctor
 from mindsummary_lightning.values import RunInfo, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
+from tests.docs.pages import ROOT
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import values_at, write_summary
 
@@ -93,3 +99,33 @@ def test_export_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     answer = _json(capsys, "export", tmp_path / "a", "--to", "csv", "--out", tmp_path / "out")
 
     assert [Path(file).name for file in answer["files"]] == ["scalars.csv", "histograms.csv"]
+
+
+def test_doctor_gives_its_needs_and_the_pages_of_an_installation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("numpy", "no-such-package"))
+
+    viewer, installation = (
+        mindsummary(capsys, "doctor", "--json"),
+        mindsummary(capsys, "doctor", sys.executable, "--json"),
+    )
+
+    assert (viewer.code, installation.code) == (1, 1)
+    needs = {need.pop("name"): need for need in json.loads(viewer.out)["needs"]}
+    assert needs["numpy"] == {"state": np.__version__, "is_met": True}
+    assert needs["no-such-package"]["is_met"] is False
+    pages = json.loads(installation.out)["pages"]
+    assert len(pages) == 11
+    assert pages[0]["problems"] == ["MindInsight is not installed"]
+
+
+def test_the_guide_has_the_shape_of_every_json() -> None:
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|", text.partition("## JSON for scripts")[2], re.MULTILINE))
+
+    cli = ROOT / "mindsummary_lightning" / "cli"
+    taking = {
+        verb for verb, module in VERBS.items() if '"--json"' in (cli / f"{module}.py").read_text(encoding="utf-8")
+    }
+    assert listed == taking

@@ -49,6 +49,9 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     assert answer.code == 0
     assert answer.out.splitlines()[1].split() == ["landscape_[1,", "2,", "3]", "16", "x", "12", "0.117537", "3.1402"]
     assert asked == {"callback_fn": json.loads, "device_ids": [0, 1], "output": None}
+    (found,) = json.loads(mindsummary(capsys, *words, "--json").out)["landscapes"]
+    assert (found["tag"], found["grid"]) == ("landscape_[1, 2, 3]", [16, 12])
+    assert (found["smallest_loss"], found["largest_loss"]) == pytest.approx((0.117537, 3.1402), rel=1e-4)
     assert (tmp_path / "x.png").exists()
 
 

@@ -10,23 +10,22 @@ __all__ = ["ROOT", "Block", "blocks", "english_pages", "headings", "pages"]
 
 ROOT = Path(__file__).parents[2]
 
-# An HTML comment just before the fence says what is to be done with the block; readers do not see it.
+# An HTML comment just before the fence keeps a block from running and says why; readers do not see it.
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>not run|run): ?(?P<reason>[^\n]*?) ?-->\n)?```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$"
-    r"|^<!-- run first:\n(?P<hidden>.*?)^-->$",
+    r"^(?:<!-- (?P<mark>not run): [^\n]* -->\n)?```(?P<language>\w+)[^\n]*\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, or the hidden preparation of the blocks behind it.
+    """A fenced block.
 
     Attributes:
         language: what follows the fence.
         code: its lines.
         line: of the page, where the code begins.
-        mark: ``not run`` or ``run``, if a comment before it says so.
+        mark: ``not run``, if a comment before it says so.
     """
 
     language: str
@@ -48,13 +47,11 @@ def english_pages() -> list[Path]:
 
 
 def blocks(text: str) -> list[Block]:
-    """The fenced and the hidden blocks of a page, in order."""
-    found = []
-    for match in _BLOCK.finditer(text):
-        language, code = (match["language"], match["code"]) if match["language"] else ("python", match["hidden"])
-        start = match.start("code") if match["language"] else match.start("hidden")
-        found.append(Block(language, code, text.count("\n", 0, start) + 1, match["mark"]))
-    return found
+    """The fenced blocks of a page, in order."""
+    return [
+        Block(match["language"], match["code"], text.count("\n", 0, match.start("code")) + 1, match["mark"])
+        for match in _BLOCK.finditer(text)
+    ]
 
 
 def headings(text: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -54,7 +55,15 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
     with tarfile.open(built / f"{NAME}.tar.gz") as sdist:
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
 
-    assert {"pyproject.toml", "noxfile.py", "LICENSE", "README.md", "README_CN.md", "CONTRIBUTING.md"} <= names
+    assert {
+        "pyproject.toml",
+        "noxfile.py",
+        "hatch_build.py",
+        "LICENSE",
+        "README.md",
+        "README_CN.md",
+        "CONTRIBUTING.md",
+    } <= names
     assert {"tests/package/test_distributions.py", "docs/index.md", "examples/digits.py"} <= names
     tops = {"mindsummary_lightning", "protos", "tests", "docs", "examples", "benchmarks"}
     assert {name.partition("/")[0] for name in names if "/" in name} == tops
@@ -70,6 +79,16 @@ def test_the_metadata_are_valid_and_say_what_the_package_is(built: Path) -> None
     assert str(found.license_expression) == "Apache-2.0"
     assert found.description_content_type == "text/markdown"
     assert found.description.startswith("# mindsummary-lightning")
+
+
+def test_the_description_has_no_link_that_an_index_cannot_follow(built: Path) -> None:
+    description = str(_metadata(built, "METADATA").get_payload())
+    targets = re.findall(r"\]\(([^)]*)\)", description)
+
+    assert targets
+    assert [target for target in targets if not target.startswith("https://")] == []
+    assert "Step by step: the first run." in description
+    assert "![" not in description
 
 
 def test_the_wheel_installs_the_command(built: Path) -> None:
