@@ -33,11 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between")
     parser.add_argument("--output", metavar="DIR", help="write the landscapes there and not into the run")
     parser.add_argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)")
+    parser.add_argument("--json", action="store_true", help="print the landscapes as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the landscapes and print a table of them; 1 if the run asks for none."""
-    from mindsummary_lightning.cli.output import columns, short_number
+    from mindsummary_lightning.cli.output import columns, say_json, short_number
     from mindsummary_lightning.landscape.plot import plot_landscapes
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 
@@ -58,11 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         plot_landscapes(made, arguments.plot)
     rows = [["tag", "grid", "smallest loss", "largest loss"]]
+    found = []
     for tag, landscape in made.items():
         x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
-        rows.append([tag, f"{x.size} x {y.size}", short_number(float(z.min())), short_number(float(z.max()))])
-    for line in columns(rows, right=[2, 3]):
-        print(line)
+        low, high = float(z.min()), float(z.max())
+        rows.append([tag, f"{x.size} x {y.size}", short_number(low), short_number(high)])
+        found.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
+    if arguments.json:
+        say_json({"landscapes": found})
+    else:
+        for line in columns(rows, right=[2, 3]):
+            print(line)
     return 0 if made else 1
 
 

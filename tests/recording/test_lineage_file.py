@@ -76,8 +76,11 @@ def test_a_write_that_failed_leaves_the_columns_as_they_were(tmp_path: Path) -> 
 
 def test_run_info_of_an_earlier_process_is_carried_over_into_the_new_file(tmp_path: Path) -> None:
     _write(tmp_path, TRAIN, RunInfo({"precision": "32-true"}), RunInfo({"status": "failed"}))
+    (path,) = lineage_paths(tmp_path)
+    path.rename(path.with_name(path.name.replace("summary.1", "summary.0")))  # this process knows it no more
     _write(tmp_path, RunInfo({"status": "success"}))
 
+    assert len(lineage_paths(tmp_path)) == 2
     # A later file with training lineage replaces the earlier ones.
     condition = {"user_defined/precision": {"eq": "32-true"}, "user_defined/status": {"eq": "success"}}
     assert filter_summary_lineage(tmp_path, condition)["count"] == 1
