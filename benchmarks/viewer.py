@@ -134,8 +134,10 @@ def serving(name: str, base: Path) -> Iterator[Server]:
                 time.sleep(0.01)
             yield Server(name, server.process, port, time.perf_counter() - start)
         finally:
-            processes = [server.process, *server.process.children(recursive=True)]
-            process.terminate()
+            processes = [server.process]
+            with contextlib.suppress(psutil.NoSuchProcess):  # a measure may have ended it
+                processes += server.process.children(recursive=True)
+                process.terminate()
             _, alive = psutil.wait_procs(processes, timeout=5)
             for left in alive:
                 left.kill()
@@ -184,7 +186,11 @@ def measure_lists(base: Path, name: str) -> dict[str, float]:
             file.write(b"")
         os.utime(grown)
         again = server.timed("datavisual/train-jobs?offset=0&limit=20")
-        return {"list of 999": first, "list after one grew": again}
+        end = time.perf_counter()
+        server.process.terminate()
+        server.process.wait()
+        end = time.perf_counter() - end
+        return {"list of 999": first, "list after one grew": again, "end after SIGTERM": end}
 
 
 def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:

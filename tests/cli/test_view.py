@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+import time
 import urllib.error
 import urllib.request
 import webbrowser
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.viewer import serve
+from mindsummary_lightning.viewer import app, serve
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.viewer.pages_client import write_frontend
@@ -70,6 +73,35 @@ def test_an_impossible_number_is_refused(
 
     assert answer.code == 2
     assert option[1] in answer.err
+
+
+def test_the_memory_of_loaded_runs_is_given_in_megabytes(
+    runs: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def loaded_runs(directory: str, memory_bytes: int) -> None:
+        given.append(memory_bytes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "LoadedRuns", loaded_runs)
+    monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
+
+    answer = mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--memory", 64)
+
+    assert (answer.code, given) == (130, [64_000_000])
+
+
+@pytest.mark.slow
+def test_nothing_is_done_while_nobody_looks_and_nothing_grows(runs: Path, cache: Path) -> None:
+    with viewing(runs, cache, "--no-token") as view:
+        _opener().open(f"{view.server}/v1/mindinsight/datavisual/plugins?train_id=.%2Fversion_0").close()
+        process = psutil.Process(view.process.pid)
+        before = process.cpu_times()
+        time.sleep(3)
+        after = process.cpu_times()
+
+    assert (after.user, after.system) == pytest.approx((before.user, before.system), abs=0.011)  # a tick of the clock
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,10 +74,15 @@ def test_a_run_is_seen_while_it_appears_and_grows(ours: Browser, runs: Path) -> 
 
         ours.open("scalar", "./late")
         canvas = "return document.querySelector('.char-item-content canvas').toDataURL()"
-        before = ours.driver.execute_script(canvas)
-        record.add_value("scalar", "loss", 3.0)
-        record.record(3)
-        wait_until(lambda: ours.driver.execute_script(canvas) != before, lambda: "the curve to grow")
+        seconds = []
+        for step in (3, 4, 5):
+            before = ours.driver.execute_script(canvas)
+            started = time.monotonic()
+            record.add_value("scalar", "loss", float(step))
+            record.record(step)
+            wait_until(lambda: ours.driver.execute_script(canvas) != before, lambda: "the curve to grow")  # noqa: B023
+            seconds.append(time.monotonic() - started)
+        assert min(seconds) < 3 + 3, seconds  # the page's own refresh; two may be slowed down by a neighbour
     shutil.rmtree(runs / "late")
     ours.open("summary list")
     wait_until(lambda: "./late" not in ours.text(), lambda: "the run to vanish from the list")

@@ -100,11 +100,15 @@ print("ended")
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path), write_frontend(tmp_path)]
+
+    assert min(_seconds_until_the_end(command, number) for _ in range(3)) < 1.0  # one may be slowed down by a neighbour
+
+
+def _seconds_until_the_end(command: list[str], number: signal.Signals) -> float:
     hear = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}  # whoever started pytest may ignore it
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **hear) as process:  # type: ignore[call-overload]
         assert process.stdout is not None
@@ -114,5 +118,6 @@ def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, numbe
         process.send_signal(number)
 
         assert process.wait(20) == 0
+        seconds = time.monotonic() - started
         assert process.stdout.read() == "ended\n"
-        assert time.monotonic() - started < 10  # the bound is 1 s; benchmarks/viewer.py measures it
+        return seconds

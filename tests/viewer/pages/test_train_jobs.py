@@ -4,8 +4,10 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import train_jobs
@@ -54,6 +56,26 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     monkeypatch.setattr(train_jobs, "_LIST_LIMIT_S", -1.0)
     (first, second) = ask(runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
+
+
+def test_more_runs_than_mindinsight_lists_are_listed_the_newest_first(tmp_path: Path) -> None:
+    names = [f"run{number:04d}" for number in range(1_200)]
+    runs = runs_below(tmp_path, *names)
+
+    pages = [ask(runs, LIST, limit="100", offset=str(page)) for page in range(13)]
+
+    assert {page["total"] for page in pages} == {1_200}
+    assert [row["train_id"] for page in pages for row in page["train_jobs"]] == [f"./{name}" for name in names]
+
+
+def test_more_tags_than_mindinsight_keeps_are_shown(tmp_path: Path) -> None:
+    scalars = {f"loss_{number}": 1.0 for number in range(400)}
+    tensors = {f"weight_{number}": Tensor(np.zeros(2, np.float32)) for number in range(8)}
+    write_summary(tmp_path / "a", [values_at(1, {**scalars, **tensors})])
+
+    tags = ask(LoadedRuns(str(tmp_path)), PLUGINS, train_id="./a")["plugins"]
+
+    assert (len(tags["scalar"]), len(tags["tensor"])) == (400, 8)
 
 
 def test_a_run_asked_for_by_name_is_read(tmp_path: Path) -> None:
