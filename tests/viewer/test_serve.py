@@ -92,7 +92,7 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 from mindsummary_lightning.viewer.static_files import StaticFiles
 listener = listen("127.0.0.1", 0)
-handlers = {"GET stall": lambda runs, request: time.sleep(600)}
+handlers = {"GET stall": lambda runs, request: print("begun", flush=True) or time.sleep(600)}
 app = create_app(LoadedRuns(sys.argv[1]), StaticFiles(sys.argv[2]), Access(None), handlers)
 serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
 print("ended")
@@ -114,6 +114,7 @@ def _seconds_until_the_end(command: list[str], number: signal.Signals) -> float:
         assert process.stdout is not None
         connection = http.client.HTTPConnection("127.0.0.1", int(process.stdout.readline()))
         connection.request("GET", f"{API_PREFIX}stall")
+        assert process.stdout.readline() == "begun\n"
         started = time.monotonic()
         process.send_signal(number)
 
