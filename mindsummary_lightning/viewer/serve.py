@@ -1,7 +1,6 @@
 """The server's life: a listening socket, an event loop in the calling thread, and an end within a second.
 
-Nothing here depends on the platform: no process is started, and signals are received by ``signal.signal``, which
-Windows has as well.
+No process is started, and nothing here depends on the platform but how the event loop hears of a signal.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import errno
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -91,21 +91,29 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
     async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        with on_end_signals(lambda: loop.call_soon_threadsafe(stop.set)):
-            await serve_until(stop, app, listener, ready)
+        for number in _end_signals():
+            if sys.platform == "win32":
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+            else:  # by signal.signal, one that arrives just before the loop sleeps would be heard at its next event
+                loop.add_signal_handler(number, stop.set)
+        await serve_until(stop, app, listener, ready)
 
     asyncio.run(run())
 
 
 @contextmanager
 def on_end_signals(end: Callable[[], object]) -> Iterator[None]:
-    """Call a function when this process is asked to end; what is ignored, as SIGHUP under nohup, stays ignored."""
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last two: POSIX, Windows
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, lambda *_: end()) for number in heard}
+    """Call a function when this process is asked to end."""
+    previous = {number: signal.signal(number, lambda *_: end()) for number in _end_signals()}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _end_signals() -> list[signal.Signals]:
+    """The signals that ask a process to end; one that is ignored, as SIGHUP under nohup, stays ignored."""
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # the last two: POSIX, Windows
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
