@@ -51,6 +51,7 @@ def viewer(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
             yield server
 
 
+@pytest.mark.timeout(1800)  # 13,000 requests to each of two servers
 def test_the_viewer_answers_as_mindinsight_does(real: Server, viewer: Server) -> None:
     asked: Counter[str] = Counter()
     explained: Counter[int] = Counter()
