@@ -94,7 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _as_option(refusal: str) -> str:
     """The refusal of a search condition in terms of the command line."""
     text = re.sub(r"search_condition\['(.*?)'\](\['\w+'\])?", r"--where \1", refusal)
-    return text.replace("a field of search_condition", "the field of --where").replace("sorted_name", "--sort")
+    text = re.sub(r" or limit, .*?lineage_type", "", text)  # settings that are options of their own here
+    return text.replace("a field of search_condition", "the field of --where or --sort").replace(
+        "sorted_name", "--sort"
+    )
 
 
 def _positive(text: str) -> int:

@@ -63,5 +63,6 @@ def page_addresses(server: str, token: str | None, train_id: str | None = None) 
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
     if train_id is not None:
         run = quote(train_id, safe="")
-        pages += [(name, f"{start}train-manage/{route}={run}") for name, route in _OF_ONE_RUN.items()]
+        # The pages of a run show the path that the address names.
+        pages += [(name, f"{start}train-manage/{route}={run}&summaryPath={run}") for name, route in _OF_ONE_RUN.items()]
     return pages

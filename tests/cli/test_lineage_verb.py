@@ -123,7 +123,7 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--where", "los>1"], "the field of --where must be one of"),
+        (["--where", "los>1"], "the field of --where or --sort must be one of"),
         (["--where", "loss"], "FIELD"),
         (["--where", "loss>high"], "number"),
         (["--where", "loss>1", "--where", "loss>2"], "twice"),
