@@ -162,6 +162,10 @@ def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: 
     assert before[:1] == points(logger.log_dir, "train/loss")[:1]
 
 
+def test_a_checkpoint_callback_that_lightning_does_not_know_is_not_disturbed(tmp_path: Path) -> None:
+    MindInsightLogger(tmp_path).after_save_checkpoint(object())
+
+
 @pytest.mark.parametrize("other", ["pair", "logger alone"])
 @pytest.mark.parametrize("kind", ["pair", "logger alone"])
 def test_a_fit_that_resumes_from_another_runs_checkpoint_is_a_run_of_its_own(
