@@ -337,10 +337,11 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
     running.fit(Net(), loader())
 
     assert running.global_step == 6
-    values, landscape, total = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    values, landscape, total, lost = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert "Training continues" in values
     assert "the parameters for a landscape" in landscape
     assert "6 failures" in total
+    assert "could not be written in total" in lost
 
 
 def test_a_record_that_cannot_be_written_stops_training_if_asked_to(tmp_path: Path) -> None:
