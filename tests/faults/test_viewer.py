@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 _MINDSPORE_RUNS = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
 _TOKEN = "a-token"
-_ANSWER_LIMIT_S = 60
+_ANSWER_LIMIT_S = 600  # of a machine that does much else
 _opened: list[str] | None = None  # paths that this process opens or lists, while somebody watches
 
 
