@@ -86,7 +86,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
 
 
 def first_step(
-    state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None, must_match: bool
+    state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None, holds_fit: bool
 ) -> int:
     """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.
 
@@ -95,16 +95,24 @@ def first_step(
         trainer: the Trainer, about to train.
         module: its LightningModule.
         record: where this run is recorded; ``None`` on ranks above zero.
-        must_match: warn also if the checkpoint names no run: the directory holds a fit already.
+        holds_fit: an earlier fit of this process is recorded there.
     """
     step = state.get("step")
     if not isinstance(step, int):
         step = int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
-    earlier = state.get("directory") or (must_match and "a run without a SummaryCollector")
-    if record is not None and earlier and os.path.realpath(earlier) != os.path.realpath(record.directory):
+    if record is None:
+        return step
+    earlier = state.get("directory")
+    if earlier and os.path.realpath(earlier) != os.path.realpath(record.directory):
         _LOG.warning(
             "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve only for the files "
             "of one directory; to continue there, give the logger that version, or the collector that summary_dir",
             *(step, earlier, record.directory),
+        )
+    elif holds_fit and not earlier:
+        _LOG.warning(
+            "this run resumes at step %s of a checkpoint that names no run, and %s holds the steps of an earlier fit: "
+            "up to that step MindInsight shows those. To keep both, give each fit a summary_dir of its own",
+            *(step, record.directory),
         )
     return step

@@ -194,6 +194,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
 def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(tmp_path: Path) -> None:
     done = run_script(_FSDP1, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
