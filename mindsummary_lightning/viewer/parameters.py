@@ -20,6 +20,7 @@ __all__ = [
     "known_tag",
     "page_slice",
     "required",
+    "run_name",
     "whole_number",
 ]
 
@@ -66,6 +67,22 @@ def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice
     if not 1 <= limit <= max_limit:
         raise ApiError(WRONG_VALUE, f"Invalid parameter value. 'limit' should in [1, {max_limit}].")
     return slice(offset * limit, (offset + 1) * limit)
+
+
+def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
+    """The parameter ``train_id``, which need not name a run.
+
+    Raises:
+        ApiError: it is missing, or neither names a run nor could name one in MindInsight.
+    """
+    train_id = request.first("train_id")
+    if train_id is None:
+        raise ApiError(MISSING, "Param missing. 'train_id' is required.")
+    is_possible = train_id.startswith("./") and train_id.count("/") == 1
+    if not is_possible and runs.find(train_id) is None:
+        text = "Invalid parameter value. Summary dir should be relative path starting with './'."
+        raise ApiError(WRONG_VALUE, text)
+    return train_id
 
 
 def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mindsummary_lightning.viewer.api import ApiRequest
-from mindsummary_lightning.viewer.lineage_requests import run_lineage, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages.lineages import run_lineage
+from mindsummary_lightning.viewer.parameters import run_name
 
 __all__ = ["dataset_graph"]
 

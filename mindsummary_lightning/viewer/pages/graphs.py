@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import logging
+import threading
 from typing import Any
 
+from mindsummary_lightning.reading.followed_run import GraphLocation
+from mindsummary_lightning.reading.recorded_graph import read_graph
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
-from mindsummary_lightning.viewer.graph_view.layout import GraphView
-from mindsummary_lightning.viewer.graph_views import load_graph_view
+from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, page_slice, required
 from mindsummary_lightning.viewer.tags import OPTIMIZED
 
 __all__ = ["all_nodes", "names", "nodes", "single_node"]
+
+_LOG = logging.getLogger(__name__)
+_MAX_VIEWS = 6  # the newest few are kept
+_BUILDING = threading.Lock()  # the page asks for several parts of a graph at the same time: one request builds it
 
 _NO_NODE, _NO_GRAPH = "50545009", "5054500C"
 _DEFAULT_HITS, _MAX_HITS = 100, 1000
@@ -61,7 +69,7 @@ def _view(runs: LoadedRuns, request: ApiRequest) -> GraphView:
     graphs = {graph.name + suffix: graph for graph in run.graphs()}
     tag = request.first("tag")
     graph = graphs.get(min(graphs, default="") if tag is None else tag)
-    view = None if graph is None else load_graph_view(graph, is_optimized)
+    view = None if graph is None else _load(graph, is_optimized)
     if view is None:
         raise ApiError(_NO_GRAPH, "Graph is not exist.")
     return view
@@ -76,3 +84,23 @@ def _known_scope(view: GraphView, request: ApiRequest) -> str:
 
 def _unknown(name: str) -> ApiError:
     return ApiError(_NO_NODE, f"Can not find node in graph by the given node name. node name: {name}.")
+
+
+def _load(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
+    """A view of a recorded graph; ``None`` if it cannot be read or is empty."""
+    with _BUILDING:
+        try:
+            view = _built(graph, is_optimized)
+        except OSError:  # gone since the run was read; nothing to remember
+            return None
+    return view if view is not None and view.children("") else None
+
+
+@functools.lru_cache(maxsize=_MAX_VIEWS)
+def _built(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
+    build = optimized_view if is_optimized else normal_view
+    try:
+        return build(*read_graph(graph))
+    except ValueError as error:
+        _LOG.warning("skipped the graph in %s: %s", graph.location.path, error)
+        return None

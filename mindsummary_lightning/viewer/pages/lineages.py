@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import parse_condition
-from mindsummary_lightning.lineage.search import search_lineage
+from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
-from mindsummary_lightning.viewer.lineage_requests import json_body, run_lineage, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import WRONG_VALUE
+from mindsummary_lightning.viewer.parameters import WRONG_VALUE, run_name
 from mindsummary_lightning.viewer.remarks import remarks_of
 
-__all__ = ["search_runs", "update"]
+__all__ = ["run_lineage", "search_runs", "update"]
 
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
 _MAX_TAG, _MAX_REMARK = 10, 128
@@ -25,7 +26,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     Raises:
         ApiError: the body is not a valid condition.
     """
-    asked = json_body(request) if request.body else None
+    asked = _json_body(request) if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
     except LineageSearchConditionParamError as error:
@@ -35,7 +36,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
     """Note a tag or a remark about a run."""
-    added = json_body(request)
+    added = _json_body(request)
     if not isinstance(added, dict):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")
     train_id = run_name(runs, request)
@@ -50,6 +51,12 @@ def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
     except OSError as error:
         raise ApiError(_NOT_SAVED, f"The tag or remark could not be saved: {error}", 500) from error
     return {"status": "success"}
+
+
+def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:
+    """The lineage of a run; ``None`` if there is no such run or none of its files contains lineage."""
+    run = runs.run_directory(train_id)
+    return None if run is None else CACHE.lineage(run.path, run.files)
 
 
 def _check(added: dict[str, Any]) -> None:
@@ -69,3 +76,15 @@ def _check(added: dict[str, Any]) -> None:
 
 def _refusal(text: str) -> ApiError:
     return ApiError(_WRONG_ADDED_INFO, f"ValueError. {text}")
+
+
+def _json_body(request: ApiRequest) -> Any:
+    """The body of a request.
+
+    Raises:
+        ApiError: it is not JSON.
+    """
+    try:
+        return json.loads(request.body)
+    except (ValueError, RecursionError):
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. Json data parse failed.") from None
