@@ -1,16 +1,17 @@
-"""``GraphBuilder``: nodes, parameters and constants collected by reference and named when the graph is complete.
-
-Node ids, parameter names and constant keys share one namespace in MindInsight, and a parameter must not be named like
-a scope. Both can only be settled when all names are known, so until then a ``Ref`` stands for each.
-"""
+"""``GraphBuilder``: nodes, parameters and constants, each named as it is added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph.scope_names import ScopeNames, safe_op_type, unique_parameter_name
+from mindsummary_lightning.graph.scope_names import (
+    MAX_SCOPE_DEPTH,
+    safe_op_type,
+    safe_parameter_name,
+    safe_scope,
+    unique,
+)
 from mindsummary_lightning.values.graph_nodes import (
     Attribute,
     AttributeValue,
@@ -23,118 +24,85 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-__all__ = ["MAX_NODES", "GraphBuilder", "Ref"]
+__all__ = ["MAX_NODES", "GraphBuilder"]
 
 MAX_NODES = 100_000
 """Maximum number of operations; MindInsight does not load a larger graph."""
 
 
-class Ref(NamedTuple):
-    """Something that a node can take as input: ``"node"``, ``"parameter"`` or ``"constant"``, and its number."""
-
-    kind: str
-    number: int
-
-
-class _Node(NamedTuple):
-    op_type: str
-    scope: str
-    inputs: tuple[Ref, ...]
-    attributes: tuple[Attribute, ...]
-    output_type: GraphType | None
-
-
 class GraphBuilder:
-    """Collects a graph node by node, each after the nodes it takes input from.
+    """Collects a graph node by node, each after what it takes input from; ids and names are strings, no two alike."""
 
-    Args:
-        scopes: has named the scopes of the nodes.
-    """
-
-    def __init__(self, scopes: ScopeNames) -> None:
-        self._scopes = scopes
-        self._nodes: list[_Node] = []
-        self._parameters: dict[tuple[str, bool], tuple[int, GraphType | None]] = {}
-        self._constants: list[AttributeValue] = []
-        self._outputs: list[tuple[Ref, GraphType | None]] = []
+    def __init__(self) -> None:
+        self._nodes: list[GraphNode] = []
+        self._parameters: list[GraphParameter] = []
+        self._constants: list[GraphConstant] = []
+        self._outputs: list[GraphOutput] = []
+        self._names: set[str] = set()  # of parameters and constants
+        self._scopes: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def parameter(self, name: str, parameter_type: GraphType | None, *, is_input: bool = False) -> Ref:
-        """A weight or buffer, or with ``is_input`` an input of the graph; the same name gives the same reference."""
-        index, _ = self._parameters.setdefault((name, is_input), (len(self._parameters), parameter_type))
-        return Ref("parameter", index)
+    def scope(self, parent: str, name: str, class_name: str) -> str:
+        """The scope of one more module inside the scope ``parent``, such as ``encoder-Sequential/0-Linear``."""
+        if parent.count("/") >= MAX_SCOPE_DEPTH:
+            return parent
+        part = safe_scope(name, class_name)
+        return unique(f"{parent}/{part}" if parent else part, self._scopes)
 
-    def constant(self, value: AttributeValue) -> Ref:
+    def parameter(self, name: str, parameter_type: GraphType | None) -> str:
+        """A weight, a buffer or an input of the graph; returns the name that it got."""
+        name = unique(safe_parameter_name(name), self._names)
+        self._parameters.append(GraphParameter(name, parameter_type))
+        return name
+
+    def constant(self, value: AttributeValue) -> str:
         """A constant, one per use as MindSpore has it: a shared one would connect unrelated nodes."""
-        self._constants.append(value)
-        return Ref("constant", len(self._constants) - 1)
+        name = unique(f"cst{len(self._constants) + 1}", self._names)
+        self._constants.append(GraphConstant(name, value))
+        return name
 
     def node(
         self,
         op_type: str,
         scope: str,
-        inputs: Sequence[Ref],
+        inputs: Sequence[str],
         attributes: tuple[Attribute, ...] = (),
         output_type: GraphType | None = None,
-    ) -> Ref:
-        """One more operation.
+    ) -> str:
+        """One more operation; returns its id.
 
         Raises:
             GraphCaptureError: the graph has ``MAX_NODES`` already.
         """
         if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(f"it has more than {MAX_NODES} operations, the most that MindInsight loads")
-        self._nodes.append(_Node(safe_op_type(op_type), scope, tuple(inputs), attributes, output_type))
-        return Ref("node", len(self._nodes) - 1)
+        op_type, name = safe_op_type(op_type), str(len(self._nodes) + 1)
+        leaf = f"{op_type}-op{name}"
+        full_name = f"{scope}/{leaf}" if scope else leaf
+        edges = tuple(map(GraphInput, inputs))
+        self._nodes.append(GraphNode(name, op_type, scope, full_name, edges, attributes, output_type))
+        return name
 
-    def output(self, ref: Ref, output_type: GraphType | None) -> None:
+    def output(self, name: str, output_type: GraphType | None) -> None:
         """Mark a result of the whole graph."""
-        self._outputs.append((ref, output_type))
+        self._outputs.append(GraphOutput(name, output_type))
 
     def build(self, name: str) -> Graph:
-        """The complete graph: decimal ids, unique names, only connected operations, parameters and constants.
-
-        Args:
-            name: name of the graph.
+        """The graph of all that is connected.
 
         Raises:
             GraphCaptureError: no operation has an input.
         """
-        used = {ref for node in self._nodes for ref in node.inputs}
-        refs = [Ref("node", index) for index in range(len(self._nodes))]
-        connected = [(ref, node) for ref, node in zip(refs, self._nodes, strict=True) if node.inputs or ref in used]
+        used = {edge.name for node in self._nodes for edge in node.inputs}
         if not used:
             raise GraphCaptureError("no operation on a tensor was seen")
-        names = {ref: str(number) for number, (ref, _) in enumerate(connected, start=1)}
-        taken = {*self._scopes.parts, *names.values()}
-        parameters: list[GraphParameter] = []
-        for (text, _), (index, parameter_type) in self._parameters.items():
-            if (ref := Ref("parameter", index)) in used:
-                names[ref] = unique_parameter_name(text, taken)
-                parameters.append(GraphParameter(names[ref], parameter_type))
-        constants: list[GraphConstant] = []
-        for index, value in enumerate(self._constants):
-            names[Ref("constant", index)] = unique_parameter_name(f"cst{index + 1}", taken)
-            constants.append(GraphConstant(names[Ref("constant", index)], value))
+        nodes = {node.name: node for node in self._nodes if node.inputs or node.name in used}
         return Graph(
-            nodes=tuple(_graph_node(node, names[ref], names) for ref, node in connected),
+            nodes=tuple(nodes.values()),
             name=name,
-            parameters=tuple(parameters),
-            constants=tuple(constants),
-            outputs=tuple(GraphOutput(names[ref], kind) for ref, kind in self._outputs if ref in names),
+            parameters=tuple(parameter for parameter in self._parameters if parameter.name in used),
+            constants=tuple(constant for constant in self._constants if constant.name in used),
+            outputs=tuple(output for output in self._outputs if output.name in nodes),
         )
-
-
-def _graph_node(node: _Node, name: str, names: dict[Ref, str]) -> GraphNode:
-    leaf = f"{node.op_type}-op{name}"
-    return GraphNode(
-        name=name,
-        op_type=node.op_type,
-        scope=node.scope,
-        full_name=f"{node.scope}/{leaf}" if node.scope else leaf,
-        inputs=tuple(GraphInput(names[ref]) for ref in node.inputs),
-        attributes=node.attributes,
-        output_type=node.output_type,
-    )

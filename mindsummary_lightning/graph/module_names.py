@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import nn
-
-from mindsummary_lightning.graph.scope_names import ScopeNames
 
 __all__ = ["ModuleNames", "is_torch_module", "module_class_name", "module_properties", "unwrapped"]
 
@@ -65,13 +63,11 @@ class ModuleNames:
 
     Args:
         network: the root; its operations have the scope ``""``, those of its children ``<name>-<Class>``.
-
-    Attributes:
-        scopes: names the scopes.
+        new_scope: makes a scope from that of the parent, a name and the name of a class.
     """
 
-    def __init__(self, network: nn.Module) -> None:
-        self.scopes = ScopeNames()
+    def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
+        self._new_scope = new_scope
         self._places: dict[int, tuple[str, str]] = {}
         self._first_names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
         self._kept: list[nn.Module] = []  # an id is unique only as long as its object lives
@@ -87,7 +83,7 @@ class ModuleNames:
         """
         if id(module) not in self._places and (module._modules or module._parameters):
             name = module_class_name(module)
-            self._add(module, _joined(caller[0], name), self.scopes.new(caller[1], name, name))
+            self._add(module, _joined(caller[0], name), self._new_scope(caller[1], name, name))
         return self._places.get(id(module), caller)
 
     def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
@@ -117,7 +113,7 @@ class ModuleNames:
                 self._first_names.setdefault(id(tensor), (weakref.ref(tensor), _joined(path, name)))
         for name, child in layers[-1]._modules.items():
             if child is not None and id(child) not in self._places:
-                self._add(child, _joined(path, name), self.scopes.new(scope, name, module_class_name(child)))
+                self._add(child, _joined(path, name), self._new_scope(scope, name, module_class_name(child)))
 
 
 def _joined(path: str, name: str) -> str:

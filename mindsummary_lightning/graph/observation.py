@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.graph.edge_types import graph_type, tensor_type, unnamed_dtype
-from mindsummary_lightning.graph.graph_builder import GraphBuilder, Ref
+from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.module_names import (
     ModuleNames,
     is_torch_module,
@@ -56,19 +56,20 @@ class Observation:
 
     def __init__(self, network: nn.Module) -> None:
         self._name = module_class_name(network)
-        self._names = ModuleNames(network)
-        self._builder = GraphBuilder(self._names.scopes)
+        self._builder = GraphBuilder()
+        self._names = ModuleNames(network, self._builder.scope)
         self._running = [_Call(unwrapped(network), ("", ""), 0)]
-        # By id, because tensors compare element by element. None stands for a gradient of a parameter, which is hidden.
-        self._computed: dict[int, tuple[weakref.ref[torch.Tensor], Ref | None]] = {}
-        self._by_gradient: dict[int, Ref] = {}  # by sequence number of the grad_fn
+        # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
+        self._computed: dict[int, tuple[weakref.ref[torch.Tensor], str | None]] = {}  # by id of the tensor
+        self._by_gradient: dict[int, str] = {}  # by sequence number of the grad_fn
+        self._parameters: dict[str, str] = {}  # by dotted name
 
     def add_inputs(self, arguments: Iterable[tuple[str, Any]]) -> None:
         """Name the tensors in the arguments (names and values) of the observed call."""
         for name, value in arguments:
             for full_name, tensor in named_tensors(value, name):
                 if not self._is_computed(tensor):
-                    self._remember(tensor, self._builder.parameter(full_name, tensor_type(tensor), is_input=True))
+                    self._remember(tensor, self._builder.parameter(full_name, tensor_type(tensor)))
 
     def enter_module(self, module: nn.Module) -> None:
         """A module is about to be called."""
@@ -147,7 +148,7 @@ class Observation:
 
     def _add(
         self, name: str, used: Iterable[torch.Tensor], properties: Sequence[Any], output: Any, numbers: Any = ()
-    ) -> Ref:
+    ) -> str:
         module, (_, scope), _ = self._running[-1]
         inputs = [ref for ref in map(self._ref, used) if ref is not None]
         inputs += [self._builder.constant(attribute_value(number)) for number in numbers]
@@ -167,7 +168,7 @@ class Observation:
             elif not self._is_computed(result) and result is not tensor:
                 self._remember(result, self._ref(tensor))
 
-    def _remember(self, tensor: torch.Tensor, ref: Ref | None) -> None:
+    def _remember(self, tensor: torch.Tensor, ref: str | None) -> None:
         self._computed[id(tensor)] = (weakref.ref(tensor), ref)
         # Reading the grad_fn of a view may create one, which would change the order of the backward pass.
         if ref is not None and not tensor._is_view() and tensor.grad_fn is not None:
@@ -176,27 +177,29 @@ class Observation:
     def _is_computed(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self._computed and self._computed[id(tensor)][0]() is tensor
 
-    def _ref(self, tensor: torch.Tensor) -> Ref | None:
+    def _ref(self, tensor: torch.Tensor) -> str | None:
         """What computed a tensor: a node, a parameter or input, or a constant for a tensor from elsewhere."""
         if not self._is_computed(tensor):
             self._remember(tensor, self._find(tensor))
         return self._computed[id(tensor)][1]
 
-    def _find(self, tensor: torch.Tensor) -> Ref | None:
+    def _find(self, tensor: torch.Tensor) -> str | None:
         name = self._names.parameter_name(tensor, [(call.module, call.place[0]) for call in reversed(self._running)])
         if name is not None:
-            return self._builder.parameter(name, tensor_type(tensor))
+            if name not in self._parameters:
+                self._parameters[name] = self._builder.parameter(name, tensor_type(tensor))
+            return self._parameters[name]
         if tensor._is_view() and tensor._base is not None:
             return self._ref(tensor._base)
         if tensor.grad_fn is not None:
             return self._find_by_gradient(tensor.grad_fn, tensor)
         return self._builder.constant(tensor_type(tensor))
 
-    def _find_by_gradient(self, function: torch.autograd.graph.Node, tensor: torch.Tensor) -> Ref:
+    def _find_by_gradient(self, function: torch.autograd.graph.Node, tensor: torch.Tensor) -> str:
         """A node for what autograd saw and torch functions did not: a custom autograd.Function, a C++ extension."""
         if (known := self._by_gradient.get(function._sequence_nr())) is not None:
             return known
-        inputs: dict[Ref, None] = {}
+        inputs: dict[str, None] = {}
         waiting, seen = [function], {function}
         while waiting and len(seen) < _MAX_WALKED_GRADIENTS:
             for source, _ in waiting.pop().next_functions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-__all__ = ["MAX_SCOPE_DEPTH", "ScopeNames", "safe_op_type", "unique_parameter_name"]
+__all__ = ["MAX_SCOPE_DEPTH", "safe_op_type", "safe_parameter_name", "safe_scope", "unique"]
 
 MAX_SCOPE_DEPTH = 64
 """Deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls."""
@@ -21,15 +21,14 @@ _OP_SUFFIX = re.compile(r"-op\d+$")  # ends the name of a node, so no other name
 _READER_TYPES = frozenset({"Const", "Load", "MakeTuple", "UpdateState"})
 
 
-def _safe(text: str, fallback: str) -> str:
-    r"""Letters, digits and ``_ . -``: the reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends."""
-    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS]) or fallback
-
-
-def _kept_by_optimized_view(part: str) -> str:
-    """That view drops paths that hold ``optimizer`` or start with ``Gradients``."""
-    part = part.replace("optimizer", "Optimizer")
-    return f"_{part}" if part.startswith("Gradients") else part
+def unique(name: str, taken: set[str]) -> str:
+    """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken; it is added to ``taken``."""
+    found, attempt = name, 1
+    while found in taken:
+        attempt += 1
+        found = f"{name}_{attempt}"
+    taken.add(found)
+    return found
 
 
 @functools.lru_cache(maxsize=1024)
@@ -43,47 +42,29 @@ def safe_op_type(text: str) -> str:
     return f"{kept}_" if kept in _READER_TYPES or kept.endswith("_scope") else kept
 
 
-def unique_parameter_name(text: str, taken: set[str]) -> str:
-    """A parameter name that differs from every other name of the graph, to which it is added.
+def safe_parameter_name(text: str) -> str:
+    """A parameter name that no node and no scope can have.
 
-    Args:
-        text: dotted name of the parameter; its slashes become ``_``.
-        taken: node ids, parts of scopes and the names given so far: the reader copies a parameter to
-            ``<scope>/<name>`` of each consumer, where no scope may have that name.
+    The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each consumer, where a
+    scope (with ``-``, without dots) may be.
     """
-    base = _safe(text, "parameter")
-    if _OP_SUFFIX.search(base):
-        base = f"{base}_"
-    name, attempt = base, 1
-    while name in taken:
-        attempt += 1
-        name = f"{base}_{attempt}"
-    taken.add(name)
-    return name
+    name = _safe(text, "parameter")
+    name = name if "." in name else name.replace("-", "_")
+    return f"{name}_" if name.isdecimal() or _OP_SUFFIX.search(name) else name
 
 
-class ScopeNames:
-    """Scopes such as ``encoder-Sequential/0-Linear``, no two alike.
+def safe_scope(name: str, class_name: str) -> str:
+    """The part of a scope that stands for a module, such as ``0-Linear``."""
+    part = f"{_safe(name, 'module')}-{_safe(class_name, 'Module')}".replace(".", "_")
+    return _kept_by_optimized_view(f"{part}_" if _OP_SUFFIX.search(part) else part)
 
-    Attributes:
-        parts: every part of every scope so far.
-    """
 
-    def __init__(self) -> None:
-        self.parts: set[str] = set()
-        self._scopes: set[str] = set()
+def _safe(text: str, fallback: str) -> str:
+    r"""Letters, digits and ``_ . -``: the reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends."""
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS]) or fallback
 
-    def new(self, parent: str, name: str, class_name: str) -> str:
-        """The scope of one more module inside the scope ``parent``."""
-        if parent.count("/") >= MAX_SCOPE_DEPTH:
-            return parent
-        base = _kept_by_optimized_view(f"{_safe(name, 'module')}-{_safe(class_name, 'Module')}")
-        if _OP_SUFFIX.search(base):
-            base = f"{base}_"
-        part, attempt = base, 1
-        while (scope := f"{parent}/{part}" if parent else part) in self._scopes:
-            attempt += 1
-            part = f"{base}_{attempt}"
-        self._scopes.add(scope)
-        self.parts.add(part)
-        return scope
+
+def _kept_by_optimized_view(part: str) -> str:
+    """That view drops paths that hold ``optimizer`` or start with ``Gradients``."""
+    part = part.replace("optimizer", "Optimizer")
+    return f"_{part}" if part.startswith("Gradients") else part

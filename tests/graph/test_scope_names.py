@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mindsummary_lightning.graph.capture import capture_example
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.node_attributes import attribute_value
-from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH, ScopeNames
-from mindsummary_lightning.values.graph_nodes import TensorType
+from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH
+from mindsummary_lightning.values import DataType, TensorType
 from tests.graph.models import AwkwardNames
 from tests.graph.random_networks import random_network
 from tests.graph.reader_rules import attribute_size, broken_rules
@@ -31,19 +31,18 @@ def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.lists(st.tuples(_ANY_TEXT, _ANY_TEXT), max_size=4), _ANY_TEXT, _ANY_TEXT, st.booleans()),
+    st.lists(st.tuples(st.lists(st.tuples(_ANY_TEXT, _ANY_TEXT), max_size=4), _ANY_TEXT, _ANY_TEXT),
              min_size=1, max_size=12)
 )  # fmt: skip
 def test_no_text_breaks_a_rule_of_the_reader(
-    operations: list[tuple[list[tuple[str, str]], str, str, bool]],
+    operations: list[tuple[list[tuple[str, str]], str, str]],
 ) -> None:
-    scopes = ScopeNames()
-    builder = GraphBuilder(scopes)
-    for path, op_type, parameter, is_input in operations:
+    builder = GraphBuilder()
+    for path, op_type, parameter in operations:
         scope = ""
         for name, class_name in path:
-            scope = scopes.new(scope, name, class_name)
-        inputs = [builder.parameter(parameter, TensorType(11), is_input=is_input), builder.constant(1)]  # type: ignore[arg-type]
+            scope = builder.scope(scope, name, class_name)
+        inputs = [builder.parameter(parameter, TensorType(DataType.FLOAT32)), builder.constant(1)]
         builder.node(op_type, scope, inputs)
 
     broken = [rule for rule in broken_rules(builder.build("Net")) if "nothing to show" not in rule]
@@ -52,18 +51,18 @@ def test_no_text_breaks_a_rule_of_the_reader(
 
 
 def test_modules_whose_names_become_alike_keep_scopes_of_their_own() -> None:
-    scopes = ScopeNames()
+    builder = GraphBuilder()
 
-    first, second = (scopes.new("", name, "Linear") for name in ("a<b", "a>b"))
+    first, second = (builder.scope("", name, "Linear") for name in ("a<b", "a>b"))
 
     assert (first, second) == ("a_b-Linear", "a_b-Linear_2")
 
 
 def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
-    scopes = ScopeNames()
+    builder = GraphBuilder()
     scope = ""
     for _ in range(500):
-        scope = scopes.new(scope, "inner", "Net")
+        scope = builder.scope(scope, "inner", "Net")
 
     assert scope.count("/") == MAX_SCOPE_DEPTH
 
