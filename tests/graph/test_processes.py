@@ -84,75 +84,94 @@ def test_ddp_with_a_collective_in_forward_and_a_branch_on_data(tmp_path: Path) -
     assert "one of 2 processes" in lines[0]
 
 
-_FSDP2 = """
-import json, os, sys
+_SHARDED = """
+import json, sys
+from pathlib import Path
+import lightning as L
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
+from lightning.pytorch.strategies import FSDPStrategy, ModelParallelStrategy
 from torch import nn
-from torch.distributed.fsdp import fully_shard
-from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.graph.step_observer import StepObserver
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+from mindsummary_lightning import SummaryCollector
 
-class Net(nn.Module):
+class FsdpOnCpu(FSDPStrategy):
+    # Lightning's strategy="fsdp", which asks for a GPU by its own rule and shards on CPUs as well.
+    def _setup_model(self, model):
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"), **self.kwargs)
+
+class Net(L.LightningModule):
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 2)
+        self.losses = []
+
+    def configure_model(self):
+        if isinstance(self.trainer.strategy, ModelParallelStrategy):
+            for part in (self.first, self.second):
+                fully_shard(part, mesh=self.device_mesh["data_parallel"])
 
     def training_step(self, batch, batch_idx):
-        return self(batch).square().mean()
+        x, y = batch
+        loss = F.cross_entropy(self.second(self.first(x)), y)
+        self.losses.append(loss.item())
+        return loss
 
-    def forward(self, x):
-        return self.second(self.first(x))
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
 
-def main(rank, directory):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2], RANK=str(rank), WORLD_SIZE="2")
-    dist.init_process_group("gloo", rank=rank, world_size=2)
-    mesh = dist.init_device_mesh("cpu", (2,))
-    torch.manual_seed(0)
-    net = Net()
-    fully_shard(net.first, mesh=mesh)
-    fully_shard(net, mesh=mesh)
-    losses = []
-    observer = StepObserver(net)
-    for step in range(2):
-        if rank == 0 and step == 0:
-            observer.arm()
-        loss = net.training_step(torch.ones(3, 4) * (step + 1), step)
-        loss.backward()
-        losses.append(loss.item())
-    if rank == 0:
-        assert observer.error is None, observer.error
-        with SummaryRecord(directory) as record:
-            record.write_graph(observer.graph)
-    dist.destroy_process_group()
-    os._exit(0)  # the threads of gloo now and then abort a process that ends by itself
+KINDS = {
+    "FSDP": lambda: FsdpOnCpu(auto_wrap_policy={nn.Sequential}),
+    "checkpointed": lambda: FsdpOnCpu(
+        auto_wrap_policy={nn.Sequential}, activation_checkpointing_policy={nn.Sequential}
+    ),
+    "FSDP2": ModelParallelStrategy,
+}
+
+def main(directory):
+    for kind, strategy in KINDS.items():
+        for name in ("plain", "observed"):
+            L.seed_everything(5)
+            net = Net()
+            data = TensorDataset(torch.randn(32, 4), torch.randint(0, 2, (32,)))
+            callbacks = [SummaryCollector(Path(directory, kind), 1)] if name == "observed" else []
+            trainer = L.Trainer(accelerator="cpu", devices=2, strategy=strategy(), max_epochs=2, logger=False,
+                                callbacks=callbacks, enable_checkpointing=False, enable_progress_bar=False,
+                                enable_model_summary=False)
+            trainer.fit(net, DataLoader(data, 4))
+            Path(directory, f"{kind}-{name}{trainer.global_rank}.json").write_text(json.dumps(net.losses))
 
 if __name__ == "__main__":
-    mp.spawn(main, (sys.argv[1],), nprocs=2)
+    main(sys.argv[1])
 """
 
 
-def test_fsdp2_shows_whole_parameters_under_their_names(tmp_path: Path, free_port: int) -> None:
-    done = run_script(_FSDP2, tmp_path, free_port)
+@pytest.fixture(scope="module")
+def sharded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sharded")
+    done = run_script(_SHARDED, directory)
     assert done.returncode == 0, done.stderr[-3000:]
+    return directory
 
-    graph = SummaryReader(tmp_path).graph()
+
+@pytest.mark.parametrize("kind", ["FSDP", "checkpointed", "FSDP2"])
+def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, sharded_runs: Path) -> None:
+    for rank in (0, 1):
+        plain, observed = (
+            json.loads((sharded_runs / f"{kind}-{name}{rank}.json").read_text()) for name in ("plain", "observed")
+        )
+        assert observed == plain
+    graph = SummaryReader(sharded_runs / kind).graph()
     assert graph is not None
-    assert [node.scope for node in graph.nodes][:3] == [
-        "first-Sequential/0-Linear",
-        "first-Sequential/1-ReLU",
-        "second-Linear",
+    assert broken_rules(graph) == []
+    assert [node.full_name for node in graph.nodes] == [
+        "first-Sequential/0-Linear/Linear-op1",
+        "first-Sequential/1-ReLU/ReLU-op2",
+        "second-Linear/Linear-op3",
+        "CrossEntropyLoss-op4",
     ]
     shapes = {parameter.name: parameter.type for parameter in graph.parameters}
     assert shapes["first.0.weight"] == TensorType(DataType.FLOAT32, (8, 4))
-    assert {"first.0.bias", "second.weight", "second.bias", "batch"} <= {source for source, _ in edges(graph)}
-
-
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    assert shapes["second.weight"] == TensorType(DataType.FLOAT32, (2, 8))
+    assert {"first.0.bias", "second.bias", "batch.0", "batch.1"} <= {source for source, _ in edges(graph)}
