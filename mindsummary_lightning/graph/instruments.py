@@ -11,6 +11,7 @@ Three places are instrumented, and only while something is observed (docs/decisi
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from torch import nn
 from torch._C import _len_torch_function_stack
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
+from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.observation import Observation
 
 __all__ = ["Instruments"]
@@ -30,6 +32,7 @@ __all__ = ["Instruments"]
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 _BACKWARD_PASSES = (torch.Tensor.backward, torch.autograd.grad)
+_SET_CALLBACK = "_maybe_set_eval_frame"
 _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older releases of torch
 
 
@@ -56,15 +59,19 @@ class Instruments(TorchFunctionMode):
     def watching(self) -> Iterator[None]:
         """A context whose calls are observed; afterwards everything is as before, also if it raised."""
         compiler: Any = sys.modules.get("torch._dynamo.eval_frame")
-        set_callback = getattr(compiler, "_maybe_set_eval_frame", None)
+        set_callback = getattr(compiler, _SET_CALLBACK, None)
+        if compiler is not None and set_callback is None:
+            self.error = GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here")
         self.attempt(self._install)
         try:
             if set_callback is not None:
-                compiler._maybe_set_eval_frame = lambda callback: self._set_callback(set_callback, callback)
+                # torch 2.5 still compiles what it calls when it leaves a region.
+                torch.compiler.disable(Instruments._set_callback, recursive=False)  # type: ignore[no-untyped-call]
+                setattr(compiler, _SET_CALLBACK, functools.partial(self._set_callback, set_callback))
             yield
         finally:
             if set_callback is not None:
-                compiler._maybe_set_eval_frame = set_callback
+                setattr(compiler, _SET_CALLBACK, set_callback)
             self._remove()
 
     def attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
@@ -109,7 +116,7 @@ class Instruments(TorchFunctionMode):
 
     def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
         """The compiler is about to run a compiled region (then it sets a callback) or has run one."""
-        caller = sys._getframe(2)
+        caller = sys._getframe(1)
         if caller is self._compiled_call:
             self._compiled_call = None
             prior = set_callback(callback)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch._dynamo.utils import counters
 from torch.nn import functional as F
 
 from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.graph import instruments
 from mindsummary_lightning.values import Graph
 from tests.graph.reader_rules import broken_rules, edges, sources
 from tests.graph.training import Trace, train
@@ -158,6 +160,11 @@ def test_a_compiled_child_is_a_node_of_its_class(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+_KEEPS_RESULT = "result" in compiled(smooth_loss).__code__.co_varnames
+needs_result = pytest.mark.skipif(not _KEEPS_RESULT, reason="this torch returns a compiled function's result unseen")
+
+
+@needs_result
 def test_a_compiled_function_is_a_node_of_its_name(tmp_path: Path) -> None:
     graph = graph_of(compile_function, tmp_path)
 
@@ -165,8 +172,24 @@ def test_a_compiled_function_is_a_node_of_its_name(tmp_path: Path) -> None:
     assert sources(graph, graph.nodes[-1]) == ["Linear", "batch.0"]
 
 
+@needs_result
 def test_a_compiled_training_step_is_a_single_node(tmp_path: Path) -> None:
     graph = graph_of(compile_whole, tmp_path)
 
     assert [node.full_name for node in graph.nodes] == ["training_step-op1"]
     assert "batch.0" in sources(graph, graph.nodes[0])
+
+
+def test_a_torch_without_the_private_function_is_not_observed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = run(compile_function, None)
+    monkeypatch.setattr(instruments, "_SET_CALLBACK", "gone_from_torch")
+
+    with caplog.at_level(logging.INFO, "mindsummary_lightning"):
+        observed = run(compile_function, tmp_path)
+
+    assert observed[1] == plain[1]
+    assert observed[0].values() == plain[0].values()
+    assert SummaryReader(tmp_path).graph() is None
+    assert [line for line in caplog.messages if "graph" in line and "regions" in line] != []
