@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from mindsummary_lightning.graph.edge_types import graph_type, tensor_type, unnamed_dtype
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.module_names import (
     ModuleNames,
@@ -24,7 +23,7 @@ from mindsummary_lightning.graph.module_names import (
     module_properties,
     unwrapped,
 )
-from mindsummary_lightning.graph.node_attributes import attribute_value, attributes_of
+from mindsummary_lightning.graph.node_details import attribute_value, attributes_of, graph_type, tensor_type
 from mindsummary_lightning.graph.op_names import familiar_name, is_arithmetic
 from mindsummary_lightning.graph.tensors import named_tensors, tensors_in
 from mindsummary_lightning.values.graph_nodes import Graph
@@ -156,9 +155,7 @@ class Observation:
         op_type = familiar_name(name, module_class)
         if op_type == module_class:
             properties = module_properties(module)
-        dtype = unnamed_dtype(output)
-        attributes = attributes_of([*properties, *([("output_dtype", dtype)] if dtype else [])])
-        return self._builder.node(op_type, scope, inputs, attributes, graph_type(output))
+        return self._builder.node(op_type, scope, inputs, attributes_of(properties, output), graph_type(output))
 
     def _add_property(self, name: str, tensor: torch.Tensor, output: Any) -> None:
         """``x.T``, ``x.data`` and ``x.real`` are the tensor seen another way, ``x.grad`` is a gradient."""

@@ -1,0 +1,107 @@
+"""Details of a node in the terms of the format: the type of what it computes, and its attributes.
+
+MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a shortened text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from mindsummary_lightning.values.data_types import DataType
+from mindsummary_lightning.values.graph_nodes import Attribute, AttributeValue, GraphType, TensorType, TupleType
+
+__all__ = ["attribute_value", "attributes_of", "graph_type", "tensor_type"]
+
+# Any, in this module: whatever a model computes or is made of.
+_MAX_TUPLE_ELEMENTS = 64
+_LAST_NAMED = DataType.REF  # of those that MindInsight has a name for
+_OF_PYTHON = {bool: DataType.BOOL, int: DataType.INT64, float: DataType.FLOAT64, str: DataType.STRING}
+_MAX_NUMBERS = 50  # 16 bytes each, at most
+_MAX_TEXT_BYTES = 480
+_MAX_ATTRIBUTES = 64
+_INT64 = range(-(2**63), 2**63)
+
+
+def tensor_type(tensor: torch.Tensor) -> TensorType:
+    """Dtype and shape of a tensor; a nested tensor's lengths are -1, because they differ from row to row."""
+    shape = (tensor.size(0), *(-1,) * (tensor.dim() - 1)) if tensor.is_nested else tuple(tensor.shape)
+    return TensorType(_data_type(tensor.dtype), shape)
+
+
+def graph_type(value: Any) -> GraphType | None:
+    """The type of a computed value.
+
+    Args:
+        value: tensor, number, text, or a sequence or mapping of these (at most 64 elements are kept).
+
+    Returns:
+        ``None`` for a value that has no type in the format.
+    """
+    if isinstance(value, torch.Tensor):
+        return tensor_type(value)
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        return TupleType(tuple(graph_type(element) or DataType.NONE for element in value[:_MAX_TUPLE_ELEMENTS]))
+    return _OF_PYTHON.get(type(value))
+
+
+def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:
+    """Attributes of a node, at most 64 of them.
+
+    Args:
+        properties: names and values.
+        output: what the node computes; a dtype that MindInsight shows as undefined (bfloat16, complex, float8) becomes
+            the attribute ``output_dtype``.
+    """
+    attributes = [Attribute(_text(name), attribute_value(value)) for name, value in properties][: _MAX_ATTRIBUTES - 1]
+    if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= _LAST_NAMED:
+        attributes.append(Attribute("output_dtype", str(output.dtype)))
+    return tuple(attributes)
+
+
+def attribute_value(value: Any) -> AttributeValue:
+    """A value of the format whose encoding is below 1,024 bytes.
+
+    Numbers, dtypes, ``None`` and tuples of at most 50 of them keep their type, anything else becomes a text.
+    """
+    if isinstance(value, (tuple, list)) and len(value) <= _MAX_NUMBERS and all(map(_is_number, value)):
+        return tuple(map(_number, value))
+    return _number(value) if _is_number(value) else _text(value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return value in _INT64
+    return value is None or isinstance(value, (float, torch.dtype))
+
+
+def _number(value: Any) -> AttributeValue:
+    if isinstance(value, torch.dtype):
+        return _data_type(value) or str(value)  # one that the format does not have is 0
+    if value is None or isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, int) else float(value)  # of enums and other subclasses
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        value = f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
+    try:
+        text = str(value)
+    except Exception:  # a user's __str__ may do anything
+        text = type(value).__name__
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= _MAX_TEXT_BYTES:
+        return encoded.decode()
+    return encoded[:_MAX_TEXT_BYTES].decode("utf-8", "ignore") + "..."
+
+
+@functools.cache
+def _data_type(dtype: torch.dtype) -> DataType:
+    """The format's type of a torch dtype; ``UNDEFINED`` for one that it does not have (float8 and the like)."""
+    return DataType.__members__.get(str(dtype).removeprefix("torch.").upper(), DataType.UNDEFINED)
