@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["DASHBOARD_CARDS", "PAGES", "Browser", "Page", "find_chromium", "running_browser"]
 
 _DRAW_LIMIT_S = 30.0
-_POLL_S = 0.1
-_STILL_POLLS = 5
+_POLL_S = 0.05
+_STILL_POLLS = 10  # for canvases, whose charts grow their lines
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # containers run tests as root
@@ -153,32 +153,35 @@ class Browser:
             self._read_console()  # what was said before is not this page's
             self.driver.get(f"{self.address}/#{page.route}{query}")
             try:
-                for selector in page.drawn:
-                    self.wait_drawn(selector)
+                self.wait_drawn(*page.drawn)
                 return
             except AssertionError as error:
                 if _OWN_FILE not in str(error) or attempt + 1 == _ATTEMPTS:
                     raise
 
-    def wait_drawn(self, selector: str) -> int:
-        """Wait until an element at least is visible and drawn, and nothing there moves any more; returns how many are.
+    def wait_drawn(self, *selectors: str) -> int:
+        """Wait until of each selector an element is visible and drawn, and nothing there moves any more.
+
+        Returns:
+            How many elements are drawn.
 
         Raises:
             AssertionError: that was not so in time.
         """
         deadline = time.monotonic() + _DRAW_LIMIT_S
-        measured: list[int] = []
-        still = 0  # polls in a row that saw the same: charts grow their lines
-        while still < _STILL_POLLS or not any(measured):
+        measured: list[list[int]] = []
+        still = 0  # polls in a row that saw the same
+        needed = _STILL_POLLS if any("canvas" in selector for selector in selectors) else 1
+        while still < needed or not all(map(any, measured)):
             if time.monotonic() > deadline:
                 raise AssertionError(
-                    f"{selector} did not settle in {_DRAW_LIMIT_S:.0f} s: {measured}; console: "
+                    f"{selectors} did not settle in {_DRAW_LIMIT_S:.0f} s: {measured}; console: "
                     f"{self._read_console()}; the page shows: {self.text()[:600]}"
                 )
             time.sleep(_POLL_S)
-            before, measured = measured, self._measure(selector)
+            before, measured = measured, [self._measure(selector) for selector in selectors]
             still = still + 1 if measured == before else 0
-        return sum(map(bool, measured))
+        return sum(amount > 0 for part in measured for amount in part)
 
     def text(self) -> str:
         """The text a person sees."""

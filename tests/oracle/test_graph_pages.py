@@ -17,8 +17,6 @@ from tests.oracle.mindinsight_server import MindInsight
 torch = pytest.importorskip("torch")
 pytest.importorskip("selenium")
 
-from selenium.webdriver.common.by import By  # noqa: E402
-
 from mindsummary_lightning.graph.capture import capture_example  # noqa: E402
 from tests.graph.models import AwkwardNames  # noqa: E402
 from tests.graph.random_networks import random_network  # noqa: E402
@@ -123,26 +121,32 @@ def test_chromium_draws_the_root_and_opened_scopes(browser: Browser, run: tuple[
     assert browser.placeholders() == []
 
 
-# The page gives an open scope's group the suffix _unfold, and opens a closed one on a double click.
+# The page gives an open scope's group the suffix _unfold, and opens a closed one on a double click. After a click it
+# listens to no double click on another node for a second.
 _CLOSED = """
 return [...document.querySelectorAll('#graph svg g.node')].map(node => node.id).filter(name => name)
   .filter(name => !name.endsWith('_unfold')
     && [...document.getElementById(name).classList].some(kind => kind === 'cluster' || kind === 'aggregation'));
 """
-_DOUBLE_CLICK = """
-const shape = arguments[0].querySelector('polygon, path, ellipse, rect');
-for (const kind of ['mousedown', 'mouseup', 'click', 'dblclick'])
-  shape.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true, view: window}));
+_SEND_EVENT = """
+const shape = document.getElementById(arguments[0]).querySelector('polygon, path, ellipse, rect');
+shape.dispatchEvent(new MouseEvent(arguments[1], {bubbles: true, cancelable: true, view: window}));
 """
 
 
 def open_scopes(browser: Browser, depth: int) -> list[str]:
-    """Open the first closed scope, then the first closed one that is drawn then, and so on; returns their names."""
+    """Open the first closed scope, then the first closed one that is drawn then, and so on, and select the last.
+
+    Returns:
+        Their names.
+    """
     opened: list[str] = []
     while len(opened) < depth and (closed := browser.driver.execute_script(_CLOSED)):
         inside = [name for name in closed if opened and name.startswith(f"{opened[-1]}/")]
         opened.append((inside or closed)[0])
-        scope = browser.driver.find_element(By.CSS_SELECTOR, f'#graph svg g.node[id="{opened[-1]}"]')
-        browser.driver.execute_script(_DOUBLE_CLICK, scope)  # the pointer cannot reach what lies outside the window
+        browser.driver.execute_script(_SEND_EVENT, opened[-1], "dblclick")  # the pointer may not reach it
         browser.wait_drawn(f'#graph svg g.node[id="{opened[-1]}_unfold"]')
+    if opened:
+        browser.driver.execute_script(_SEND_EVENT, f"{opened[-1]}_unfold", "click")
+        browser.wait_drawn("#graph .selected")
     return opened
