@@ -1,12 +1,7 @@
 """``Instruments``: sees every call of a module or torch function on one thread, and changes none of them.
 
-Three places are instrumented, and only while something is observed (docs/decisions/0017):
-
-- a ``TorchFunctionMode`` sees the torch functions;
-- ``nn.Module.__call__`` is replaced, as ``torch.fx`` does for a trace. Hooks would disable the fused kernels of
-  TransformerEncoder, and ``torch.compile`` warns about global hooks and traces those of modules;
-- the function with which ``torch.compile`` enters and leaves a compiled region. Inside, nothing of ours is installed,
-  so that the region is compiled, and later found, as without us.
+A ``TorchFunctionMode`` sees the functions, a replaced ``nn.Module.__call__`` the modules. Around a compiled region both
+are removed, so that it is compiled, and later found, as without us (docs/decisions/0017 says why so).
 """
 
 from __future__ import annotations
@@ -25,6 +20,7 @@ from torch._C import _len_torch_function_stack
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.graph.module_names import module_class_name
 from mindsummary_lightning.graph.observation import Observation
 
 __all__ = ["Instruments"]
@@ -48,7 +44,7 @@ class Instruments(TorchFunctionMode):
 
     def __init__(self, observation: Observation) -> None:
         super().__init__()
-        self.observation = observation
+        self._observation = observation
         self.error: Exception | None = None
         self._thread = threading.get_ident()
         self._is_in_function = False  # then torch has taken this mode off its stack
@@ -95,23 +91,23 @@ class Instruments(TorchFunctionMode):
                 output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
-        self.attempt(self.observation.add_operation, func, args, kwargs, output)
+        self.attempt(self._observation.add_operation, func, args, kwargs, output)
         return output
 
     def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if self._is_in_function or threading.get_ident() != self._thread:
             return self._module_call(module, *args, **kwargs)
-        self.attempt(self.observation.enter_module, module)
+        self.attempt(self._observation.enter_module, module)
         output = None
         try:
             if self.attempt(_is_one_node, module):
                 with self._suspended():
                     output = self._module_call(module, *args, **kwargs)
-                self.attempt(self.observation.add_whole, module, (args, kwargs), output)
+                self.attempt(self._observation.add_whole, module_class_name(module), module, (args, kwargs), output)
             else:
                 output = self._module_call(module, *args, **kwargs)
         finally:
-            self.attempt(self.observation.leave_module, (args, kwargs), output)
+            self.attempt(self._observation.leave_module, (args, kwargs), output)
         return output
 
     def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
@@ -132,9 +128,9 @@ class Instruments(TorchFunctionMode):
     def _add_compiled_call(self, local: dict[str, Any]) -> None:
         if "result" in local:
             owner = getattr(local["fn"], "__self__", None)
-            name = str(getattr(local["fn"], "__name__", "compiled"))
             module = owner if isinstance(owner, nn.Module) else None
-            self.observation.add_whole(module, (local["args"], local["kwargs"]), local["result"], name)
+            name = str(getattr(local["fn"], "__name__", "compiled"))
+            self._observation.add_whole(name, module, (local["args"], local["kwargs"]), local["result"])
 
     @contextmanager
     def _suspended(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["ModuleNames", "is_torch_module", "module_class_name", "module_properties", "unwrapped"]
+__all__ = ["ModuleNames", "module_class_name", "module_properties", "torch_class_name", "unwrapped"]
 
 # Attributes in which the wrappers of torch.compile, DDP, FSDP, activation checkpointing and Fabric hold the module.
 _WRAPPERS = {
@@ -48,9 +48,9 @@ def module_class_name(module: nn.Module) -> str:
     return str(getattr(inner, "original_name", "")) or _users_class(inner).__name__
 
 
-def is_torch_module(module: nn.Module) -> bool:
-    """Whether the class is one of torch.nn's own."""
-    return _users_class(module).__module__.startswith("torch.nn.modules.")
+def torch_class_name(module: nn.Module) -> str | None:
+    """The class if it is one of torch.nn's own."""
+    return module_class_name(module) if _users_class(module).__module__.startswith("torch.nn.modules.") else None
 
 
 def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: values of any module's attributes
@@ -73,18 +73,16 @@ class ModuleNames:
         self._kept: list[nn.Module] = []  # an id is unique only as long as its object lives
         self._add(network, "", "")
 
-    def place(self, module: nn.Module, caller: tuple[str, str]) -> tuple[str, str]:
-        """Path and scope of a module that is being called.
+    def place(self, module: nn.Module, path: str, scope: str) -> tuple[str, str]:
+        """Path and scope of a module that is being called from another path and scope.
 
-        Args:
-            module: any module. One that is not registered in the network has a scope inside that of its caller if it
-                has parameters or children, else its operations count as the caller's.
-            caller: path and scope of the module that calls it.
+        A module that is not registered in the network has a scope inside that of its caller if it has parameters or
+        children, else its operations count as the caller's.
         """
         if id(module) not in self._places and (module._modules or module._parameters):
             name = module_class_name(module)
-            self._add(module, _joined(caller[0], name), self._new_scope(caller[1], name, name))
-        return self._places.get(id(module), caller)
+            self._add(module, _joined(path, name), self._new_scope(scope, name, name))
+        return self._places.get(id(module), (path, scope))
 
     def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
         """Name of a parameter, buffer or plain tensor attribute, the first one of a tensor with several.

@@ -66,13 +66,7 @@ class StepObserver:
 def observed_call(
     module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, Graph | None, Exception | None]:
-    """Call a function once and observe it.
-
-    Args:
-        module: the root of the scopes.
-        function: what to call, usually a method of the module.
-        args: its positional arguments.
-        kwargs: its keyword arguments.
+    """Call a function, usually a method of the module, once and observe it.
 
     Returns:
         What it returned, its graph, and the reason if there is no graph.
@@ -82,7 +76,7 @@ def observed_call(
     """
     try:
         observation = Observation(module)
-        observation.add_inputs([*zip(_argument_names(function, len(args)), args, strict=True), *kwargs.items()])
+        observation.add_inputs(_named_arguments(function, args, kwargs))
         instruments = Instruments(observation)
     except Exception as error:  # observing never disturbs what is observed
         return function(*args, **kwargs), None, error
@@ -92,11 +86,10 @@ def observed_call(
     return output, graph, instruments.error
 
 
-def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
+def _named_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
-        parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
-    except (TypeError, ValueError):  # written in C
-        return [f"input.{index}" for index in range(count)]
-    names = [entry.name for entry in parameters if entry.kind in (entry.POSITIONAL_ONLY, entry.POSITIONAL_OR_KEYWORD)]
-    rest = next((entry.name for entry in parameters if entry.kind is entry.VAR_POSITIONAL), "input")
-    return [*names, *(f"{rest}.{index}" for index in range(count - len(names)))][:count]
+        bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # written in C, or called in a way that fails
+        return {"input": args, **kwargs}
+    rest = next((entry.name for entry in bound.signature.parameters.values() if entry.kind is entry.VAR_KEYWORD), "")
+    return {**bound.arguments, **bound.arguments.pop(rest, {})}

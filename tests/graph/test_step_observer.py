@@ -185,7 +185,7 @@ PLACES = [
     (observation.Observation, "_find"),
     (instruments, "_is_one_node"),
     (instruments.Instruments, "_install"),
-    (step_observer, "_argument_names"),
+    (step_observer, "_named_arguments"),
 ]
 
 
