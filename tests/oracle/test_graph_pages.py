@@ -135,7 +135,7 @@ shape.dispatchEvent(new MouseEvent(arguments[1], {bubbles: true, cancelable: tru
 
 
 def open_scopes(browser: Browser, depth: int) -> list[str]:
-    """Open the first closed scope, then the first closed one that is drawn then, and so on, and select the last.
+    """Open the first closed scope, then the first closed one that is drawn then, and so on; select one that is left.
 
     Returns:
         Their names.
@@ -146,7 +146,7 @@ def open_scopes(browser: Browser, depth: int) -> list[str]:
         opened.append((inside or closed)[0])
         browser.driver.execute_script(_SEND_EVENT, opened[-1], "dblclick")  # the pointer may not reach it
         browser.wait_drawn(f'#graph svg g.node[id="{opened[-1]}_unfold"]')
-    if opened:
-        browser.driver.execute_script(_SEND_EVENT, f"{opened[-1]}_unfold", "click")
+    for name in browser.driver.execute_script(_CLOSED)[:1]:
+        browser.driver.execute_script(_SEND_EVENT, name, "click")
         browser.wait_drawn("#graph .selected")
     return opened
