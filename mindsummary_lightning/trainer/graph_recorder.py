@@ -22,9 +22,13 @@ class GraphRecorder:
     Args:
         module: the LightningModule.
         record: where the graph is written.
+
+    Attributes:
+        is_written: whether it has been.
     """
 
     def __init__(self, module: Any, record: SummaryRecord) -> None:
+        self.is_written = False
         self._record = record
         self._observer = StepObserver(module, "training_step")
         self._has_begun = False
@@ -45,6 +49,7 @@ class GraphRecorder:
             _LOG.warning("the computational graph is not recorded: %s", one_line(self._observer.error))
         elif self._observer.graph is not None:
             self._record.write_graph(self._observer.graph)
+            self.is_written = True
         else:
             return False
         return True
@@ -56,20 +61,20 @@ class GraphRecorder:
 
 
 class RunGraph:
-    """The graph of a run: recorded once, and once more if a later fit into the run trains other modules."""
+    """The graph of a run: recorded once, and once more if a later fit into the run trains other modules.
+
+    Attributes:
+        recorded: fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is.
+    """
 
     def __init__(self) -> None:
+        self.recorded: str | None = None
         self._recorder: GraphRecorder | None = None
-        self._modules: str | None = None
-
-    @property
-    def recorded(self) -> str | None:
-        """Fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is."""
-        return self._modules if self._recorder is None else None
+        self._modules = ""  # fingerprint of those that are observed
 
     def forget(self) -> None:
         """Another run begins."""
-        self._recorder = self._modules = None
+        self._recorder = self.recorded = None
 
     def plan(self, module: Any, record: SummaryRecord, resumed: Mapping[str, Any]) -> None:
         """Observe the first training step, unless the graph of these modules is in the run already.
@@ -80,11 +85,10 @@ class RunGraph:
             resumed: values of :func:`saved_state`; empty if the run starts from no checkpoint.
         """
         if isinstance(resumed.get("graph"), str) and resumed.get("directory") == record.directory:
-            self._modules = resumed["graph"]
-        modules = module_fingerprint(module)
-        if modules != self._modules:
+            self.recorded = resumed["graph"]
+        self._modules = module_fingerprint(module)
+        if self._modules != self.recorded:
             self._recorder = GraphRecorder(module, record)
-            self._modules = modules
 
     def begin_batch(self) -> None:
         """A training batch begins."""
@@ -97,13 +101,18 @@ class RunGraph:
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
         """
         if self._recorder is not None and self._recorder.write_when_observed():
-            self._recorder = None
+            self._release()
 
     def end(self) -> None:
         """The fit ends."""
         if self._recorder is not None:
             self._recorder.end()
-            self._recorder = None
+            self._release()
+
+    def _release(self) -> None:
+        if self._recorder is not None and self._recorder.is_written:
+            self.recorded = self._modules
+        self._recorder = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_recorder": None}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning.graph import observation
 from mindsummary_lightning.values import Graph
 from tests.support import read_events
 from tests.trainer.support import Net, loader, trainer
@@ -67,6 +68,23 @@ def test_a_resumed_run_with_other_modules_records_theirs(tmp_path: Path) -> None
     fit(tmp_path / "run", Wide(), 2, ckpt_path=tmp_path / "saved.ckpt")
 
     assert len(graphs(tmp_path / "run")) == 2
+
+
+def test_a_run_whose_observation_failed_records_the_graph_when_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("injected by a test")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(observation.Observation, "finish", fail)
+        first = fit(tmp_path / "run", Net(), 1)
+    first.save_checkpoint(tmp_path / "saved.ckpt")
+    assert len(graphs(tmp_path / "run")) == 0
+
+    fit(tmp_path / "run", Net(), 2, ckpt_path=tmp_path / "saved.ckpt")
+
+    assert len(graphs(tmp_path / "run")) == 1
 
 
 def test_a_run_resumed_in_another_directory_records_the_graph_there(tmp_path: Path) -> None:
