@@ -80,8 +80,9 @@ def train(
             part.register_forward_hook(lambda *_, name=name: trace.calls[-1].append(f"after {name}"))
     prepare(trace.model)
     collectors = [] if directory is None else [SummaryCollector(directory, 1)]
+    options = {name: value() if callable(value) else value for name, value in training.trainer.items()}
     trainer = L.Trainer(
-        **{"accelerator": "cpu", "max_epochs": 1, **training.trainer},
+        **{"accelerator": "cpu", "max_epochs": 1, **options},
         logger=False,
         callbacks=[_Witness(trace), *collectors],
         enable_checkpointing=False,

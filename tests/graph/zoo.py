@@ -11,6 +11,7 @@ from typing import Any
 import lightning as L
 import torch
 from lightning.pytorch.demos import Transformer
+from lightning.pytorch.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -420,7 +421,7 @@ class Training:
     Attributes:
         model: makes the module.
         batch: makes a batch.
-        trainer: arguments of its Trainer.
+        trainer: arguments of its Trainer; a function makes one anew for each.
         is_hooked: whether the test may register hooks on all modules. They would disable fused kernels.
     """
 
@@ -473,6 +474,11 @@ def _loaders() -> dict[str, Any]:
     return {name: {"x": torch.randn(6, 4), "y": torch.randint(0, 3, (6,))} for name in ("first", "second")}
 
 
+def _half_precision() -> MixedPrecision:
+    """What ``precision="16-mixed"`` is on a GPU; the Trainer offers it on no CPU. Each training needs a scaler."""
+    return MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu"))
+
+
 ZOO: dict[str, Training] = {
     "readme-autoencoder": Training(AutoEncoder, lambda: [torch.rand(4, 1, 28, 28), torch.zeros(4)]),
     "cnn-classifier": Training(Classifier, _image),
@@ -484,6 +490,7 @@ ZOO: dict[str, Training] = {
     "dataclass": Training(AnomalyDetector, lambda: Item(torch.rand(2, 1, 6, 6), torch.rand(2, 1, 6, 6))),
     "simclr": Training(SimClr, lambda: [[torch.rand(3, 1, 7, 7), torch.rand(3, 1, 7, 7)], torch.zeros(3)]),
     "gpt-bf16": Training(Gpt, _tokens, {"precision": "bf16-mixed"}),
+    "gpt-fp16": Training(Gpt, _tokens, {"plugins": _half_precision}),
     "checkpointed": Training(lambda: Gpt(checkpointed=False), _tokens),
     "checkpointed-reentrant": Training(lambda: Gpt(checkpointed=True), _tokens),
     "packed-lstm": Training(PackedLstm, _sequences),
