@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,22 +23,13 @@ _WRAPPERS = {
 
 def unwrapped(module: nn.Module) -> nn.Module:
     """The user's module inside the wrappers of ``torch.compile``, DDP, FSDP, Fabric and the like."""
-    return _layers(module)[-1]
+    inner = _inner(module)
+    return module if inner is None else unwrapped(inner)
 
 
-def _layers(module: nn.Module) -> list[nn.Module]:
-    """The module and what it wraps, the user's module last."""
-    layers = [module]
-    while (attribute := _WRAPPERS.get(type(layers[-1]).__name__)) in layers[-1]._modules:
-        layers.append(getattr(layers[-1], str(attribute)))
-    return layers
-
-
-def _users_class(module: nn.Module) -> type:
-    kinds = type(module).__mro__
-    names = [kind.__name__ for kind in kinds]
-    # FSDP2 makes a class FSDPNet(FSDPModule, Net).
-    return kinds[names.index("FSDPModule") + 1] if "FSDPModule" in names else kinds[0]
+def _inner(module: nn.Module) -> nn.Module | None:
+    inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
+    return inner if isinstance(inner, nn.Module) else None
 
 
 def module_class_name(module: nn.Module) -> str:
@@ -51,6 +41,11 @@ def module_class_name(module: nn.Module) -> str:
 def torch_class_name(module: nn.Module) -> str | None:
     """The class if it is one of torch.nn's own."""
     return module_class_name(module) if _users_class(module).__module__.startswith("torch.nn.modules.") else None
+
+
+def _users_class(module: nn.Module) -> type:
+    kinds = type(module).__mro__
+    return kinds[2] if kinds[1].__name__ == "FSDPModule" else kinds[0]  # FSDP2 makes a class FSDPNet(FSDPModule, Net)
 
 
 def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: values of any module's attributes
@@ -68,9 +63,7 @@ class ModuleNames:
 
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
-        self._places: dict[int, tuple[str, str]] = {}
-        self._first_names: dict[int, tuple[weakref.ref[torch.Tensor], str]] = {}
-        self._kept: list[nn.Module] = []  # an id is unique only as long as its object lives
+        self._places: dict[int, tuple[nn.Module, str, str]] = {}  # holds the modules, so that no id is used again
         self._add(network, "", "")
 
     def place(self, module: nn.Module, path: str, scope: str) -> tuple[str, str]:
@@ -82,34 +75,30 @@ class ModuleNames:
         if id(module) not in self._places and (module._modules or module._parameters):
             name = module_class_name(module)
             self._add(module, _joined(path, name), self._new_scope(scope, name, name))
-        return self._places.get(id(module), (path, scope))
+        return self._places.get(id(module), (module, path, scope))[1:]
 
     def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
-        """Name of a parameter, buffer or plain tensor attribute, the first one of a tensor with several.
+        """Name of a parameter, buffer or plain tensor attribute.
 
         Args:
             tensor: any tensor.
-            running: modules that are being called and their paths, innermost first. FSDP replaces their parameters
-                for the time of the call, so that only they hold the tensor.
+            running: modules that are being called and their paths, innermost first: where it most likely is.
         """
-        known = self._first_names.get(id(tensor))
-        if known is not None and known[0]() is tensor:
-            return known[1]
-        for module, path in running:
-            for held in (module._parameters, module._buffers, module.__dict__):
-                for key, value in held.items():
-                    if value is tensor:
-                        return _joined(path, key)
+        registered = ((module, path) for module, path, _ in self._places.values())
+        for modules in (running, registered):
+            for module, path in modules:
+                for held in (module._parameters, module._buffers, module.__dict__):
+                    for key, value in held.items():
+                        if value is tensor:
+                            return _joined(path, key)
         return None
 
     def _add(self, module: nn.Module, path: str, scope: str) -> None:
-        layers = _layers(module)
-        self._kept += layers
-        self._places |= {id(layer): (path, scope) for layer in layers}
-        for name, tensor in (*layers[-1]._parameters.items(), *layers[-1]._buffers.items()):
-            if tensor is not None:
-                self._first_names.setdefault(id(tensor), (weakref.ref(tensor), _joined(path, name)))
-        for name, child in layers[-1]._modules.items():
+        self._places[id(module)] = (module, path, scope)
+        if (inner := _inner(module)) is not None:
+            self._add(inner, path, scope)
+            return
+        for name, child in module._modules.items():
             if child is not None and id(child) not in self._places:
                 self._add(child, _joined(path, name), self._new_scope(scope, name, module_class_name(child)))
 
