@@ -1,6 +1,6 @@
 """The graph of one forward pass that is run for it: for models outside a training step of Lightning.
 
-Random states, buffers and gradients are those from before. In a job of several processes no pass is run: one process
+Random states and buffers are those from before. In a job of several processes no pass is run: one process
 alone could wait forever in a collective operation.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,10 @@ def one_line(error: Exception) -> str:
 
 def _refuse_unready(network: nn.Module) -> None:
     is_distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    if is_distributed and torch.distributed.get_world_size() > 1:
+    if is_distributed and (count := torch.distributed.get_world_size()) > 1:
         raise GraphCaptureError(
-            f"a forward pass in one of {torch.distributed.get_world_size()} processes could wait for the others "
-            "forever; SummaryCollector records the graph of the first training step instead"
+            f"a forward pass in one of {count} processes could wait for the others forever; SummaryCollector records "
+            "the graph of the first training step instead"
         )
     lazy = [path for path, weight in network.named_parameters() if is_lazy(weight)]
     if lazy:
@@ -80,19 +80,16 @@ def _refuse_unready(network: nn.Module) -> None:
 
 def _placed(example: Any, network: nn.Module) -> Any:
     weights = [*network.parameters(), *network.buffers()]
+    device = weights[0].device if weights else None
     dtypes = {weight.dtype for weight in weights if weight.is_floating_point()}
     dtype = dtypes.pop() if len(dtypes) == 1 else torch.float32
-
-    def placed(tensor: torch.Tensor) -> torch.Tensor:
-        tensor = tensor.to(weights[0].device) if weights else tensor
-        return tensor.to(dtype) if tensor.dtype is torch.float32 else tensor
-
-    return tree_map_only(torch.Tensor, placed, example)
+    return tree_map_only(
+        torch.Tensor, lambda tensor: tensor.to(device, dtype if tensor.dtype is torch.float32 else None), example
+    )
 
 
-def _arguments(network: nn.Module, example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    args: tuple[Any, ...] = tuple(example) if type(example) in (tuple, list) else (example,)
-    kwargs: dict[str, Any] = {}
+def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[str, Any]]:
+    args, kwargs = example if type(example) in (tuple, list) else (example,), {}
     if isinstance(example, Mapping) and all(isinstance(key, str) for key in example):
         args, kwargs = (), dict(example)
     try:
@@ -110,21 +107,16 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _preserved_state(network: nn.Module) -> Iterator[None]:
-    gradients = [(parameter, parameter.grad) for parameter in network.parameters()]
-    buffers = [(part, dict(part._buffers)) for part in network.modules()]
+    buffers = [(part._buffers, dict(part._buffers)) for part in network.modules()]
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the legacy state is the global one
-    devices = {parameter.device.type for parameter, _ in gradients} - {"cpu", "meta"}
+    devices = {weight.device.type for weight in network.parameters()} - {"cpu", "meta"}
     try:
         with torch.random.fork_rng(device_type=devices.pop() if devices else "cuda"):
-            for parameter, _ in gradients:
-                parameter.grad = None
-            for part, held in buffers:
-                part._buffers.update({name: None if b is None else b.detach().clone() for name, b in held.items()})
+            for now, before in buffers:
+                now.update({name: None if b is None else b.detach().clone() for name, b in before.items()})
             yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002 - as above
-        for part, held in buffers:
-            part._buffers.update(held)
-        for parameter, gradient in gradients:
-            parameter.grad = gradient
+        for now, before in buffers:
+            now.update(before)

@@ -1,17 +1,16 @@
-"""``GraphBuilder``: nodes, parameters and constants, each named as it is added."""
+"""``GraphBuilder``: nodes, parameters and constants, each named as it is added, so that MindInsight keeps it.
+
+Each rule for names guards against a graph, a node or an edge that the reader drops (MindInsight 2.3.1,
+``datavisual/data_transform/graph``). Nothing here depends on torch: any text becomes a safe name.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph.scope_names import (
-    MAX_SCOPE_DEPTH,
-    safe_op_type,
-    safe_parameter_name,
-    safe_scope,
-    unique,
-)
 from mindsummary_lightning.values.graph_nodes import (
     Attribute,
     AttributeValue,
@@ -24,10 +23,18 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-__all__ = ["MAX_NODES", "GraphBuilder"]
+__all__ = ["MAX_NODES", "MAX_SCOPE_DEPTH", "GraphBuilder"]
 
 MAX_NODES = 100_000
 """Maximum number of operations; MindInsight does not load a larger graph."""
+MAX_SCOPE_DEPTH = 64
+"""Deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls."""
+
+_MAX_NAME_CHARACTERS = 120
+_OP_SUFFIX = re.compile(r"-op\d+$")  # ends the name of a node, so no other name may end so
+
+# Types the reader treats as something other than an operation (domain/graph/base.py, NodeTypeEnum).
+_READER_TYPES = frozenset({"Const", "Load", "MakeTuple", "UpdateState"})
 
 
 class GraphBuilder:
@@ -48,18 +55,18 @@ class GraphBuilder:
         """The scope of one more module inside the scope ``parent``, such as ``encoder-Sequential/0-Linear``."""
         if parent.count("/") >= MAX_SCOPE_DEPTH:
             return parent
-        part = safe_scope(name, class_name)
-        return unique(f"{parent}/{part}" if parent else part, self._scopes)
+        part = _safe_scope(name, class_name)
+        return _unique(f"{parent}/{part}" if parent else part, self._scopes)
 
     def parameter(self, name: str, parameter_type: GraphType | None) -> str:
         """A weight, a buffer or an input of the graph; returns the name that it got."""
-        name = unique(safe_parameter_name(name), self._names)
+        name = _unique(_safe_parameter_name(name), self._names)
         self._parameters.append(GraphParameter(name, parameter_type))
         return name
 
     def constant(self, value: AttributeValue) -> str:
         """A constant, one per use as MindSpore has it: a shared one would connect unrelated nodes."""
-        name = unique(f"cst{len(self._constants) + 1}", self._names)
+        name = _unique(f"cst{len(self._constants) + 1}", self._names)
         self._constants.append(GraphConstant(name, value))
         return name
 
@@ -78,7 +85,7 @@ class GraphBuilder:
         """
         if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(f"it has more than {MAX_NODES} operations, the most that MindInsight loads")
-        op_type, name = safe_op_type(op_type), str(len(self._nodes) + 1)
+        op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         leaf = f"{op_type}-op{name}"
         full_name = f"{scope}/{leaf}" if scope else leaf
         edges = tuple(map(GraphInput, inputs))
@@ -106,3 +113,52 @@ class GraphBuilder:
             constants=tuple(constant for constant in self._constants if constant.name in used),
             outputs=tuple(output for output in self._outputs if output.name in nodes),
         )
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken; it is added to ``taken``."""
+    found, attempt = name, 1
+    while found in taken:
+        attempt += 1
+        found = f"{name}_{attempt}"
+    taken.add(found)
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _safe_op_type(text: str) -> str:
+    """An operation type that the reader counts as an operation and groups without failing.
+
+    ``Parameter`` in the type of five sibling operations makes it lay them out as weights, and it then fails on their
+    consumers; a type ending in ``_scope`` is not found by the search.
+    """
+    kept = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
+    return f"{kept}_" if kept in _READER_TYPES or kept.endswith("_scope") else kept
+
+
+def _safe_parameter_name(text: str) -> str:
+    """A parameter name that no node and no scope can have.
+
+    The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each consumer, where a
+    scope (with ``-``, without dots) may be.
+    """
+    name = _safe(text, "parameter")
+    name = name if "." in name else name.replace("-", "_")
+    return f"{name}_" if name.isdecimal() or _OP_SUFFIX.search(name) else name
+
+
+def _safe_scope(name: str, class_name: str) -> str:
+    """The part of a scope that stands for a module, such as ``0-Linear``."""
+    part = f"{_safe(name, 'module')}-{_safe(class_name, 'Module')}".replace(".", "_")
+    return _kept_by_optimized_view(f"{part}_" if _OP_SUFFIX.search(part) else part)
+
+
+def _safe(text: str, fallback: str) -> str:
+    r"""Letters, digits and ``_ . -``: the reader rejects ``< > "``, the drawing breaks on ``{ } | \`` and line ends."""
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in text[:_MAX_NAME_CHARACTERS]) or fallback
+
+
+def _kept_by_optimized_view(part: str) -> str:
+    """That view drops paths that hold ``optimizer`` or start with ``Gradients``."""
+    part = part.replace("optimizer", "Optimizer")
+    return f"_{part}" if part.startswith("Gradients") else part

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mindsummary_lightning.graph.capture import capture_example
-from mindsummary_lightning.graph.graph_builder import GraphBuilder
+from mindsummary_lightning.graph.graph_builder import MAX_SCOPE_DEPTH, GraphBuilder
 from mindsummary_lightning.graph.node_details import attribute_value
-from mindsummary_lightning.graph.scope_names import MAX_SCOPE_DEPTH
 from mindsummary_lightning.values import DataType, TensorType
 from tests.graph.models import AwkwardNames
 from tests.graph.random_networks import random_network
