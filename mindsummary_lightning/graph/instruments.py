@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._C import _len_torch_function_stack
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.module_names import module_class_name
@@ -150,13 +149,12 @@ class Instruments(TorchFunctionMode):
 
     def _remove(self) -> None:
         nn.Module.__call__ = self._module_call  # type: ignore[method-assign]
+        if self._is_in_function or self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+            return
         above: list[Any] = []  # modes that the user entered since and has not left
-        while not self._is_in_function and _len_torch_function_stack():
-            mode = _pop_mode()  # type: ignore[no-untyped-call]
-            if mode is self:
-                break
-            above.insert(0, mode)
-        for mode in above:
+        while (mode := _pop_mode()) is not self:  # type: ignore[no-untyped-call]
+            above.append(mode)
+        for mode in reversed(above):
             _push_mode(mode)  # type: ignore[no-untyped-call]
 
 

@@ -9,14 +9,12 @@ from torch import nn
 
 __all__ = ["familiar_name", "is_arithmetic"]
 
-# Functions whose torch.nn class has another name, or several variants.
+# Functions whose torch.nn class is named neither like them nor like them with "Loss".
 _EXCEPTIONS = {
     "batch_norm": "BatchNorm",
     "binary_cross_entropy": "BCELoss",
     "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
-    "cross_entropy": "CrossEntropyLoss",
     "instance_norm": "InstanceNorm",
-    "kl_div": "KLDivLoss",
     "multi_head_attention_forward": "MultiheadAttention",
     "rnn_relu": "RNN",
     "rnn_tanh": "RNN",
@@ -40,7 +38,8 @@ def familiar_name(function: str, module_class: str | None) -> str:
     """
     if function.startswith("_"):
         function = function.strip("_")
-    known = _EXCEPTIONS.get(function) or _module_classes().get(function.replace("_", ""), "")
+    plain, classes = function.replace("_", ""), _module_classes()
+    known = _EXCEPTIONS.get(function) or classes.get(plain) or classes.get(f"{plain}loss")
     if module_class is not None and known and module_class.startswith(known):
         return module_class
     return known or function or "op"

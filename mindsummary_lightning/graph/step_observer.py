@@ -35,7 +35,7 @@ class StepObserver:
         self.error: Exception | None = None
         self._module = module
         self._method = method
-        self._before: dict[str, Any] = {}
+        self._own: Any = None  # what the instance has in that place
         self._armed: Callable[..., Any] | None = None
 
     def arm(self) -> None:
@@ -50,16 +50,16 @@ class StepObserver:
 
         # Lightning reads the signature of training_step one wrapper deep.
         call.__wrapped__ = getattr(original, "__wrapped__", original)
-        attributes = self._module.__dict__
-        self._before = {self._method: attributes[self._method]} if self._method in attributes else {}
-        self._armed = attributes[self._method] = call
+        self._own = vars(self._module).get(self._method)
+        self._armed = vars(self._module)[self._method] = call
 
     def disarm(self) -> None:
         """Give the module its own method back."""
-        attributes = self._module.__dict__
+        attributes = vars(self._module)
         if self._armed is not None and attributes.get(self._method) is self._armed:
             del attributes[self._method]
-            attributes.update(self._before)
+            if self._own is not None:
+                attributes[self._method] = self._own
         self._armed = None
 
 

@@ -21,11 +21,8 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     """Every tensor in nested tuples, lists and mappings, such as the arguments of a torch function."""
     if isinstance(value, torch.Tensor):
         return [value]
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return []
-    return [tensor for element in value for tensor in tensors_in(element)]
+    parts = value if isinstance(value, (tuple, list)) else value.values() if isinstance(value, Mapping) else ()
+    return [tensor for part in parts for tensor in tensors_in(part)]
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:

@@ -119,6 +119,18 @@ def test_numbers_in_the_place_of_tensors_are_constants() -> None:
     assert sources(graph, graph.nodes[0]) == ["x", 2.5]
 
 
+def test_a_tensor_from_elsewhere_is_a_constant_of_its_type() -> None:
+    table = torch.ones(3)
+
+    class Shifting(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + table
+
+    graph = capture_example(Shifting(), torch.ones(2, 3))
+
+    assert sources(graph, graph.nodes[0]) == ["x", TensorType(DataType.FLOAT32, (3,))]
+
+
 def test_tied_weights_are_one_parameter() -> None:
     graph = captured("tied")
 
