@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = ["Instruments"]
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 _BACKWARD_PASSES = (torch.Tensor.backward, torch.autograd.grad)
+_NOTHING = nullcontext()
 _SET_CALLBACK = "_maybe_set_eval_frame"
 _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older releases of torch
 
@@ -83,10 +84,7 @@ class Instruments(TorchFunctionMode):
         kwargs = kwargs or {}
         self._is_in_function = True
         try:
-            if func in _BACKWARD_PASSES:
-                with self._suspended():  # recomputes checkpointed activations
-                    output = func(*args, **kwargs)
-            else:
+            with self._suspended() if func in _BACKWARD_PASSES else _NOTHING:  # they recompute checkpointed activations
                 output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
@@ -99,12 +97,11 @@ class Instruments(TorchFunctionMode):
         self.attempt(self._observation.enter_module, module)
         output = None
         try:
-            if self.attempt(_is_one_node, module):
-                with self._suspended():
-                    output = self._module_call(module, *args, **kwargs)
-                self.attempt(self._observation.add_whole, module_class_name(module), module, (args, kwargs), output)
-            else:
+            is_whole = self.attempt(_is_one_node, module)
+            with self._suspended() if is_whole else _NOTHING:
                 output = self._module_call(module, *args, **kwargs)
+            if is_whole:
+                self.attempt(self._observation.add_whole, module_class_name(module), module, (args, kwargs), output)
         finally:
             self.attempt(self._observation.leave_module, (args, kwargs), output)
         return output
