@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,3 +86,23 @@ def scope_of(model: Any, name: str) -> str:
         model = unwrapped(model.get_submodule(part))
         parts.append(f"{part}-{module_class_name(model)}")
     return "/".join(parts)
+
+
+def test_what_lightning_and_the_optimizers_do_within_the_step_is_not_in_the_graph(tmp_path: Path) -> None:
+    def operations(name: str) -> list[str]:
+        train(ZOO[name], tmp_path / name)
+        graph = SummaryReader(tmp_path / name).graph()
+        assert graph is not None
+        return [node.op_type for node in graph.nodes]
+
+    generator = ["Linear", "LeakyReLU", "Linear", "Tanh"]
+    discriminator = ["Linear", "LeakyReLU", "Linear"]
+    loss = "BCEWithLogitsLoss"
+
+    assert operations("readme-autoencoder") == [
+        "view", "Linear", "ReLU", "Linear", "Linear", "ReLU", "Linear", "MSELoss"
+    ]  # fmt: skip
+    assert operations("gan") == [
+        *("randn", *generator, *discriminator, "ones", loss),
+        *(*discriminator, "ones", loss, *generator, "detach", *discriminator, "zeros", loss, "add", "div"),
+    ]
