@@ -62,6 +62,10 @@ return [...document.querySelectorAll(arguments[0])].filter(visible).map(element 
 # MindInsight answers 500 for this file of its own now and then on a busy machine, whatever the run holds; a person
 # would load the page again.
 _OWN_FILE = "graphvizlib.wasm"
+_HAS_FAILED = """
+return performance.getEntriesByType('resource').some(
+  entry => entry.name.includes(arguments[0]) && entry.responseStatus >= 400);
+"""
 _ATTEMPTS = 4
 _ENOUGH_COLOUR = 100  # pixels; a line of two points has more
 
@@ -173,10 +177,12 @@ class Browser:
         still = 0  # polls in a row that saw the same
         needed = _STILL_POLLS if any("canvas" in selector for selector in selectors) else 1
         while still < needed or not all(map(any, measured)):
-            if time.monotonic() > deadline:
+            is_late = time.monotonic() > deadline
+            if is_late or (not all(map(any, measured)) and self.driver.execute_script(_HAS_FAILED, _OWN_FILE)):
+                reason = f"in {_DRAW_LIMIT_S:.0f} s" if is_late else f"without {_OWN_FILE}"
                 raise AssertionError(
-                    f"{selectors} did not settle in {_DRAW_LIMIT_S:.0f} s: {measured}; console: "
-                    f"{self._read_console()}; the page shows: {self.text()[:600]}"
+                    f"{selectors} did not settle {reason}: {measured}; console: {self._read_console()}; "
+                    f"the page shows: {self.text()[:600]}"
                 )
             time.sleep(_POLL_S)
             before, measured = measured, [self._measure(selector) for selector in selectors]
