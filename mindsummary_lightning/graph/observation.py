@@ -95,7 +95,7 @@ class Observation:
         is_write = _writes_in_place(name, kwargs)
         if not is_write:
             known = {id(tensor) for tensor in used}
-            results = [tensor for tensor in results if id(tensor) not in known and not self._is_computed(tensor)]
+            results = [tensor for tensor in results if id(tensor) not in known]
         if not results or not _is_users_call() or self._counts_batches(name, used):
             return
         inputs = list(filter(None, map(self._ref, used)))

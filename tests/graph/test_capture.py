@@ -201,6 +201,20 @@ def test_a_module_called_twice_is_two_nodes_in_one_scope() -> None:
     assert [entry.scope for entry in graph.nodes] == ["layer-Linear"] * 2
 
 
+def test_a_module_that_skips_its_children_is_not_in_the_graph() -> None:
+    class Skipped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    graph = capture_example(nn.Sequential(Skipped(), nn.Identity(), nn.Linear(4, 2)), torch.ones(1, 4))
+
+    assert [entry.op_type for entry in graph.nodes] == ["Identity", "Linear"]
+
+
 def test_inputs_are_moved_to_the_models_device_and_dtype() -> None:
     graph = capture_example(nn.Linear(4, 4, device="meta", dtype=torch.float64), torch.ones(2, 4))
 
