@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -213,6 +214,18 @@ def test_a_module_that_skips_its_children_is_not_in_the_graph() -> None:
     graph = capture_example(nn.Sequential(Skipped(), nn.Identity(), nn.Linear(4, 2)), torch.ones(1, 4))
 
     assert [entry.op_type for entry in graph.nodes] == ["Identity", "Linear"]
+
+
+def test_a_frozen_layer_is_seen_inside_unless_it_uses_its_fused_kernel() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).requires_grad_(False)
+
+    in_train_mode, in_eval_mode = (
+        {entry.scope for entry in capture_example(network, torch.ones(1, 3, 8)).nodes}
+        for network in (nn.Sequential(layer.train()), nn.Sequential(copy.deepcopy(layer).eval()))
+    )
+
+    assert "0-TransformerEncoderLayer/linear1-Linear" in in_train_mode
+    assert in_eval_mode == {"0-TransformerEncoderLayer"}
 
 
 def test_inputs_are_moved_to_the_models_device_and_dtype() -> None:
