@@ -6,7 +6,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.graph import graph_builder
 from mindsummary_lightning.graph.capture import capture_example
 from mindsummary_lightning.graph.graph_builder import MAX_SCOPE_DEPTH, GraphBuilder
 from mindsummary_lightning.graph.node_details import attribute_value
@@ -47,6 +50,15 @@ def test_no_text_breaks_a_rule_of_the_reader(
     broken = [rule for rule in broken_rules(builder.build("Net")) if "nothing to show" not in rule]
 
     assert broken == []
+
+
+def test_a_graph_that_mindinsight_would_not_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_builder, "MAX_NODES", 2)
+    layers = [nn.Linear(4, 4) for _ in range(3)]
+
+    assert len(capture_example(nn.Sequential(*layers[:2]), torch.ones(1, 4)).nodes) == 2
+    with pytest.raises(GraphCaptureError, match="more than 2 operations"):
+        capture_example(nn.Sequential(*layers), torch.ones(1, 4))
 
 
 def test_modules_whose_names_become_alike_keep_scopes_of_their_own() -> None:
