@@ -26,8 +26,6 @@ __all__ = ["Instruments"]
 
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
-_BACKWARD_PASSES = (torch.Tensor.backward, torch.autograd.grad)
-_NOTHING = nullcontext()
 _SET_CALLBACK = "_maybe_set_eval_frame"
 _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older releases of torch
 
@@ -47,7 +45,7 @@ class Instruments(TorchFunctionMode):
         self._observation = observation
         self.error: Exception | None = None
         self._thread = threading.get_ident()
-        self._is_in_function = False  # then torch has taken this mode off its stack
+        self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
         self._compiled_call: FrameType | None = None
         self._module_call: Callable[..., Any] = nn.Module.__call__
 
@@ -84,8 +82,7 @@ class Instruments(TorchFunctionMode):
         kwargs = kwargs or {}
         self._is_in_function = True
         try:
-            with self._suspended() if func in _BACKWARD_PASSES else _NOTHING:  # they recompute checkpointed activations
-                output = func(*args, **kwargs)
+            output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
         self.attempt(self._observation.add_operation, func, args, kwargs, output)
@@ -98,7 +95,7 @@ class Instruments(TorchFunctionMode):
         output = None
         try:
             is_whole = self.attempt(_is_one_node, module)
-            with self._suspended() if is_whole else _NOTHING:
+            with self._suspended() if is_whole else nullcontext():
                 output = self._module_call(module, *args, **kwargs)
             if is_whole:
                 self.attempt(self._observation.add_whole, module_class_name(module), module, (args, kwargs), output)

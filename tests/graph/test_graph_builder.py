@@ -52,6 +52,22 @@ def test_no_text_breaks_a_rule_of_the_reader(
     assert broken == []
 
 
+def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
+    builder = GraphBuilder()
+    used, unused = (builder.parameter(name, TensorType(DataType.FLOAT32)) for name in ("used", "unused"))
+    builder.constant(1)
+    builder.node("zeros", "", [])
+    builder.output(builder.node("relu", "", [used]), None)
+    builder.output(unused, None)
+
+    graph = builder.build("Net")
+
+    assert [node.op_type for node in graph.nodes] == ["relu"]
+    assert [parameter.name for parameter in graph.parameters] == ["used"]
+    assert [output.name for output in graph.outputs] == [graph.nodes[0].name]
+    assert graph.constants == ()
+
+
 def test_a_graph_that_mindinsight_would_not_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_builder, "MAX_NODES", 2)
     layers = [nn.Linear(4, 4) for _ in range(3)]
