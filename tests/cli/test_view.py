@@ -142,7 +142,7 @@ def test_several_runs_have_the_addresses_of_all_runs(runs: Path, cache: Path) ->
 @pytest.mark.slow
 def test_a_single_run_has_the_addresses_of_its_pages(runs: Path, cache: Path) -> None:
     with viewing(runs / "version_0", cache) as view:
-        assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F")
+        assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F&summaryPath=.%2F")
 
 
 @pytest.mark.slow

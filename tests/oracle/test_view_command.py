@@ -115,8 +115,9 @@ def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, se
 
 def test_the_printed_addresses_are_those_of_the_pages(seen: _Seen) -> None:
     def address(page: str) -> str:
-        run = f"?{PAGES[page].run_parameter}={seen.train_ids[0].replace('/', '%2F')}"
-        return f"#{PAGES[page].route}{run if PAGES[page].run_parameter else ''}"
+        run = seen.train_ids[0].replace("/", "%2F")
+        of_run = f"?{PAGES[page].run_parameter}={run}&summaryPath={run}"
+        return f"#{PAGES[page].route}{of_run if PAGES[page].run_parameter else ''}"
 
     # With several runs it cannot know which one is meant.
     is_single = len(seen.train_ids) == 1
