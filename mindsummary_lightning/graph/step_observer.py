@@ -92,4 +92,4 @@ def _named_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: 
     except (TypeError, ValueError):  # written in C, or called in a way that fails
         return {"input": args, **kwargs}
     rest = next((entry.name for entry in bound.signature.parameters.values() if entry.kind is entry.VAR_KEYWORD), "")
-    return {**bound.arguments, **bound.arguments.pop(rest, {})}
+    return {**bound.arguments.pop(rest, {}), **bound.arguments}

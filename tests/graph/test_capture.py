@@ -172,6 +172,26 @@ def test_a_dtype_unknown_to_mindinsight_is_an_attribute() -> None:
     assert ("output_dtype", "torch.bfloat16") in {(a.name, a.value) for a in found.attributes}
 
 
+def test_a_dtype_that_the_format_does_not_have_is_an_attribute() -> None:
+    class Small(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(torch.float8_e5m2)
+
+    (found,) = capture_example(Small(), torch.ones(2)).nodes
+
+    assert ("output_dtype", "torch.float8_e5m2") in {(a.name, a.value) for a in found.attributes}
+
+
+def test_keyword_arguments_are_named_by_their_keys() -> None:
+    class Adding(nn.Module):
+        def forward(self, first: torch.Tensor, **others: torch.Tensor) -> torch.Tensor:
+            return first + others["second"]
+
+    graph = capture_example(Adding(), {"first": torch.ones(2), "second": torch.ones(2)})
+
+    assert sources(graph, graph.nodes[0]) == ["first", "second"]
+
+
 def test_several_outputs_have_a_tuple_type() -> None:
     found = node(captured("lstm"), "LSTM-op")
 
