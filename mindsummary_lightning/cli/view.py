@@ -44,6 +44,11 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     import gc
     import os
 
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError as error:
+        raise ImportError("the viewer needs aiohttp: pip install 'mindsummary-lightning[viewer]'") from error
+
     from mindsummary_lightning.mindinsight.frontend import frontend_directory
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address

@@ -59,6 +59,18 @@ def test_the_original_refuses_runs_in_several_directories(tmp_path: Path, capsys
     assert answer.err.count("\n") == 1
 
 
+def test_without_aiohttp_its_extra_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+
+    answer = mindsummary(capsys, "view", tmp_path, "--no-browser")
+
+    assert answer.code == 1
+    assert "pip install 'mindsummary-lightning[viewer]'" in answer.err
+    assert answer.err.count("\n") == 1
+
+
 def test_a_directory_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, "view", "nowhere")
 
