@@ -258,9 +258,9 @@ class SummaryRecord(TensorBoardMethods):
         """
         if not values:
             return True
-        is_done = self._export is None or self._is_closed or self._export.save_all(step, values, originals)
         if self._is_closed:
             return False
+        is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:
             self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
             return False
