@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mindsummary_lightning.export.json_events import plain
@@ -14,7 +16,8 @@ __all__ = ["lineage_fields", "lineage_values"]
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
     """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data."""
-    fields: dict[str, Any] = dict(plain(lineage.train)) if lineage.train else {}
+    train = lineage.train
+    fields: dict[str, Any] = plain(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
     if lineage.evaluation:
         evaluation = plain(lineage.evaluation)
         fields.update(_metrics(evaluation.pop("metric", None)))
@@ -32,6 +35,13 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
         name: f"{value:.6g}" if isinstance(value, float) else str(value)
         for name, value in lineage_values(lineage).items()
     }
+
+
+def _checkpoint(text: str | None) -> Any:
+    try:
+        return json.loads(text or "{}").get("ckpt")
+    except (AttributeError, RecursionError, ValueError):  # another program's text
+        return text
 
 
 def _metrics(text: str | None) -> dict[str, Any]:

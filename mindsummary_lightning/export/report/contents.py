@@ -148,8 +148,8 @@ def lineage_rows(runs: Sequence[ReportRun]) -> list[LineageRow]:
     """The lineage of the runs, those rows first in which the runs differ."""
     facts = [lineage_fields(run.reader.lineage()) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
-        if "/" in fact.get("model_path", ""):
-            fact["model_path"] = fact["model_path"].rpartition("/")[2].rstrip('"}')
+        if "model_path" in fact:
+            fact["model_path"] = fact["model_path"].rpartition("/")[2]
     rows = []
     for name in dict.fromkeys(name for found in facts for name in found):
         values = [found.get(name, "") for found in facts]
