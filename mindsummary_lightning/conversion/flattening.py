@@ -1,4 +1,4 @@
-"""Flattening of nested containers to ``outer/inner`` keys, for metrics and hyper-parameters alike.
+"""Flattening of nested containers to ``outer/inner`` keys, for metrics, hyper-parameters and batches alike.
 
 MindInsight shows, filters and sorts by flat keys only. Whatever a user's object does when it is read, nothing is raised
 except KeyboardInterrupt, and nothing is walked without end.
@@ -6,18 +6,20 @@ except KeyboardInterrupt, and nothing is walked without end.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["attempted", "leaves", "mapping_items"]
+__all__ = ["attempted", "batch_items", "field_items", "leaves", "mapping_items"]
 
 _T = TypeVar("_T")
 Items: TypeAlias = list[tuple[str, Any]]
 
 _MAX_DEPTH = 16
 _MAX_NODES = 100_000  # containers that share parts could otherwise unfold without end
+_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")  # their objects hold no part of a batch
 
 
 def attempted(default: _T, read: Callable[..., _T], *arguments: Any) -> _T:
@@ -35,6 +37,29 @@ def mapping_items(value: Any) -> Items | None:
     if not isinstance(value, Mapping):
         return None
     return [(_key_text(key), _item(value, key)) for key in value]
+
+
+def field_items(value: Any) -> Items | None:
+    """Names and values of the fields of a dataclass; ``None`` for anything else."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return None
+    return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+
+
+def batch_items(value: Any) -> Items | None:
+    """Keys and parts of what a batch is made of: mappings, tuples, lists, dataclasses, other objects with attributes.
+
+    ``None`` for a leaf, such as a tensor or a module. Attributes are only read, no property is computed.
+    """
+    if isinstance(value, (tuple, list)):
+        return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=True))
+    items, kind = mapping_items(value), type(value)
+    if items is not None or kind.__module__.partition(".")[0] in _OPAQUE_PACKAGES or isinstance(value, type):
+        return items
+    if hasattr(kind, "__torch_function__") or hasattr(kind, "named_parameters"):
+        return None
+    items = field_items(value)
+    return list(vars(value).items()) if items is None else items
 
 
 def leaves(

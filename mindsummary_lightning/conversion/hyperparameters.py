@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.conversion.flattening import Items, attempted, leaves, mapping_items
+from mindsummary_lightning.conversion.flattening import Items, attempted, field_items, leaves, mapping_items
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
@@ -47,8 +47,8 @@ def flatten(params: Any) -> dict[str, CustomValue]:
 def _items(value: Any) -> Items | None:
     """Keys and values of a container without those that are hidden, or ``None`` for a leaf."""
     items = mapping_items(value)
-    if items is None and dataclasses.is_dataclass(value) and not isinstance(value, type):
-        items = [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    if items is None:
+        items = field_items(value)
     if items is None and type(value).__name__ == "Namespace" and hasattr(value, "__dict__"):
         items = mapping_items(vars(value))
     if items is None and _is_list(value) and any(_has_keys(child) for child in islice(value, MAX_PARAMETERS)):

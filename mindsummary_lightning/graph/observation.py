@@ -64,10 +64,9 @@ class Observation:
 
     def add_inputs(self, arguments: Mapping[str, Any]) -> None:
         """Name the tensors in the arguments of the observed call."""
-        for name, value in arguments.items():
-            for full_name, tensor in named_tensors(value, name):
-                if not self._is_computed(tensor):
-                    self._remember(tensor, self._builder.parameter(full_name, tensor_type(tensor)))
+        for name, tensor in named_tensors(arguments):
+            if not self._is_computed(tensor):
+                self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 
     def enter_module(self, module: nn.Module) -> None:
         """A module is about to be called."""
@@ -122,9 +121,9 @@ class Observation:
             arguments: what it was called with.
             output: what it returned.
         """
-        used = [tensor for _, tensor in named_tensors(arguments, "")]
+        used = [tensor for _, tensor in named_tensors({"used": arguments})]
         used += [] if owner is None else [*owner.parameters(), *owner.buffers()]
-        if results := [tensor for _, tensor in named_tensors(output, "")]:
+        if results := [tensor for _, tensor in named_tensors({"output": output})]:
             ref = self._add(name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output)
             for tensor in results:
                 self._remember(tensor, ref)
@@ -135,7 +134,7 @@ class Observation:
         Raises:
             GraphCaptureError: no operation on a tensor was seen.
         """
-        for _, tensor in named_tensors(output, ""):
+        for _, tensor in named_tensors({"output": output}):
             if ref := self._ref(tensor):
                 self._builder.output(ref, tensor_type(tensor))
         return self._builder.build(self._name)

@@ -25,6 +25,11 @@ class _Batch:
     images: Any
 
 
+class _Object:
+    def __init__(self) -> None:
+        self.images = _IMAGES
+
+
 @pytest.mark.parametrize(
     "batch",
     [
@@ -37,8 +42,9 @@ class _Batch:
         [_LABELS, _IMAGES],
         _Sample(_LABELS, _IMAGES),
         _Batch(_LABELS, {"views": (_IMAGES, torch.ones(2, 3, 4, 4))}),
+        [_Object()],
     ],
-    ids=["tensor", "list", "tuple", "nested", "dict", "dict in list", "images second", "named tuple", "dataclass"],
+    ids=["tensor", "list", "tuple", "nested", "dict", "mixed", "second", "named tuple", "dataclass", "object"],
 )
 def test_the_images_of_a_batch_are_found(batch: Any) -> None:
     assert image_batch(batch) is _IMAGES

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 
-from mindsummary_lightning.conversion.flattening import attempted, leaves
+from mindsummary_lightning.conversion.flattening import attempted, batch_items, leaves
 
 
 class Hostile(Mapping[str, Any]):
@@ -81,3 +84,58 @@ def test_a_keyboard_interrupt_is_passed_on(has_keys: bool) -> None:
 def test_an_attempt_gives_the_result_or_the_default() -> None:
     assert attempted(0, int, "7") == 7
     assert attempted(0, int, "seven") == 0
+
+
+class Pair(NamedTuple):
+    image: Any
+    label: Any
+
+
+@dataclass
+class Slotted:
+    __slots__ = ("image", "label")
+    image: Any
+    label: Any
+
+
+class Storage:
+    """Keeps its parts as the batches of PyTorch Geometric do, and computes something else."""
+
+    def __init__(self, **parts: Any) -> None:
+        self._parts = parts
+
+    @property
+    def label(self) -> Any:
+        raise AssertionError("is computed")
+
+
+class TensorLike:
+    def __init__(self) -> None:
+        self.image = 3
+
+    @classmethod
+    def __torch_function__(cls) -> None:
+        """Has what every tensor has."""
+
+
+class Network:
+    def __init__(self) -> None:
+        self.image = 3
+
+    def named_parameters(self) -> None:
+        """Has what every module has."""
+
+
+@pytest.mark.parametrize("kind", [Pair, Slotted, dict, Storage])
+def test_a_batch_is_made_of_its_parts(kind: type[Any]) -> None:
+    items = dict(leaves({"batch": [kind(image=1, label=(2,))]}, batch_items))
+
+    assert {key.replace("/_parts", ""): value for key, value in items.items()} == {
+        "batch/0/image": 1,
+        "batch/0/label/0": 2,
+    }
+
+
+@pytest.mark.parametrize("value", [TensorLike(), Network(), Pair, Hostile, 1, "text", Path(), ModuleType("some")])
+def test_what_is_no_part_of_a_batch_is_a_leaf(value: Any) -> None:
+    assert list(leaves({"batch": value}, batch_items)) == [("batch", value)]

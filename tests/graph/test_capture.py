@@ -16,6 +16,7 @@ from mindsummary_lightning.graph.capture import capture_example
 from mindsummary_lightning.values import DataType, Graph, GraphNode, TensorType, TupleType
 from tests.graph.models import KINDS, AwkwardNames, ConvNet
 from tests.graph.reader_rules import broken_rules, edges, sources
+from tests.graph.zoo import Storage
 
 
 def captured(kind: str) -> Graph:
@@ -143,6 +144,14 @@ def test_structured_inputs_are_named_by_their_place() -> None:
     names = {parameter.name for parameter in captured("dict").parameters}
 
     assert {"batch.image", "batch.text"} <= names
+
+
+def test_private_attributes_add_nothing_to_the_name_of_an_input() -> None:
+    class Net(nn.Module):
+        def forward(self, batch: Storage) -> torch.Tensor:
+            return batch.x * 2
+
+    assert [entry.name for entry in capture_example(Net(), Storage(x=torch.ones(2))).parameters] == ["batch.x"]
 
 
 def test_who_reads_after_a_write_in_place_follows_the_write() -> None:
