@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tarfile
@@ -79,16 +78,6 @@ def test_the_metadata_are_valid_and_say_what_the_package_is(built: Path) -> None
     assert str(found.license_expression) == "Apache-2.0"
     assert found.description_content_type == "text/markdown"
     assert found.description.startswith("# mindsummary-lightning")
-
-
-def test_the_description_has_no_link_that_an_index_cannot_follow(built: Path) -> None:
-    description = str(_metadata(built, "METADATA").get_payload())
-    targets = re.findall(r"\]\(([^)]*)\)", description)
-
-    assert targets
-    assert [target for target in targets if not target.startswith("https://")] == []
-    assert "Step by step: the first run." in description
-    assert "![" not in description
 
 
 def test_the_wheel_installs_the_command(built: Path) -> None:
