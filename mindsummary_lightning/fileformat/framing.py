@@ -33,6 +33,7 @@ __all__ = [
     "header_mismatch",
     "masked_crc32c",
     "pack_crc",
+    "total_length",
     "unpack_length",
 ]
 
@@ -50,13 +51,15 @@ MASK_DELTA = 0xA282EAD8
 _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk of a gathered write
 
 
-def _mask(crc: int) -> int:
+def masked_crc32c(data: Buffer, preceding: int = 0) -> int:
+    """The masked CRC32C of some bytes.
+
+    Args:
+        data: the bytes.
+        preceding: the CRC32C, not masked, of bytes before them that count too.
+    """
+    crc = crc32c(data, preceding)
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
-
-
-def masked_crc32c(data: Buffer) -> int:
-    """The masked CRC32C of some bytes."""
-    return _mask(crc32c(data))
 
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths
@@ -64,6 +67,11 @@ def header(length: int) -> bytes:
     """Length and CRC that precede a payload of this many bytes."""
     packed = _LENGTH.pack(length)
     return packed + pack_crc(masked_crc32c(packed))
+
+
+def total_length(chunks: Sequence[Buffer]) -> int:
+    """Bytes in all chunks; fast for the one chunk of a small record."""
+    return len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
 
 
 def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
@@ -80,19 +88,19 @@ def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     Raises:
         ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
     """
-    length = sum(map(len, chunks))
+    length = total_length(chunks)
     if not length:
         raise ValueError("a record needs a payload of at least one byte: MindInsight never gets past an empty one")
     if length < _JOIN_BELOW:
         payload = b"".join(chunks)
-        return [header(length) + payload + pack_crc(_mask(crc32c(payload)))]
+        return [header(length) + payload + pack_crc(masked_crc32c(payload))]
     crc = 0
     framed: list[Buffer] = [header(length)]
     for is_small, group in groupby(chunks, lambda chunk: len(chunk) < _JOIN_BELOW):
         for chunk in [b"".join(group)] if is_small else group:
             crc = crc32c(chunk, crc)
             framed.append(chunk)
-    return [*framed, pack_crc(_mask(crc))]
+    return [*framed, pack_crc(masked_crc32c(b"", crc))]
 
 
 def unpack_length(header: Buffer) -> int:

@@ -16,14 +16,14 @@ _MORE = [bytes((number | 128,)) for number in range(128)]  # more bytes follow
 
 def varint(number: int) -> bytes:
     """An integer as a varint; negative ones as 64-bit two's complement, ten bytes long."""
-    if 0 <= number < 16384:
-        return _SMALL[number] if number < 128 else _MORE[number & 127] + _SMALL[number >> 7]
-    number &= _TWO_TO_64 - 1
-    packed = b""
-    while number > 127:
-        packed += _MORE[number & 127]
-        number >>= 7
-    return packed + _SMALL[number]
+    if number < 128:
+        if number >= 0:
+            return _SMALL[number]
+        number += _TWO_TO_64
+    return _MORE[number & 127] + _upper_varint(number >> 7)
+
+
+_upper_varint = lru_cache(maxsize=1024)(varint)  # 128 steps of a run in a row have the same
 
 
 @lru_cache(maxsize=1024)  # most fields of a run have one of few lengths

@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from mindsummary_lightning.fileformat.framing import Buffer, frame
+from mindsummary_lightning.fileformat.framing import Buffer, total_length
 from mindsummary_lightning.fileio.regular import open_regular
 
 try:
@@ -68,47 +68,29 @@ class RecordFile:
                 raise
         try_lock(self._descriptor)  # held until close, so that a process that starts meanwhile does not cut our tail
 
-    def append(self, payload: Sequence[Buffer]) -> int:
+    def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
 
         Args:
-            payload: the payload's chunks, in order.
-
-        Returns:
-            The record's size in bytes, framing included.
+            record: its chunks in order, as :func:`~mindsummary_lightning.fileformat.framing.frame` gives them.
 
         Raises:
-            ValueError: the payload is empty.
             OSError: it could not be written; the file ends at its last complete record again.
         """
-        chunks = frame(payload)
-        if len(chunks) == 1:
-            return self.append_record(chunks[0])
-        size = sum(map(len, chunks))
         if self._is_torn:
             self._cut_back()
         try:
-            self._write_all([memoryview(chunk).cast("B") for chunk in chunks])
+            size = total_length(record)
+            if len(record) == 1:  # on the hot path of a training loop
+                written = os.write(self._descriptor, record[0])
+                if written != size:
+                    self._write_all([memoryview(record[0])[written:]])
+            else:
+                self._write_all([memoryview(chunk).cast("B") for chunk in record])
             self.size += size
         except BaseException:
             self._give_up()
             raise
-        return size
-
-    def append_record(self, data: Buffer) -> int:
-        """:meth:`append` for a small record that is framed already; on the hot path of a training loop."""
-        if self._is_torn:
-            self._cut_back()
-        try:
-            size = len(data)
-            written = os.write(self._descriptor, data)
-            if written != size:
-                self._write_all([memoryview(data)[written:]])
-            self.size += size
-        except BaseException:
-            self._give_up()
-            raise
-        return size
 
     def _give_up(self) -> None:
         # Called for every exception: a signal handler may raise between two parts of a record.

@@ -19,7 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
-from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer
+from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
@@ -147,15 +147,16 @@ class EventWriter:
         self._lineage.write(value)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
-        size = sum(map(len, payload)) + OVERHEAD
+        record = frame(payload)
+        size = total_length(record)
         if size >= _SMALL:
             self._check_size(size)
         file = self._file
         if file is None or file.size + size > self._max_bytes:
             file = self._new_file(now)
         if not file.size:
-            file.append(encode_event(Event(wall_time, 0, VERSION)))
-        file.append(payload)
+            file.append(frame(encode_event(Event(wall_time, 0, VERSION))))
+        file.append(record)
         if now >= self._next_sync:
             file.sync()
             self._next_sync = now + (self.options.fsync_secs or math.inf)

@@ -39,7 +39,7 @@ class Turns:
             True if the call was made, False if it is queued and made when the one that is interrupted ends. What a
             queued call raises is logged.
         """
-        if not self._lock.acquire(blocking=is_waiting):
+        if not self._lock.acquire(is_waiting):
             self._queue.append((action, arguments))
             return False
         try:

@@ -27,17 +27,18 @@ def framed(*payloads: bytes) -> bytes:
 
 def test_records_lie_behind_each_other(path: Path) -> None:
     file = RecordFile(str(path))
-    sizes = [file.append([b"one"]), file.append([b"t", b"wo"])]
+    file.append(frame([b"one"]))
+    file.append(frame([b"t", b"wo"]))
 
     assert path.read_bytes() == framed(b"one", b"two")
-    assert (sizes, file.size) == ([19, 19], 38)
+    assert file.size == 38
 
 
 @pytest.mark.parametrize("size", [1, 1000, LARGE])
 def test_a_record_is_one_write(path: Path, size: int) -> None:
     file = RecordFile(str(path))
     with FaultyWrites() as writes:
-        file.append([b"head", bytes(size)])
+        file.append(frame([b"head", bytes(size)]))
 
     assert writes.calls == 1
     assert path.read_bytes() == framed(b"head" + bytes(size))
@@ -45,7 +46,7 @@ def test_a_record_is_one_write(path: Path, size: int) -> None:
 
 def test_a_record_is_in_the_file_when_the_call_returns(path: Path) -> None:
     file = RecordFile(str(path))
-    file.append([b"seen by others at once"])
+    file.append(frame([b"seen by others at once"]))
 
     assert path.read_bytes() == framed(b"seen by others at once")
 
@@ -69,19 +70,11 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(path: Path, mode: int
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_an_empty_payload_is_refused_and_nothing_is_written(path: Path) -> None:
-    file = RecordFile(str(path))
-
-    with pytest.raises(ValueError, match="at least one byte"):
-        file.append([])
-    assert path.read_bytes() == b""
-
-
 @pytest.mark.parametrize(("size", "at_most"), [(5, 1), (5, 7), (LARGE, 1000), (LARGE, 70_000)])
 def test_short_writes_are_completed(path: Path, size: int, at_most: int) -> None:
     file = RecordFile(str(path))
     with FaultyWrites(at_most=at_most):
-        file.append([b"a", bytes(size), b"z"])
+        file.append(frame([b"a", bytes(size), b"z"]))
 
     assert path.read_bytes() == framed(b"a" + bytes(size) + b"z")
 
@@ -89,49 +82,49 @@ def test_short_writes_are_completed(path: Path, size: int, at_most: int) -> None
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, None])
 def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(path: Path, error: int | None) -> None:
     file = RecordFile(str(path))
-    file.append([b"first"])
+    file.append(frame([b"first"]))
     for room in range(len(b"second") + OVERHEAD):
         with FaultyWrites(room, error), pytest.raises(OSError) as raised:
-            file.append([b"second"])
+            file.append(frame([b"second"]))
         assert path.read_bytes() == framed(b"first"), room
         assert raised.value.errno == (error or errno.EIO)
-    file.append([b"third"])
+    file.append(frame([b"third"]))
 
     assert path.read_bytes() == framed(b"first", b"third")
 
 
 def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path) -> None:
     file = RecordFile(str(path))
-    file.append([b"first"])
+    file.append(frame([b"first"]))
     with FaultyWrites(room=LARGE // 2, at_most=4096), pytest.raises(OSError, match="No space"):
-        file.append([bytes(LARGE)])
+        file.append(frame([bytes(LARGE)]))
 
     assert path.read_bytes() == framed(b"first")
 
 
 def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: Path) -> None:
     file = RecordFile(str(path))
-    file.append([b"first"])
+    file.append(frame([b"first"]))
     real = os.write
     with (
         mock.patch.object(append.os, "write", lambda descriptor, data: real(descriptor, data[:3])),
         mock.patch.object(append.os, "writev", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
-        file.append([b"second"])
+        file.append(frame([b"second"]))
 
     assert path.read_bytes() == framed(b"first")
 
 
 def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> None:
     file = RecordFile(str(path))
-    file.append([b"first"])
+    file.append(frame([b"first"]))
     with mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "cannot cut")):
         with FaultyWrites(room=4), pytest.raises(OSError, match="No space"):
-            file.append([b"second"])
+            file.append(frame([b"second"]))
         with pytest.raises(OSError, match="cannot cut"):
-            file.append([b"third"])
-    file.append([b"fourth"])
+            file.append(frame([b"third"]))
+    file.append(frame([b"fourth"]))
 
     assert path.read_bytes() == framed(b"first", b"fourth")
 
@@ -146,11 +139,11 @@ def test_a_deleted_file_is_noticed(path: Path) -> None:
 
 def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:
     file = RecordFile(str(path))
-    file.append([b"one"])
+    file.append(frame([b"one"]))
     file.close()
     file.close()
     assert file.reopen()
-    file.append([b"two"])
+    file.append(frame([b"two"]))
 
     assert path.read_bytes() == framed(b"one", b"two")
 
@@ -158,7 +151,7 @@ def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:
 @pytest.mark.parametrize("what_happened", ["deleted", "grown", "locked"])
 def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, what_happened: str) -> None:
     file = RecordFile(str(path))
-    file.append([b"one"])
+    file.append(frame([b"one"]))
     file.close()
     other = path.open("ab", buffering=0)
     if what_happened == "deleted":
@@ -186,6 +179,6 @@ def test_a_file_system_without_locks_is_told_from_a_lock_that_is_taken(path: Pat
 
 def test_records_are_written_where_there_are_no_locks(path: Path) -> None:
     with mock.patch.object(append, "fcntl", None):
-        RecordFile(str(path)).append([b"one"])
+        RecordFile(str(path)).append(frame([b"one"]))
 
     assert path.read_bytes() == framed(b"one")

@@ -73,7 +73,7 @@ def test_a_damaged_last_record_is_left_to_repair(path: Path) -> None:
 
 def test_a_file_that_is_being_written_is_not_touched(path: Path) -> None:
     live = RecordFile(str(path))
-    live.append([b"one"])
+    live.append(frame([b"one"]))
     with path.open("ab") as file:
         file.write(b"half a rec")
     before = path.read_bytes()
