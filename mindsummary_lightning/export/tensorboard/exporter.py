@@ -18,6 +18,7 @@ from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
+from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.fileio.replace import temporary_name
 from mindsummary_lightning.reading.results import RunLineage
@@ -77,20 +78,23 @@ def export_tensorboard(
     )
     unfinished = temporary_name(out_dir)
     file = RecordFile(unfinished, mode_of_runs([run_dir]))
+
+    def write(event: Any) -> None:
+        file.append(frame([event.SerializeToString()]))
+
     try:
-        file.append([tb.Event(wall_time=first, file_version="brain.Event:2").SerializeToString()])
+        write(tb.Event(wall_time=first, file_version="brain.Event:2"))
         for kind, part in _description(tb, reader.graph(), lineage):
-            file.append([tb.Event(wall_time=first, **part).SerializeToString()])
+            write(tb.Event(wall_time=first, **part))
             written[kind] += 1
         for event in _scalar_events(tb, series, names):
-            file.append([event.SerializeToString()])
+            write(event)
             written["scalar"] += len(event.summary.value)
             progress(len(event.summary.value))
         for kind, tag, step, wall_time, value in _other_samples(reader, tags):
             message = tb.Summary.Value(tag=names[kind, tag])
             _FILLERS[kind](tb, message, value)
-            event = tb.Event(step=step, wall_time=wall_time, summary=tb.Summary(value=[message]))
-            file.append([event.SerializeToString()])
+            write(tb.Event(step=step, wall_time=wall_time, summary=tb.Summary(value=[message])))
             written[kind] += 1
             progress(1)
         file.sync()
