@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from mindsummary_lightning.values import Graph, GraphTexts
-from mindsummary_lightning.viewer.graph_view.name_scopes import add_name_scopes, count_children
-from mindsummary_lightning.viewer.graph_view.node_groups import group_nodes, lay_out_parameters
+from mindsummary_lightning.viewer.graph_view.nesting import (
+    add_name_scopes,
+    copy_into_scopes,
+    group_nodes,
+    lay_out_parameters,
+)
 from mindsummary_lightning.viewer.graph_view.node_search import hits, tree_of
 from mindsummary_lightning.viewer.graph_view.node_table import CONSTANT, PARAMETER, NodeTable, ViewNode
 from mindsummary_lightning.viewer.graph_view.optimized_nodes import is_forward_operation, remove_bookkeeping
 from mindsummary_lightning.viewer.graph_view.recorded_nodes import recorded_nodes
-from mindsummary_lightning.viewer.graph_view.scope_copies import copy_into_scopes
 
 __all__ = ["GraphView", "normal_view", "optimized_view"]
 
@@ -37,7 +40,6 @@ def _arranged(table: NodeTable, min_group: int) -> GraphView:
     add_name_scopes(table)
     # Last, as constants are neither grouped nor do their edges cross a scope.
     copy_into_scopes(table, CONSTANT)
-    count_children(table)
     return GraphView(table)
 
 
@@ -45,14 +47,17 @@ class GraphView:
     """A graph as the page asks for it; it does not change any more, so threads may share it.
 
     Args:
-        table: all nodes, scopes and groups included; not changed any more.
+        table: all nodes, scopes and groups included; not changed any more, but for the counts of their children.
     """
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._children: dict[str, list[ViewNode]] = {}
-        for node in table:
+        for node in table.values():
             self._children.setdefault(node.scope, []).append(node)
+        for scope, below in self._children.items():
+            if scope in table:
+                table[scope].subnode_count = len(below)
 
     def __contains__(self, name: str) -> bool:
         return name in self.table

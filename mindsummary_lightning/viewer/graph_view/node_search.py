@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
-from mindsummary_lightning.viewer.graph_view.node_table import NAME_SCOPE, NodeTable, ViewNode
+from mindsummary_lightning.viewer.graph_view.node_table import NAME_SCOPE, NodeTable, ViewNode, join_scope
 
 __all__ = ["hits", "tree_of"]
-
-
-@dataclass(slots=True)
-class _Entry:
-    type: str
-    is_dynamic: bool
-    below: dict[str, _Entry] = field(default_factory=dict)
 
 
 def hits(table: NodeTable, text: str) -> list[ViewNode]:
@@ -27,7 +20,7 @@ def hits(table: NodeTable, text: str) -> list[ViewNode]:
     if text in ("", "/"):
         return []
     found = []
-    for node in table:
+    for node in table.values():
         name = node.name.lower()
         start = name.rfind(text)
         if start >= 0 and name.find("/", start + len(text)) < 0:
@@ -41,28 +34,24 @@ def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]
     A scope shows whether the node that brought it in is dynamic. A node that is already in the tree, as the scope of
     an earlier one, replaces what the tree has there.
     """
-    root = _Entry("", False)
+    root = _entry("", "", False)
     for node in nodes:
-        entry, scope = root, ""
-        *scopes, last = node.name.split("/")
-        for part in scopes:
-            scope = f"{scope}/{part}" if scope else part
-            if part not in entry.below:
-                known = table.get(scope)
-                entry.below[part] = _Entry(known.type if known is not None else NAME_SCOPE, node.is_dynamic)
-            entry = entry.below[part]
-        entry.below[last] = _Entry(node.type, node.is_dynamic)
-    return _shown(root)
-
-
-def _shown(root: _Entry) -> list[dict[str, Any]]:
-    top: list[dict[str, Any]] = []
-    waiting = [("", root, top)]
+        listed = root["nodes"]
+        *scopes, name = accumulate(node.name.split("/"), join_scope)
+        for scope in scopes:
+            if scope not in listed:
+                known = table[scope].type if scope in table else NAME_SCOPE
+                listed[scope] = _entry(scope, known, node.is_dynamic)
+            listed = listed[scope]["nodes"]
+        listed[name] = _entry(name, node.type, node.is_dynamic)
+    waiting = [root]
     while waiting:  # without recursion: scopes may be deeper than Python's stack
-        scope, entry, listed = waiting.pop()
-        for part, below in entry.below.items():
-            name = f"{scope}/{part}" if scope else part
-            nodes: list[dict[str, Any]] = []
-            listed.append({"name": name, "type": below.type, "is_dynamic_shape_node": below.is_dynamic, "nodes": nodes})
-            waiting.append((name, below, nodes))
-    return top
+        entry = waiting.pop()
+        entry["nodes"] = list(entry["nodes"].values())
+        waiting += entry["nodes"]
+    shown: list[dict[str, Any]] = root["nodes"]
+    return shown
+
+
+def _entry(name: str, node_type: str, is_dynamic: bool) -> dict[str, Any]:
+    return {"name": name, "type": node_type, "is_dynamic_shape_node": is_dynamic, "nodes": {}}

@@ -5,13 +5,18 @@ An edge is stored at both of its ends, under the name of the other end, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-__all__ = ["AGGREGATION_SCOPE", "CONSTANT", "NAME_SCOPE", "PARAMETER", "Edge", "NodeTable", "ViewNode", "join_scope"]
+__all__ = [
+    *("AGGREGATION_SCOPE", "CONSTANT", "NAME_SCOPE", "PARAMETER"),
+    *("Edge", "NodeTable", "ViewNode", "join_scope", "move"),
+]
 
 NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
+NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which the page lists them
 
 
 @dataclass(slots=True, eq=False)
@@ -23,17 +28,17 @@ class Edge:
         data_type: type of what flows, such as ``DT_TENSOR[DT_FLOAT32]``.
         kind: ``data`` or ``control``.
         independent_layout: whether the page draws the source apart from the consumer.
-        is_dynamic: whether a length is unknown before the graph runs.
     """
 
     shape: list[list[int]]
     data_type: str
     kind: str = "data"
     independent_layout: bool = False
-    is_dynamic: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.is_dynamic = any(-1 in lengths or -2 in lengths for lengths in self.shape)
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a length is unknown before the graph runs."""
+        return any(-1 in lengths or -2 in lengths for lengths in self.shape)
 
     def shown(self) -> dict[str, Any]:
         """The edge as the page expects it."""
@@ -91,6 +96,10 @@ class ViewNode:
         self.is_dynamic = self.is_dynamic or edge.is_dynamic
         self.outputs[consumer] = edge
 
+    def ends(self) -> tuple[dict[str, Any], ...]:
+        """Its edges of all four sorts, each by the name of the other end."""
+        return self.inputs, self.outputs, self.proxy_inputs, self.proxy_outputs
+
     def inherit_edges(self, below: ViewNode, table: NodeTable) -> None:
         """Take over the edges of a node below this scope or group that lead out of it, but for those of constants."""
         inside = f"{self.name}/"
@@ -126,51 +135,15 @@ class ViewNode:
         }
 
 
-class NodeTable:
-    """Nodes by name in the order in which the page lists them: that of insertion."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[str, ViewNode] = {}
-
-    def __iter__(self) -> Iterator[ViewNode]:
-        return iter(self._nodes.values())
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._nodes
-
-    def __getitem__(self, name: str) -> ViewNode:
-        return self._nodes[name]
-
-    def get(self, name: str) -> ViewNode | None:
-        """The node of this name, or ``None``."""
-        return self._nodes.get(name)
-
-    def add(self, node: ViewNode) -> None:
-        """Add a node at the end; one of the same name is replaced in its place."""
-        self._nodes[node.name] = node
-
-    def remove(self, name: str) -> None:
-        """Remove a node; edges that name it stay."""
-        del self._nodes[name]
-
-    def move(self, node: ViewNode, scope: str, name: str) -> None:
-        """Move a node to a scope under a new name, on its edges too; it becomes the last of the table."""
-        old = node.name
-        for other in {*node.inputs, *node.outputs, *node.proxy_inputs, *node.proxy_outputs}:
-            neighbour = self._nodes.get(other)
-            if neighbour is not None:
-                ends: tuple[dict[str, Any], ...] = (
-                    neighbour.inputs,
-                    neighbour.outputs,
-                    neighbour.proxy_inputs,
-                    neighbour.proxy_outputs,
-                )
-                for edges in ends:
-                    if old in edges:
-                        edges[name] = edges.pop(old)
-        del self._nodes[old]
-        node.name, node.scope = name, scope
-        self._nodes[name] = node
+def move(table: NodeTable, node: ViewNode, scope: str, name: str) -> None:
+    """Move a node to a scope under a new name, on its edges too; it becomes the last of the table."""
+    neighbours = {other for ends in node.ends() for other in ends if other in table}
+    for ends in itertools.chain.from_iterable(table[other].ends() for other in neighbours):
+        if node.name in ends:
+            ends[name] = ends.pop(node.name)
+    del table[node.name]
+    node.name, node.scope = name, scope
+    table[name] = node
 
 
 def join_scope(scope: str, name: str) -> str:

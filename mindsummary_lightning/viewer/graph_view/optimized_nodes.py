@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mindsummary_lightning.values import GraphNode
-from mindsummary_lightning.viewer.graph_view.node_table import CONSTANT, PARAMETER, NodeTable, ViewNode, join_scope
+from mindsummary_lightning.viewer.graph_view.node_table import (
+    CONSTANT,
+    PARAMETER,
+    NodeTable,
+    ViewNode,
+    join_scope,
+    move,
+)
 
 __all__ = ["is_forward_operation", "remove_bookkeeping"]
 
@@ -24,12 +31,12 @@ def remove_bookkeeping(table: NodeTable) -> None:
     _bridge(table)
     for node in _operations(table):
         if node.type in _BOOKKEEPING or not (node.inputs or node.outputs):
-            table.remove(node.name)
+            del table[node.name]
     _dissolve_uniform_scopes(table)
 
 
 def _operations(table: NodeTable) -> list[ViewNode]:
-    return [node for node in table if node.type not in (PARAMETER, CONSTANT)]
+    return [node for node in table.values() if node.type not in (PARAMETER, CONSTANT)]
 
 
 def _bridge(table: NodeTable) -> None:
@@ -59,7 +66,7 @@ def _dissolve_uniform_scopes(table: NodeTable) -> None:
     for node in _operations(table):
         if node.scope in uniform:
             parent = node.scope.rpartition("/")[0]
-            table.move(node, parent, join_scope(parent, node.name.rpartition("/")[2]))
+            move(table, node, parent, join_scope(parent, node.name.rpartition("/")[2]))
 
 
 def _names_its_only_type(scope: str, nodes: list[ViewNode]) -> bool:

@@ -37,7 +37,7 @@ def recorded_nodes(graph: Graph, texts: GraphTexts, is_shown: Callable[[GraphNod
         texts: its attributes and constants as text.
         is_shown: tells which operations the view holds.
     """
-    table = NodeTable()
+    table: NodeTable = {}
     names: dict[str, str] = {}  # what inputs refer to -> name of the node
     recorded: dict[str, GraphNode] = {}
     for node, attributes in zip(graph.nodes, texts.attributes, strict=True):
@@ -45,10 +45,10 @@ def recorded_nodes(graph: Graph, texts: GraphTexts, is_shown: Callable[[GraphNod
             operation = _operation(node, attributes)
             recorded[operation.name] = node
             names[_drawable(_node_id(node.name))] = operation.name
-            table.add(operation)
+            table[operation.name] = operation
     for other in (*_parameters(graph), *_constants(graph, texts)):
         names[other.name] = other.name
-        table.add(other)
+        table[other.name] = other
     for name, node in recorded.items():
         for reference, kind in _references(node).items():
             if reference in names:

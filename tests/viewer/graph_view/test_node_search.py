@@ -7,10 +7,9 @@ from mindsummary_lightning.viewer.graph_view.node_table import NodeTable, ViewNo
 
 
 def table(*names: str) -> NodeTable:
-    found = NodeTable()
-    for name in names:
-        found.add(ViewNode(name, "name_scope" if name[0].islower() else "Add", name.rpartition("/")[0]))
-    return found
+    return {
+        name: ViewNode(name, "name_scope" if name[0].islower() else "Add", name.rpartition("/")[0]) for name in names
+    }
 
 
 def found(text: str, *names: str) -> list[str]:
@@ -42,7 +41,7 @@ def test_hits_are_listed_below_the_scopes_that_hold_them() -> None:
 def test_a_scope_that_is_a_hit_itself_replaces_earlier_hits_below_it() -> None:
     nodes = table("net/a", "net")
 
-    assert outline(tree_of(list(nodes), nodes)) == {"net": {}}
+    assert outline(tree_of(nodes.values(), nodes)) == {"net": {}}
 
 
 def test_a_scope_shows_whether_the_hit_that_brought_it_in_is_dynamic() -> None:
