@@ -28,15 +28,15 @@ class RepairedFile:
 
     Attributes:
         path: the file.
-        backup: path of the damaged one.
         records: complete records kept.
         dropped: bytes that belonged to no usable record.
+        backup: path of the damaged one.
     """
 
     path: str
-    backup: str
     records: int
     dropped: int
+    backup: str
 
 
 def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> list[RepairedFile]:
@@ -94,7 +94,7 @@ def _repair(path: str, decode: Callable[[bytes], object], progress: Callable[[in
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise BlockingIOError(errno.EAGAIN, "the file changed while it was being repaired", path)
         backup = _keep(path)
-    return RepairedFile(path, backup, records, dropped)
+    return RepairedFile(path, records, dropped, backup)
 
 
 def _is_usable(piece: Piece, decode: Callable[[bytes], object], progress: Callable[[int], object]) -> bool:

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mindsummary_lightning.fileformat.file_names import (
-    LINEAGE_SUFFIX,
-    MAX_TIMESTAMP,
-    is_summary_name,
-    timestamp_of,
-)
+from mindsummary_lightning.fileformat.file_names import LINEAGE_SUFFIX, MAX_TIMESTAMP, is_summary_name, timestamp_of
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, decode_scalar_events
 from mindsummary_lightning.fileformat.summary_codec import checked_event
@@ -34,7 +29,6 @@ from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_E
 __all__ = ["Finding", "verify_run"]
 
 _BATCH = 2048
-
 # Steps of a tag that MindInsight 2.3.1 keeps, by kind.
 _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}
 
@@ -44,15 +38,15 @@ class Finding:
     """One thing that is not as it should be.
 
     Attributes:
-        is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
         path: the file or directory.
         offset: byte offset of the record, or ``None``.
+        is_damage: True if data is lost or MindInsight fails; False if it only shows less or something else.
         message: what is wrong, and its consequence.
     """
 
-    is_damage: bool
     path: str
     offset: int | None
+    is_damage: bool
     message: str
 
 
@@ -75,32 +69,34 @@ def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
         yield from _lineage_file(path, progress)
 
 
+def _damage(path: str, offset: int | None, message: str) -> Finding:
+    return Finding(path, offset, True, message)
+
+
+def _warning(path: str, message: str, offset: int | None = None) -> Finding:
+    return Finding(path, offset, False, message)
+
+
 def _names(run_dir: str) -> Iterator[Finding]:
     seconds: dict[int, str] = {}
     for name in sorted(os.listdir(run_dir)):
         path = os.path.join(run_dir, name)
+        if not os.path.isfile(path):
+            continue
+        if name.endswith(".pb") and not name.startswith("memory_usage_"):
+            yield _warning(path, "MindInsight reads every .pb file in a run as a MindSpore graph")
         second = timestamp_of(name)
-        if name.endswith(".pb") and not name.startswith("memory_usage_") and os.path.isfile(path):
-            yield Finding(False, path, None, "MindInsight reads every .pb file in a run as a MindSpore graph")
-        if second is None or not os.path.isfile(path):
+        if second is None:
             continue
         if second > MAX_TIMESTAMP:
-            yield Finding(
-                True,
-                path,
-                None,
-                f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all",
-            )
+            message = f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all"
+            yield _damage(path, None, message)
         if os.path.islink(path):
-            yield Finding(False, path, None, "a symbolic link; MindInsight lists no run for it")
+            yield _warning(path, "a symbolic link; MindInsight lists no run for it")
         if is_summary_name(name):
             if second in seconds:
-                yield Finding(
-                    False,
-                    path,
-                    None,
-                    f"the name has the same time as {seconds[second]}; MindInsight follows only one of the two",
-                )
+                other = seconds[second]
+                yield _warning(path, f"the name has the same time as {other}; MindInsight follows only one of the two")
             seconds[second] = name
 
 
@@ -110,7 +106,7 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            yield Finding(True, path, piece.start, _damage_message(piece))
+            yield _damage(path, piece.start, _damage_message(piece))
         elif len(piece.payload) > MAX_SCALAR_EVENT:
             yield from _event(path, piece, seen)
         else:
@@ -123,12 +119,8 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
         steps[kind, tag] = steps.get((kind, tag), 0) + len(found)
         twice = len(found) - np.unique(np.frombuffer(found, np.int64)).size
         if twice:
-            yield Finding(
-                False,
-                path,
-                None,
-                f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step",
-            )
+            message = f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step"
+            yield _warning(path, message)
 
 
 def _damage_message(piece: Piece) -> str:
@@ -150,23 +142,19 @@ def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int
 def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
     payload = piece.payload or b""
     if len(payload) > MAX_EVENT:
-        yield Finding(
-            False,
-            path,
-            piece.start,
-            f"an event of {len(payload)} bytes; MindInsight drops events of more than {MAX_EVENT}",
-        )
+        message = f"an event of {len(payload)} bytes; MindInsight drops events of more than {MAX_EVENT}"
+        yield _warning(path, message, piece.start)
     try:
         event = checked_event(payload)
     except ValueError as error:
-        yield Finding(True, path, piece.start, f"{error}; run `mindsummary repair`")
+        yield _damage(path, piece.start, f"{error}; run `mindsummary repair`")
         return
     for tag, value in event.what if isinstance(event.what, tuple) else ():
         kind = kind_of(value)
         seen.setdefault((kind, tag), array("q")).append(event.step)
         problem = _problem_of(value)
         if problem:
-            yield Finding(False, path, piece.start, f"{kind} {tag!r} at step {event.step} {problem}")
+            yield _warning(path, f"{kind} {tag!r} at step {event.step} {problem}", piece.start)
 
 
 def _problem_of(value: SummaryValue) -> str | None:
@@ -183,24 +171,16 @@ def _problem_of(value: SummaryValue) -> str | None:
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
     if len(steps) > MAX_TAGS:
-        yield Finding(
-            False,
-            run_dir,
-            None,
-            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as one",
-        )
+        message = f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as one"
+        yield _warning(run_dir, message)
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
-        yield Finding(False, run_dir, None, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}")
+        yield _warning(run_dir, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}")
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:
-            yield Finding(
-                False,
-                run_dir,
-                None,
-                f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them",
-            )
+            message = f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them"
+            yield _warning(run_dir, message)
 
 
 def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Finding]:
@@ -208,21 +188,19 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            yield Finding(
-                True, path, piece.start, f"{_damage_message(piece)}; until then MindInsight shows nothing of it"
-            )
+            message = f"{_damage_message(piece)}; until then MindInsight shows nothing of it"
+            yield _damage(path, piece.start, message)
             continue
         try:
             what = decode_lineage_event(piece.payload).what
         except ValueError as error:
-            yield Finding(True, path, piece.start, f"{error}; MindInsight shows nothing of this file")
+            yield _damage(path, piece.start, f"{error}; MindInsight shows nothing of this file")
             continue
         kinds.add(type(what))
         try:
             check_recordable(what)
         except (TypeError, ValueError) as error:
-            yield Finding(
-                True, path, piece.start, f"{error}; MindInsight may lose the lineage of other runs because of it"
-            )
+            message = f"{error}; MindInsight may lose the lineage of other runs because of it"
+            yield _damage(path, piece.start, message)
     if kinds and kinds <= {UserDefinedInfo, RunInfo}:
-        yield Finding(False, path, None, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")
+        yield _warning(path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")
