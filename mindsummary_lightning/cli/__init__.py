@@ -1,40 +1,25 @@
 """The command ``mindsummary``: one small module per verb, found by name and imported only when it is used.
 
-A verb module has ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(arguments) -> int``. Exit codes: 0 all is
-well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command line
-is wrong. Only errors that are expected become one line (``--debug`` shows where they come from); any other exception is
-a fault of this package and keeps its traceback.
+A verb module has ``run(arguments) -> int``. Exit codes: 0 all is well; 1 something is damaged, missing or could not be
+done (one line on standard error says what); 2 the command line is wrong. Only errors that are expected become one line
+(``--debug`` shows where they come from); any other exception is a fault of this package and keeps its traceback.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from mindsummary_lightning import __version__
+from mindsummary_lightning.cli.arguments import parser
 from mindsummary_lightning.cli.output import UsageError, escaped_log, say
 from mindsummary_lightning.errors import MindSummaryError
 
-__all__ = ["VERBS", "main"]
+__all__ = ["main", "verb_module"]
 
-VERBS = {
-    "view": "view",
-    "doctor": "doctor",
-    "list": "list_runs",
-    "show": "show",
-    "dump": "dump",
-    "verify": "verify",
-    "repair": "repair",
-    "lineage": "lineage",
-    "landscape": "landscape",
-    "export": "export",
-    "import": "import_runs",
-    "report": "report",
-}
+_MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,18 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    wanted = next((word for word in words if not word.startswith("-")), None)
-    parser = _parser([wanted] if wanted in VERBS else list(VERBS))
     if not words:
-        parser.print_help()
+        parser().print_help()
         return 0
     try:
-        arguments = parser.parse_args(words)
+        arguments = parser().parse_args(words)
     except SystemExit as ended:  # argparse has printed the reason
         return ended.code if isinstance(ended.code, int) else 2
     try:
         with escaped_log():
-            code: int = arguments.run(arguments)
+            code: int = verb_module(arguments.verb).run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
@@ -73,25 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, UsageError) else 1
 
 
-def _parser(names: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mindsummary",
-        description="Show, check, repair and convert MindInsight run directories.",
-        epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
-    )
-    parser.add_argument("--version", action="version", version=f"mindsummary {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error instead of one line")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name in names:
-        module = _verb(name)
-        verb = verbs.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(verb)
-        verb.set_defaults(run=module.run)
-    return parser
-
-
-def _verb(name: str) -> ModuleType:
-    return importlib.import_module(f"mindsummary_lightning.cli.{VERBS[name]}")
+def verb_module(verb: str) -> ModuleType:
+    """The module of a verb."""
+    return importlib.import_module(f"{__name__}.{_MODULES.get(verb, verb)}")
 
 
 def _one_line(error: Exception) -> str:

@@ -9,27 +9,18 @@ import sys
 
 from mindsummary_lightning.cli.output import say
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.export.json_events import plain_event
+from mindsummary_lightning.fileformat.file_names import is_lineage_name
+from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event
+from mindsummary_lightning.fileio.scan import RecordScanner
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
-
-NAME = "dump"
-HELP = "Print the records of a summary or lineage file, one JSON object per line."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("file", metavar="FILE", help="a summary or lineage file")
+__all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every complete record up to the first damaged one."""
-    from mindsummary_lightning.export.json_events import plain_event
-    from mindsummary_lightning.fileformat.file_names import is_lineage_name
-    from mindsummary_lightning.fileformat.framing import OVERHEAD
-    from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
-    from mindsummary_lightning.fileformat.summary_codec import decode_event
-    from mindsummary_lightning.fileio.scan import RecordScanner
-
     is_lineage = is_lineage_name(os.path.basename(arguments.file))
     scanner = RecordScanner(arguments.file)
     for payload in scanner:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
+from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
+from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
-NAME = "import"
-HELP = "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth")
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory for the runs; new or empty")
-    parser.add_argument("--json", action="store_true", help="print the imported runs as JSON")
+__all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Import and list the runs."""
-    import os
-
-    from mindsummary_lightning.cli.output import progress_bar, say, say_json
-    from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
-
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance)
@@ -32,11 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
         say_json({"runs": facts})
         return 0
     for imported in runs:
-        written = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.written.items())) or "nothing"
-        say(f"{imported.source} -> {imported.run_dir}: {written}")
+        say(f"{imported.source} -> {imported.run_dir}: {tally(dict(sorted(imported.written.items()))) or 'nothing'}")
         if imported.same_name_as:
             say(f"  named so because {imported.same_name_as} has the name that it would have")
-        skipped = ", ".join(f"{number} {kind}" for kind, number in sorted(imported.skipped.items()) if number)
-        if skipped:
-            say(f"  not imported: {skipped}")
+        if imported.skipped:
+            say(f"  not imported: {tally(dict(sorted(imported.skipped.items())))}")
     return 0

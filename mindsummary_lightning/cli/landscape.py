@@ -6,42 +6,17 @@ import argparse
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
-from mindsummary_lightning.cli.output import UsageError
+from mindsummary_lightning.cli.output import UsageError, say_json, say_table, short_number
 from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.landscape.plot import plot_landscapes
+from mindsummary_lightning.landscape.summary_landscape import CallbackFn, SummaryLandscape
 
-if TYPE_CHECKING:
-    from mindsummary_lightning.landscape.summary_landscape import CallbackFn
-
-__all__ = ["HELP", "NAME", "add_arguments", "callback_from_reference", "run"]
-
-NAME = "landscape"
-HELP = "Compute a run's loss landscapes from the checkpoints that its collector saved."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("run_dir", metavar="RUN", help="the run; its checkpoints are in it")
-    parser.add_argument(
-        "--module",
-        required=True,
-        metavar="PACKAGE.MODULE:FUNCTION",
-        help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
-        "the current directory is searched first",
-    )
-    parser.add_argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between")
-    parser.add_argument("--output", metavar="DIR", help="write the landscapes there and not into the run")
-    parser.add_argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)")
-    parser.add_argument("--json", action="store_true", help="print the landscapes as JSON")
+__all__ = ["callback_from_reference", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the landscapes and print a table of them; 1 if the run asks for none."""
-    from mindsummary_lightning.cli.output import columns, say_json, short_number
-    from mindsummary_lightning.landscape.plot import plot_landscapes
-    from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-
     if arguments.plot is not None:
         try:
             importlib.import_module("matplotlib")  # before hours of work
@@ -68,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({"landscapes": found})
     else:
-        for line in columns(rows, right=[2, 3]):
-            print(line)
+        say_table(rows, right=[2, 3])
     return 0 if made else 1
 
 

@@ -12,17 +12,26 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mindsummary_lightning.cli.output import UsageError, columns, escaped, heading, say, say_json, short_number, width
+from mindsummary_lightning.cli.output import (
+    UsageError,
+    columns,
+    counted,
+    escaped,
+    say,
+    say_json,
+    say_table,
+    short_number,
+    width,
+)
+from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
+from mindsummary_lightning.lineage.search import run_info, search_lineage
+from mindsummary_lightning.lineage.table import Cell, flat_records
+from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
-if TYPE_CHECKING:
-    from mindsummary_lightning.lineage.table import Cell
-
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
-
-NAME = "lineage"
-HELP = "List the runs in a directory with their settings and results, filtered and sorted."
+__all__ = ["run"]
 
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -32,25 +41,6 @@ _COLUMNS = (
     *("loss_function", "user_defined/", "device_num", "train_dataset_count", "test_dataset_count"),
 )
 _WIDEST_CELL = 32
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help="keep runs with, for example, 'metric/accuracy>0.9', 'network=LeNet' or 'user_defined/lr<=0.1'; "
-        "operators are = != < <= > >=; may be given several times",
-    )
-    parser.add_argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is smallest")
-    parser.add_argument("--descending", action="store_true", help="sort largest first")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="show the first N runs")
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON: the answer of filter_summary_lineage and run_info"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,12 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
         FileNotFoundError: there is no such directory.
         UsageError: a condition or the field to sort by is refused.
     """
-    from mindsummary_lightning.errors import LineageSearchConditionParamError
-    from mindsummary_lightning.lineage.conditions import parse_condition
-    from mindsummary_lightning.lineage.search import run_info, search_lineage
-    from mindsummary_lightning.lineage.table import flat_records
-    from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
-
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"no such directory: {arguments.directory}")
@@ -85,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif found:
         _print_table(flat_records(found))
     elif runs:
-        say(f"none of {len(runs)} run{'' if len(runs) == 1 else 's'} meets the conditions", sys.stderr)
+        say(f"none of {counted(len(runs), 'run')} meets the conditions", sys.stderr)
     else:
         say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
     return 0
@@ -98,13 +82,6 @@ def _as_option(refusal: str) -> str:
     return text.replace("a field of search_condition", "the field of --where or --sort").replace(
         "sorted_name", "--sort"
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
 
 
 def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -133,8 +110,6 @@ def _parsed(text: str) -> tuple[str, str, Cell]:
 
 
 def _value(field: str, text: str) -> Cell:
-    from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
-
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
     if field in TEXT_FIELDS:
@@ -155,8 +130,7 @@ def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
     rows = [names, *([_cell(record[name], is_terminal) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if all(_is_number(record[name]) for record in records)]
     fitting = _fitting(rows, width()) if is_terminal else len(names)
-    for index, line in enumerate(columns([row[:fitting] for row in rows], numbers)):
-        print(line if index else heading(line))
+    say_table([row[:fitting] for row in rows], numbers)
     if fitting < len(names):
         say(f"not shown because the terminal is too narrow: {', '.join(names[fitting:])}")
 

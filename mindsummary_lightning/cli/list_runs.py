@@ -7,24 +7,24 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.cli.output import columns, heading, progress_bar, readable_size, readable_time, say_json
+from mindsummary_lightning.cli.output import (
+    progress_bar,
+    readable_size,
+    readable_time,
+    say_json,
+    say_table,
+    tally,
+)
+from mindsummary_lightning.cli.runs import files_size, runs_below
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.samples import gather_tags
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
-
-NAME = "list"
-HELP = "List the runs in a directory and below it."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
-    parser.add_argument("--json", action="store_true", help="print the runs as JSON")
+__all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per run; 1 if a run cannot be read."""
-    from mindsummary_lightning.cli.runs import runs_below
-
     runs = []
     paths = runs_below(arguments.directory)
     with progress_bar("reading", len(paths), "run") as advance:
@@ -40,11 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _described(path: str, name: str) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged."""
-    from mindsummary_lightning.cli.runs import files_size
-    from mindsummary_lightning.errors import DamagedFileError
-    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-    from mindsummary_lightning.reading.samples import gather_tags
-
     summaries, lineages = summary_files(path), lineage_file_paths(path)
     try:
         tags = {kind: len(names) for kind, names in gather_tags(summaries).items() if names}
@@ -65,8 +60,7 @@ def _print_table(runs: Sequence[Mapping[str, Any]]) -> None:
     for run in runs:
         counted = "damaged: see `mindsummary verify`"
         if run["tags"] is not None:
-            counted = ", ".join(f"{number} {kind}" for kind, number in run["tags"].items()) or "-"
+            counted = tally(run["tags"]) or "-"
         lineage = "yes" if run["has_lineage"] else "-"
         rows.append([run["run"], counted, lineage, readable_size(run["bytes"]), readable_time(run["last_written"])])
-    for index, line in enumerate(columns(rows, right=[3])):
-        print(line if index else heading(line))
+    say_table(rows, right=[3])

@@ -7,6 +7,7 @@ a file, can send commands to the terminal. Verbs print through them and nothing 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
 import json
 import logging
@@ -14,13 +15,14 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
 __all__ = [
     "UsageError",
     "columns",
+    "counted",
     "escaped",
     "escaped_log",
     "heading",
@@ -29,8 +31,10 @@ __all__ = [
     "readable_time",
     "say",
     "say_json",
+    "say_table",
     "short_number",
     "sparkline",
+    "tally",
     "width",
 ]
 
@@ -116,16 +120,30 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
         rows: cells of each line.
         right: indices of the columns to align at their right edge.
     """
-    if not rows:
-        return
     rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
         cells = [
             cell.rjust(size) if index in right else cell.ljust(size)
             for index, (cell, size) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
+
+
+def say_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Print a table whose first row names the columns; arguments as :func:`columns`."""
+    for index, line in enumerate(columns(rows, right)):
+        print(line if index else heading(line))
+
+
+def counted(number: int, noun: str) -> str:
+    """Text such as ``1 run`` and ``2 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def tally(numbers: Mapping[str, int]) -> str:
+    """Text such as ``5 scalar, 1 image``; empty if there is nothing."""
+    return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
 
 
 def sparkline(values: Sequence[float], length: int) -> str:
@@ -185,13 +203,11 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
         total: how many units there are.
         unit: ``"B"`` for bytes, else the name of what is counted.
     """
-    if not sys.stderr.isatty():
+    # Lightning brings tqdm; those who only look do without.
+    if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         yield lambda count: None
         return
-    try:
-        from tqdm import tqdm
-    except ImportError:  # Lightning brings it; those who only look do without
-        yield lambda count: None
-        return
+    from tqdm import tqdm
+
     with tqdm(total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5) as bar:
         yield bar.update

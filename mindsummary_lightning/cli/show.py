@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mindsummary_lightning.cli.output import (
     columns,
@@ -17,35 +17,23 @@ from mindsummary_lightning.cli.output import (
     sparkline,
     width,
 )
+from mindsummary_lightning.cli.runs import files_size, one_run
+from mindsummary_lightning.export.lineage_text import lineage_fields
+from mindsummary_lightning.export.run_overview import run_overview
+from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-if TYPE_CHECKING:
-    from mindsummary_lightning.reading.results import ScalarSeries
-    from mindsummary_lightning.reading.summary_reader import SummaryReader
-
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
-
-NAME = "show"
-HELP = "Show a run on one page: tags, steps, last values, curves and lineage."
+__all__ = ["run"]
 
 _MAX_TAG = 44
 _MAX_CURVE = 40
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("run_dir", metavar="RUN", help="a run, or a directory that contains one")
-    parser.add_argument("--json", action="store_true", help="print the run as JSON")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
-    from mindsummary_lightning.cli.runs import one_run
-    from mindsummary_lightning.reading.summary_reader import SummaryReader
-
     reader = SummaryReader(one_run(arguments.run_dir))
     if arguments.json:
-        from mindsummary_lightning.export.run_overview import run_overview
-
         say_json(run_overview(reader))
         return 0
     for line in _page(reader):
@@ -54,8 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(reader: SummaryReader) -> Iterator[str]:
-    from mindsummary_lightning.export.lineage_text import lineage_fields
-
     tags = reader.tags()
     series = reader.all_scalars()
     yield from _head(reader, series)
@@ -74,9 +60,6 @@ def _page(reader: SummaryReader) -> Iterator[str]:
 
 
 def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
-    from mindsummary_lightning.cli.runs import files_size
-    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-
     summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_file_paths(reader.run_dir))
     files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(reader.run_dir))}"
     yield heading(reader.run_dir)

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
+import os
+import sys
+import webbrowser
 
-from mindsummary_lightning.cli.output import UsageError
+from mindsummary_lightning.cli.output import UsageError, counted, say
+from mindsummary_lightning.mindinsight.environment import original_python
+from mindsummary_lightning.mindinsight.frontend import frontend_directory
+from mindsummary_lightning.mindinsight.process import run_original
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.summary_base_dir import find_base
 
-__all__ = ["HELP", "NAME", "add_arguments", "run"]
-
-NAME = "view"
-HELP = "Open runs in MindInsight's pages; Ctrl-C ends it."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    parser.add_argument("directory", metavar="DIR", help="a run, or a directory with runs anywhere below it")
-    parser.add_argument("--port", type=int, help="port to listen on; without it 8080, or any if that is taken")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    parser.add_argument("--no-token", action="store_true", help="answer everyone who reaches the port")
-    parser.add_argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded")
-    parser.add_argument("--wheel", metavar="FILE", help="MindInsight's wheel, where there is no network")
-    parser.add_argument(
-        "--original", action="store_true", help="start the original MindInsight, in an environment of its own"
-    )
+__all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    import os
-
     if not os.path.isdir(arguments.directory):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
@@ -41,15 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_viewer(arguments: argparse.Namespace) -> int:
-    import gc
-    import os
-
     try:
         import aiohttp  # noqa: F401
     except ImportError as error:
         raise ImportError("the viewer needs aiohttp: pip install 'mindsummary-lightning[viewer]'") from error
 
-    from mindsummary_lightning.mindinsight.frontend import frontend_directory
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
     from mindsummary_lightning.viewer.app import create_site
@@ -65,12 +51,13 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
         access = Access(token, host_names(arguments.host))
         app = create_site(arguments.directory, frontend, access, memory_bytes)
         server = server_address(arguments.host, port)
-        train_id = "./" if _is_run(arguments.directory) else None
+        is_run = summary_files(arguments.directory) or lineage_file_paths(arguments.directory)
+        train_id = "./" if is_run else None
 
         def ready() -> None:
             _print_pages(f"runs in {os.path.abspath(arguments.directory)}", page_addresses(server, token, train_id))
             if not arguments.no_browser:
-                _open_browser(page_addresses(server, access.single_use_token())[0][1])
+                webbrowser.open(page_addresses(server, access.single_use_token())[0][1])
 
         serve_until_signal(app, listener, ready)
     _report("the viewer has ended")
@@ -78,9 +65,6 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
 
 
 def _run_original(arguments: argparse.Namespace) -> int:
-    from mindsummary_lightning.mindinsight.environment import original_python
-    from mindsummary_lightning.mindinsight.process import run_original
-    from mindsummary_lightning.reading.summary_base_dir import find_base
     from mindsummary_lightning.viewer.addresses import page_addresses, server_address
     from mindsummary_lightning.viewer.serve import listen, on_end_signals
 
@@ -99,9 +83,9 @@ def _run_original(arguments: argparse.Namespace) -> int:
     pages = page_addresses(server_address(arguments.host, port), None, train_id)
 
     def ready() -> None:
-        _print_pages(f"{len(base.train_ids)} run{'' if len(base.train_ids) == 1 else 's'} in {base.path}", pages)
+        _print_pages(f"{counted(len(base.train_ids), 'run')} in {base.path}", pages)
         if not arguments.no_browser:
-            _open_browser(pages[0][1])
+            webbrowser.open(pages[0][1])
 
     _report(f"starting MindInsight on {base.path}")
     with contextlib.suppress(KeyboardInterrupt), on_end_signals(interrupt):
@@ -111,18 +95,10 @@ def _run_original(arguments: argparse.Namespace) -> int:
 
 
 def _report(line: str) -> None:
-    import sys
-
-    from mindsummary_lightning.cli.output import say
-
     say(line, sys.stderr)
 
 
 def _print_pages(title: str, pages: list[tuple[str, str]]) -> None:
-    import sys
-
-    from mindsummary_lightning.cli.output import say
-
     for line in (title, *(f"  {name:14}  {address}" for name, address in pages), "Ctrl-C ends it"):
         say(line)
     sys.stdout.flush()
@@ -134,15 +110,3 @@ def _warn_of_others(host: str, port: int, token: str | None) -> None:
     if not is_loopback(host):
         who = "and knows the token " if token else ""
         _report(f"warning: anyone who reaches port {port} of {host} {who}can read the runs; nothing is encrypted")
-
-
-def _is_run(directory: str) -> bool:
-    from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-
-    return bool(summary_files(directory) or lineage_file_paths(directory))
-
-
-def _open_browser(address: str) -> None:
-    import webbrowser
-
-    webbrowser.open(address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from importlib import metadata
 from mindsummary_lightning.mindinsight.frontend import find_pip, has_frontend
 from mindsummary_lightning.mindinsight.isolation import cache_directory, isolated_variables, python_command
 
-__all__ = ["PAGES", "PageState", "ViewerNeed", "examine", "examine_viewer", "installed_versions"]
+__all__ = ["PAGES", "ViewerNeed", "examine", "examine_viewer", "installed_versions"]
 
 # The pages as MindInsight 2.3.1 names them.
 PAGES = (
@@ -96,19 +97,6 @@ def _examine_frontend() -> list[ViewerNeed]:
     return [*needs, ViewerNeed("front end", f"is fetched on the first start, by {' '.join(pip)}")]
 
 
-@dataclass(frozen=True, slots=True)
-class PageState:
-    """Whether a page works.
-
-    Attributes:
-        page: its name.
-        problems: what breaks it, one sentence per package; empty if nothing does.
-    """
-
-    page: str
-    problems: tuple[str, ...]
-
-
 def installed_versions(python: str) -> dict[str, str]:
     """Versions of MindInsight and its packages in an environment, and ``python``'s; missing packages are skipped.
 
@@ -141,32 +129,17 @@ def installed_versions(python: str) -> dict[str, str]:
     return found
 
 
-def examine(versions: Mapping[str, str]) -> list[PageState]:
-    """The state of every page under these versions.
+def examine(versions: Mapping[str, str]) -> dict[str, list[str]]:
+    """What breaks each page under these versions, one sentence per package; nothing for a page that works.
 
     Args:
         versions: as :func:`installed_versions` gives them.
     """
     if "mindinsight" not in versions:
-        return [PageState(page, ("MindInsight is not installed",)) for page in PAGES]
-    return [
-        PageState(
-            page,
-            tuple(
-                f"{package} {versions[package]}: {seen}"
-                for package, first, pages, seen in _BREAKS
-                if package in versions and page in pages and _numbers(versions[package]) >= first
-            ),
-        )
-        for page in PAGES
-    ]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    numbers = []
-    for part in version.split(".")[:3]:
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
+        return {page: ["MindInsight is not installed"] for page in PAGES}
+    problems: dict[str, list[str]] = {page: [] for page in PAGES}
+    for package, first, pages, seen in _BREAKS:
+        if package in versions and tuple(map(int, re.findall(r"\d+", versions[package]))) >= first:
+            for page in pages:
+                problems[page].append(f"{package} {versions[package]}: {seen}")
+    return problems

@@ -20,7 +20,7 @@ def _blocks(guide: str, language: str) -> list[str]:
 
 
 def test_the_guide_lists_every_verb() -> None:
-    from mindsummary_lightning.cli import VERBS
+    from mindsummary_lightning.cli.arguments import VERBS
 
     text = (_DOCS / "command-line.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[?`(\w+)", text, re.MULTILINE)
@@ -39,7 +39,7 @@ def test_the_guide_names_the_versions_that_are_installed() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
 def test_completion_knows_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
-    from mindsummary_lightning.cli import VERBS
+    from mindsummary_lightning.cli.arguments import VERBS
 
     (line,) = _blocks("command-line.md", "bash")
     found = re.search(r"\$\(mindsummary --help \| (awk '.*')\)", line)
