@@ -5,34 +5,20 @@ from __future__ import annotations
 import base64
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.report.figures import (
-    MAX_RIDGES,
-    curve_figures,
-    landscape_figure,
-    ridge_figure,
-)
+from mindsummary_lightning.export.report.figures import MAX_RIDGES, curve_figures, landscape_figure, ridge_figure
 from mindsummary_lightning.export.report.graph_outline import Scope, graph_outline
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-__all__ = [
-    "Card",
-    "LineageRow",
-    "ReportRun",
-    "Section",
-    "SingleValue",
-    "lineage_rows",
-    "open_runs",
-    "sections",
-    "single_values",
-]
+__all__ = ["Card", "ReportRun", "lineage_rows", "open_runs", "sections", "single_values"]
 
+_T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
@@ -77,31 +63,6 @@ class Card:
     outline: Scope | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A headed group of cards."""
-
-    title: str
-    cards: list[Card] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class SingleValue:
-    """A scalar that every run recorded at most once: numbers instead of a curve."""
-
-    tag: str
-    values: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class LineageRow:
-    """One line of the lineage table."""
-
-    name: str
-    values: Sequence[str]
-    differs: bool
-
-
 def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
     """The runs with their scalars; each is named by its path relative to what all have in common.
 
@@ -118,34 +79,33 @@ def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
     return runs
 
 
-def sections(runs: Sequence[ReportRun]) -> list[Section]:
-    """Every section that has a card.
+def sections(runs: Sequence[ReportRun]) -> dict[str, list[Card]]:
+    """Title and cards of every section that has a card.
 
     Raises:
         DamagedFileError: a file of a run is damaged.
     """
-    found = [
-        Section("Scalars", _curve_cards(runs)),
-        Section("Histograms", _histogram_cards(runs)),
-        Section("Images", _image_cards(runs)),
-        Section("Loss landscapes", _landscape_cards(runs)),
-        Section("Computational graphs", _graph_cards(runs)),
-    ]
-    return [section for section in found if section.cards]
+    found = {
+        "Scalars": _curve_cards(runs),
+        "Histograms": _histogram_cards(runs),
+        "Images": _image_cards(runs),
+        "Loss landscapes": _landscape_cards(runs),
+        "Computational graphs": _graph_cards(runs),
+    }
+    return {title: cards for title, cards in found.items() if cards}
 
 
-def single_values(runs: Sequence[ReportRun]) -> list[SingleValue]:
-    """Scalars with at most one sample per run, as text for each run."""
-    tags = sorted({tag for run in runs for tag in run.scalars})
-    return [
-        SingleValue(tag, [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs])
-        for tag in tags
+def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
+    """Scalars that every run recorded at most once, by tag: numbers instead of a curve, as text for each run."""
+    return {
+        tag: [f"{run.scalars[tag].values[-1]:.6g}" if tag in run.scalars else "" for run in runs]
+        for tag in sorted({tag for run in runs for tag in run.scalars})
         if _is_single(runs, tag)
-    ]
+    }
 
 
-def lineage_rows(runs: Sequence[ReportRun]) -> list[LineageRow]:
-    """The lineage of the runs, those rows first in which the runs differ."""
+def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
+    """Name, text for each run and whether the runs differ in it, for each value of the lineage; such rows first."""
     facts = [lineage_fields(run.reader.lineage()) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
         if "model_path" in fact:
@@ -153,8 +113,8 @@ def lineage_rows(runs: Sequence[ReportRun]) -> list[LineageRow]:
     rows = []
     for name in dict.fromkeys(name for found in facts for name in found):
         values = [found.get(name, "") for found in facts]
-        rows.append(LineageRow(name, values, len(set(values)) > 1))
-    return sorted(rows, key=lambda row: not row.differs)
+        rows.append((name, values, len(set(values)) > 1))
+    return sorted(rows, key=lambda row: not row[2])
 
 
 def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
@@ -176,21 +136,20 @@ def _curve_cards(runs: Sequence[ReportRun]) -> list[Card]:
 def _histogram_cards(runs: Sequence[ReportRun]) -> list[Card]:
     cards = []
     for tag, run in _tagged(runs, "histogram"):
-        steps = _spread([step for step, _, _ in run.reader.histograms(tag)], MAX_RIDGES)
-        plot = ridge_figure(
-            [(step, value) for step, _, value in run.reader.histograms(tag) if step in steps], run.colour
-        )
+        plot = ridge_figure(_spread(run.reader.histograms, tag, MAX_RIDGES), run.colour)
         cards.append(Card(tag, run, [plot] if plot else [], note="" if plot else "no finite element"))
     return cards
 
 
 def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    cards = []
-    for tag, run in _tagged(runs, "image"):
-        steps = _spread([step for step, _, _ in run.reader.images(tag)], _MAX_IMAGES)
-        images = [(step, _data_uri(image.encoded)) for step, _, image in run.reader.images(tag) if step in steps]
-        cards.append(Card(tag, run, images=images))
-    return cards
+    return [
+        Card(
+            tag,
+            run,
+            images=[(step, _data_uri(image.encoded)) for step, image in _spread(run.reader.images, tag, _MAX_IMAGES)],
+        )
+        for tag, run in _tagged(runs, "image")
+    ]
 
 
 def _landscape_cards(runs: Sequence[ReportRun]) -> list[Card]:
@@ -198,9 +157,8 @@ def _landscape_cards(runs: Sequence[ReportRun]) -> list[Card]:
     for run in runs:
         for found in run.reader.landscapes() if run.tags["loss_landscape"] else []:
             plot = landscape_figure(found)
-            extremes = (
-                f"{found.z.min():.6g} to {found.z.max():.6g}" if math.isfinite(float(found.z.sum())) else "not finite"
-            )
+            is_finite = math.isfinite(float(found.z.sum()))
+            extremes = f"{found.z.min():.6g} to {found.z.max():.6g}" if is_finite else "not finite"
             note = f"loss {extremes}, {found.x.size} x {found.y.size} points"
             cards.append(Card(found.tag, run, [plot] if plot else [], note=note))
     return cards
@@ -221,11 +179,12 @@ def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]
     return [(tag, run) for tag in tags for run in runs if tag in run.tags[kind]]
 
 
-def _spread(steps: Sequence[int], most: int) -> set[int]:
-    """At most ``most`` of the steps, the first and the last among them."""
-    if len(steps) <= most:
-        return set(steps)
-    return {steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)}
+def _spread(read: Callable[[str], Iterator[tuple[int, float, _T]]], tag: str, most: int) -> list[tuple[int, _T]]:
+    """Step and value of at most ``most`` samples, the first and the last among them."""
+    steps = [step for step, _, _ in read(tag)]
+    if len(steps) > most:
+        steps = [steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)]
+    return [(step, value) for step, _, value in read(tag) if step in steps]
 
 
 def _data_uri(encoded: bytes) -> str:

@@ -83,10 +83,7 @@ def ridge_figure(samples: Sequence[tuple[int, Histogram]], colour: str) -> Any |
     source = ColumnDataSource(
         {
             "x": [np.concatenate([[low], centres, [high]]) for _ in filled],
-            "y": [
-                np.concatenate([[base], base + density * height, [base]])
-                for base, density in zip(bases, densities, strict=True)
-            ],
+            "y": [base + np.pad(density * height, 1) for base, density in zip(bases, densities, strict=True)],
             "step": [step for step, _ in filled],
             "count": [histogram.count for _, histogram in filled],
         }
@@ -111,14 +108,8 @@ def landscape_figure(landscape: RecordedLandscape) -> Any | None:
     plot.yaxis.axis_label = "second direction"
     plot.contour(landscape.x, landscape.y, landscape.z, levels, fill_color=viridis(levels.size - 1), line_color=None)
     if landscape.path is not None:
-        path = ColumnDataSource(
-            {
-                "x": landscape.path.x,
-                "y": landscape.path.y,
-                "loss": landscape.path.z,
-                "number": np.array(landscape.intervals),
-            }
-        )
+        columns = {"x": landscape.path.x, "y": landscape.path.y, "loss": landscape.path.z}
+        path = ColumnDataSource({**columns, "number": np.array(landscape.intervals)})
         plot.line("x", "y", source=path, color="white", line_width=2)
         points = plot.scatter("x", "y", source=path, size=8, color="#d55e00", line_color="white")
         tooltips = [(landscape.metadata.unit or "number", "@number{0}"), ("loss", "@loss")]

@@ -36,7 +36,7 @@ def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], o
     runs = open_runs(run_dirs)
     progress(1)
     found = sections(runs)
-    figures = {figure.id: figure for section in found for card in section.cards for figure in card.figures}
+    figures = {figure.id: figure for cards in found.values() for card in cards for figure in card.figures}
     script, divisions = components(figures, wrap_script=False) if figures else ("", {})
     progress(1)
     environment = jinja2.Environment(
