@@ -10,6 +10,7 @@ from urllib.parse import quote
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.lineage_text import lineage_values
+from mindsummary_lightning.export.tables import import_pandas
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
@@ -40,11 +41,7 @@ def export_parquet_dataset(
         OSError: a file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
-    try:
-        import pandas
-        import pyarrow  # noqa: F401  # pandas writes Parquet with it; imported first so that nothing is half done
-    except ImportError as error:
-        raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
+    pandas = import_pandas()
     refuse_remote("out_dir", out_dir)
     mode = mode_of_runs(run_dirs)
     written, rows = [], []
@@ -60,14 +57,11 @@ def export_parquet_dataset(
             replace_file(written[-1], scalars.to_parquet(index=False), mode)
         progress(1)
     os.makedirs(out_dir, exist_ok=True)
-    lineage = pandas.DataFrame({column: _one_type([row.get(column) for row in rows]) for column in _columns(rows)})
+    columns = dict.fromkeys(column for row in rows for column in row)
+    lineage = pandas.DataFrame({column: _one_type([row.get(column) for row in rows]) for column in columns})
     written.append(os.path.join(out_dir, "lineage.parquet"))
     replace_file(written[-1], lineage.to_parquet(index=False), mode)
     return written
-
-
-def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(column for row in rows for column in row))
 
 
 def _one_type(cells: list[Any]) -> list[Any]:

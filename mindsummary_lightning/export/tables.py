@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from mindsummary_lightning.fileio.replace import replace_file, replacement
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.npy_export import quoted_name
 
-__all__ = ["export_csv", "export_npy", "export_parquet"]
+__all__ = ["export_csv", "export_npy", "export_parquet", "import_pandas"]
 
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count")
 _NAMES = "names.json"
@@ -53,8 +55,8 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     os.makedirs(out_dir, exist_ok=True)
     written = []
     for name, header, rows in (
-        ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(reader)),
-        ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(reader)),
+        ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalars(reader)),
+        ("histograms.csv", _HISTOGRAM_COLUMNS, _histograms(reader)),
     ):
         first = next(rows, None)
         if first is None:
@@ -63,10 +65,9 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         with replacement(written[-1], mode) as binary:
             file = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
             writer = csv.writer(file)
-            writer.writerows([header, first])
-            progress(1)
-            for row in rows:
-                writer.writerow(row)
+            writer.writerow(header)
+            for tag, *numbers in itertools.chain([first], rows):
+                writer.writerow([_text_cell(tag), *numbers])
                 progress(1)
             file.detach()
     return written
@@ -80,11 +81,7 @@ def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object]
     Raises:
         ImportError: pandas or pyarrow is missing.
     """
-    try:
-        import pandas
-        import pyarrow  # noqa: F401  # pandas writes Parquet with it; imported first so that nothing is half done
-    except ImportError as error:
-        raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
+    pandas = import_pandas()
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     mode = mode_of_runs([run_dir])
@@ -141,27 +138,34 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     return paths
 
 
+def import_pandas() -> Any:
+    """Pandas, with what it writes Parquet with.
+
+    Raises:
+        ImportError: pandas or pyarrow is missing.
+    """
+    try:
+        import pandas
+        import pyarrow  # noqa: F401  # imported first so that nothing is half done
+    except ImportError as error:
+        raise ImportError("Parquet needs pandas and pyarrow: pip install 'mindsummary-lightning[parquet]'") from error
+    return pandas
+
+
 def _distinct_names(tags: Iterable[str]) -> dict[str, str]:
     names = {tag: quoted_name(tag) for tag in tags}
     alike = Counter(name.casefold() for name in names.values())
     return {tag: quoted_name(tag, with_hash=alike[name.casefold()] > 1) for tag, name in names.items()}
 
 
-def _scalar_rows(reader: SummaryReader) -> Iterator[tuple[str, int, str, str]]:
+def _scalars(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
     for tag, series in reader.all_scalars().items():
-        cell = _text_cell(tag)
-        for step, wall_time, value in zip(
-            series.steps.tolist(), series.wall_times.tolist(), series.values, strict=True
-        ):
-            yield cell, step, repr(wall_time), str(value)
+        columns = (series.steps.tolist(), series.wall_times.tolist(), series.values)
+        for step, wall_time, value in zip(*columns, strict=True):
+            yield tag, step, repr(wall_time), str(value)
 
 
-def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[str, int, float, float, float, int]]:
-    for tag, step, wall_time, left, width, count in _histograms(reader):
-        yield _text_cell(tag), step, wall_time, left, width, count
-
-
-def _histograms(reader: SummaryReader) -> Iterator[tuple[str, int, float, float, float, int]]:
+def _histograms(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
     for tag in reader.tags()["histogram"]:
         for step, wall_time, histogram in reader.histograms(tag):
             buckets = (histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist())

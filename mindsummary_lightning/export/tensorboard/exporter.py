@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import os
 import socket
 from collections import Counter
@@ -19,9 +19,8 @@ from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buc
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.replace import temporary_name
-from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
 from mindsummary_lightning.reading.summary_reader import KINDS, SummaryReader
 from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor
 
@@ -76,36 +75,25 @@ def export_tensorboard(
     path = os.path.join(
         out_dir, f"events.out.tfevents.{int(first):010d}.{socket.gethostname()}.{os.getpid()}.mindsummary"
     )
-    unfinished = temporary_name(out_dir)
-    file = RecordFile(unfinished, mode_of_runs([run_dir]))
+    with replacement(path, mode_of_runs([run_dir])) as file:
 
-    def write(event: Any) -> None:
-        file.append(frame([event.SerializeToString()]))
+        def write(wall_time: float, **what: Any) -> None:
+            file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
-    try:
-        write(tb.Event(wall_time=first, file_version="brain.Event:2"))
+        write(first, file_version="brain.Event:2")
         for kind, part in _description(tb, reader.graph(), lineage):
-            write(tb.Event(wall_time=first, **part))
+            write(first, **part)
             written[kind] += 1
-        for event in _scalar_events(tb, series, names):
-            write(event)
-            written["scalar"] += len(event.summary.value)
-            progress(len(event.summary.value))
-        for kind, tag, step, wall_time, value in _other_samples(reader, tags):
-            message = tb.Summary.Value(tag=names[kind, tag])
-            _FILLERS[kind](tb, message, value)
-            write(tb.Event(step=step, wall_time=wall_time, summary=tb.Summary(value=[message])))
-            written[kind] += 1
-            progress(1)
-        file.sync()
-        file.close()
-        os.replace(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            file.close()
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)
-        raise
+        for step, wall_time, values in _scalar_samples(tb, series, names):
+            write(wall_time, step=step, summary=tb.Summary(value=values))
+            written["scalar"] += len(values)
+            progress(len(values))
+        for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
+            for tag in tags[kind]:
+                for step, wall_time, value in read(tag):
+                    write(wall_time, step=step, summary=tb.Summary(value=[_message(tb, names[kind, tag], value)]))
+                    written[kind] += 1
+                    progress(1)
     skipped = {
         "loss_landscape": len(tags["loss_landscape"]),
         "dataset_graph": int(lineage.dataset is not None),
@@ -122,20 +110,6 @@ def _description(tb: SimpleNamespace, graph: Graph | None, lineage: RunLineage) 
         yield "hparams", {"summary": tb.Summary(value=[settings])}
 
 
-def _other_samples(
-    reader: SummaryReader, tags: Mapping[str, list[str]]
-) -> Iterator[tuple[str, str, int, float, Image | Histogram | Tensor]]:
-    for tag in tags["image"]:
-        for step, wall_time, image in reader.images(tag):
-            yield "image", tag, step, wall_time, image
-    for tag in tags["histogram"]:
-        for step, wall_time, histogram in reader.histograms(tag):
-            yield "histogram", tag, step, wall_time, histogram
-    for tag in tags["tensor"]:
-        for step, wall_time, tensor in reader.tensors(tag):
-            yield "tensor", tag, step, wall_time, tensor
-
-
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
@@ -147,59 +121,42 @@ def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], s
     return names
 
 
-def _scalar_events(
-    tb: SimpleNamespace, series: Mapping[str, Any], names: Mapping[tuple[str, str], str]
-) -> Iterator[Any]:
-    """One event for all scalars of a step that were recorded at one moment."""
+def _scalar_samples(
+    tb: SimpleNamespace, series: Mapping[str, ScalarSeries], names: Mapping[tuple[str, str], str]
+) -> Iterator[tuple[int, float, list[Any]]]:
+    """Step, wall time and messages of all scalars of a step that were recorded at one moment."""
     if not series:
         return
     steps = np.concatenate([found.steps for found in series.values()])
     wall_times = np.concatenate([found.wall_times for found in series.values()])
     values = np.concatenate([found.values for found in series.values()])
     tags = [names["scalar", tag] for tag in series]
-    owner = np.repeat(np.arange(len(series)), [len(found) for found in series.values()])
-    event = None
-    for index in np.lexsort((wall_times, steps)).tolist():
-        step, wall_time = int(steps[index]), float(wall_times[index])
-        if event is None or (event.step, event.wall_time) != (step, wall_time):
-            if event is not None:
-                yield event
-            event = tb.Event(step=step, wall_time=wall_time)
-        event.summary.value.add(tag=tags[owner[index]], simple_value=float(values[index]))
-    yield event
+    owner = np.repeat(np.arange(len(tags)), [len(found) for found in series.values()])
+    order = np.lexsort((wall_times, steps))
+    for (step, wall_time), found in itertools.groupby(order, key=lambda index: (steps[index], wall_times[index])):
+        messages = [tb.Summary.Value(tag=tags[owner[index]], simple_value=float(values[index])) for index in found]
+        yield int(step), float(wall_time), messages
 
 
-def _fill_image(tb: SimpleNamespace, message: Any, image: Image) -> None:
-    message.image.height, message.image.width, message.image.colorspace = image.height, image.width, image.colorspace
-    message.image.encoded_image_string = image.encoded
-
-
-def _fill_histogram(tb: SimpleNamespace, message: Any, histogram: Histogram) -> None:
-    limits, buckets = limits_of_buckets(histogram)
-    middles = histogram.lefts + histogram.widths / 2
-    message.histo.CopyFrom(
-        tb.HistogramProto(
-            min=histogram.min or 0.0,
-            max=histogram.max or 0.0,
-            num=float(histogram.count),
-            sum=histogram.sum or 0.0,
-            sum_squares=float((histogram.counts * middles**2).sum()),
+def _message(tb: SimpleNamespace, tag: str, value: Image | Histogram | Tensor) -> Any:
+    if isinstance(value, Image):
+        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
+        return tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
+    if isinstance(value, Histogram):
+        limits, buckets = limits_of_buckets(value)
+        middles = value.lefts + value.widths / 2
+        histogram = tb.HistogramProto(
+            min=value.min or 0.0,
+            max=value.max or 0.0,
+            num=float(value.count),
+            sum=value.sum or 0.0,
+            sum_squares=float((value.counts * middles**2).sum()),
             bucket_limit=limits.tolist(),
             bucket=buckets.tolist(),
         )
-    )
-
-
-def _fill_tensor(tb: SimpleNamespace, message: Any, tensor: Tensor) -> None:
-    data: Any = tensor.data
-    if DataType.BOOL <= tensor.data_type <= DataType.FLOAT64:
+        return tb.Summary.Value(tag=tag, histo=histogram)
+    data: Any = value.data
+    if DataType.BOOL <= value.data_type <= DataType.FLOAT64:
         with np.errstate(invalid="ignore"):
-            data = data.astype(tensor.data_type.name.lower())
-    message.tensor.CopyFrom(tb.make_tensor_proto(data))
-
-
-_FILLERS: dict[str, Callable[[SimpleNamespace, Any, Any], None]] = {
-    "image": _fill_image,
-    "histogram": _fill_histogram,
-    "tensor": _fill_tensor,
-}
+            data = data.astype(value.data_type.name.lower())
+    return tb.Summary.Value(tag=tag, tensor=tb.make_tensor_proto(data))
