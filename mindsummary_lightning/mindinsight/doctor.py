@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
 from mindsummary_lightning.mindinsight.frontend import find_pip, has_frontend
-from mindsummary_lightning.mindinsight.isolation import cache_directory, isolated_variables, python_command
+from mindsummary_lightning.mindinsight.isolation import cache_directory, last_words, python_command, run_isolated
 
 __all__ = ["PAGES", "ViewerNeed", "examine", "examine_viewer", "installed_versions"]
 
@@ -115,16 +114,9 @@ def installed_versions(python: str) -> dict[str, str]:
         "    except metadata.PackageNotFoundError: pass\n"
         "print(json.dumps(found))\n"
     )
-    answer = subprocess.run(
-        python_command(os.path.abspath(python), "-c", code),
-        check=False,
-        capture_output=True,
-        cwd=cache_directory(),
-        env=isolated_variables(),
-        text=True,
-    )
+    answer = run_isolated(python_command(os.path.abspath(python), "-c", code))
     if answer.returncode:
-        raise OSError(f"{python} cannot list its packages: {' '.join(answer.stderr.split())[-300:]}")
+        raise OSError(f"{python} cannot list its packages: {last_words(answer)}")
     found: dict[str, str] = json.loads(answer.stdout)
     return found
 

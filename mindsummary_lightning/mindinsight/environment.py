@@ -16,8 +16,9 @@ from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.mindinsight.isolation import (
     cache_directory,
     find_program,
-    isolated_variables,
+    last_words,
     python_command,
+    run_isolated,
 )
 from mindsummary_lightning.mindinsight.pins import PINS
 
@@ -62,19 +63,9 @@ def _make(path: str, say: Callable[[str], object]) -> None:
     python = _python_in(path)
     for number, (name, command) in enumerate(_steps(path), start=1):
         say(f"making an environment for MindInsight, once (500 MB): {name} ({number} of 2)")
-        done = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=cache_directory(),
-            env=isolated_variables(),
-            text=True,
-            errors="replace",
-        )
+        done = run_isolated(command)
         if done.returncode:
-            raise OSError(f"{name} failed: {' '.join(done.stdout.split())[-500:]}")
+            raise OSError(f"{name} failed: {last_words(done)}")
     if (problem := _import_problem(python)) is not None:
         raise OSError(f"{path} was made, but MindInsight cannot be imported there: {problem}")
     with open(os.path.join(path, _COMPLETE), "w", encoding="utf-8") as marker:
@@ -119,20 +110,11 @@ def _import_problem(python: str) -> str | None:
     answer = _ask(python, "import gunicorn, mindinsight.backend.config")
     if answer is None:
         return "it cannot be started"
-    return " ".join(answer.stderr.split())[-300:] or "no reason given" if answer.returncode else None
+    return last_words(answer) or "no reason given" if answer.returncode else None
 
 
 def _ask(python: str, code: str) -> subprocess.CompletedProcess[str] | None:
     try:
-        return subprocess.run(
-            python_command(python, "-c", code),
-            check=False,
-            capture_output=True,
-            cwd=cache_directory(),
-            env=isolated_variables(),
-            text=True,
-            errors="replace",
-            timeout=60,
-        )
+        return run_isolated(python_command(python, "-c", code), timeout_s=60)
     except (OSError, subprocess.TimeoutExpired):
         return None

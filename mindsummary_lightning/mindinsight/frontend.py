@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -20,8 +19,9 @@ from pathlib import PurePosixPath
 from mindsummary_lightning.mindinsight.isolation import (
     cache_directory,
     find_program,
-    isolated_variables,
+    last_words,
     python_command,
+    run_isolated,
 )
 
 __all__ = ["WHEEL_SHA256", "find_pip", "frontend_directory", "has_frontend", "unpack_pages"]
@@ -67,7 +67,7 @@ def find_pip() -> list[str] | None:
     Any pip will do, as the wheel is the same for every Python; environments made by uv have none of their own.
     """
     own = python_command(sys.executable, "-m", "pip")
-    if not subprocess.run([*own, "--version"], check=False, capture_output=True, cwd=cache_directory()).returncode:
+    if not run_isolated([*own, "--version"]).returncode:
         return own
     for name, arguments in (("pip3", []), ("pip", []), ("uv", ["tool", "run", "pip"])):
         if (program := find_program(name)) is not None:
@@ -85,20 +85,10 @@ def _download(folder: str, say: Callable[[str], object]) -> str:
     options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
     say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {_REQUIREMENT}")
-    done = subprocess.run(
-        [*pip, "download", *options, *quiet],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=folder,
-        env=isolated_variables() | {"PIP_REQUIRE_VIRTUALENV": "0"},  # nothing is installed
-        text=True,
-        errors="replace",
-    )
+    done = run_isolated([*pip, "download", *options, *quiet], PIP_REQUIRE_VIRTUALENV="0")  # nothing is installed
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
-        raise OSError(_failed(" ".join(done.stdout.split())[-400:]))
+        raise OSError(_failed(last_words(done)))
     return os.path.join(folder, wheels[0])
 
 

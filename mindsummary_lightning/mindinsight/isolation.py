@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Sequence
 
-__all__ = ["cache_directory", "find_program", "isolated_variables", "python_command"]
+__all__ = [
+    "cache_directory",
+    "find_program",
+    "isolated_variables",
+    "last_words",
+    "python_command",
+    "run_isolated",
+    "user_directory",
+]
 
 # Another Python's packages, or code that runs at the start.
 _LETS_CODE_IN = {
@@ -48,16 +58,21 @@ _REDIRECTS_PIP = {
 
 
 def cache_directory() -> str:
-    """Directory for what can be made again, made with mode 0700; follows the platform's custom."""
+    """Directory for what can be made again, made with mode 0700."""
+    path = user_directory("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+def user_directory(variable: str, default: str, on_macos: str) -> str:
+    """This package's directory below the one that an XDG variable names, or below the platform's own for such files."""
     if sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
+        base = os.path.expanduser(on_macos)
     elif sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    path = os.path.abspath(os.path.join(base, "mindsummary-lightning"))
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    return path
+        base = os.environ.get(variable) or os.path.expanduser(default)
+    return os.path.abspath(os.path.join(base, "mindsummary-lightning"))
 
 
 def isolated_variables() -> dict[str, str]:
@@ -75,6 +90,33 @@ def isolated_variables() -> dict[str, str]:
 def python_command(python: str, *arguments: str) -> list[str]:
     """A command line of another Python, which imports nothing from the working directory or the user's site."""
     return [python, "-I", *arguments]
+
+
+def run_isolated(
+    command: Sequence[str], timeout_s: float | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run another program to its end, without a terminal, in the cache directory, with some more variables.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took longer than ``timeout_s``.
+    """
+    return subprocess.run(
+        command,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=cache_directory(),
+        env=isolated_variables() | variables,
+        text=True,
+        errors="replace",
+        timeout=timeout_s,
+    )
+
+
+def last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """The end of what a program printed, in one line."""
+    return " ".join(f"{done.stdout} {done.stderr}".split())[-400:]
 
 
 def find_program(name: str) -> str | None:

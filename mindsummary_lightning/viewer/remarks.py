@@ -11,13 +11,13 @@ import hashlib
 import json
 import logging
 import os
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.mindinsight.isolation import user_directory
 from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["Remarks", "remarks_of", "state_directory"]
@@ -26,14 +26,8 @@ _LOG = logging.getLogger(__name__)
 
 
 def state_directory() -> str:
-    """Directory of what this package remembers between two starts, by the platform's custom; it may not exist yet."""
-    if sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
-    elif sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
-    else:
-        base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.abspath(os.path.join(base, "mindsummary-lightning"))
+    """Directory of what this package remembers between two starts; it may not exist yet."""
+    return user_directory("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
 @functools.lru_cache(maxsize=16)

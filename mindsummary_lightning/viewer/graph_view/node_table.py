@@ -11,8 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 __all__ = [
-    *("AGGREGATION_SCOPE", "CONSTANT", "NAME_SCOPE", "PARAMETER"),
-    *("Edge", "NodeTable", "ViewNode", "join_scope", "move"),
+    "AGGREGATION_SCOPE",
+    "CONSTANT",
+    "NAME_SCOPE",
+    "PARAMETER",
+    "Edge",
+    "NodeTable",
+    "ViewNode",
+    "join_scope",
+    "move",
 ]
 
 NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
