@@ -11,12 +11,13 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 __all__ = ["WorkerThreads"]
 
 T = TypeVar("T")
-_Job = tuple["asyncio.Future[Any]", Callable[[], Any]]
+_Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class WorkerThreads:
@@ -37,9 +38,9 @@ class WorkerThreads:
 
     async def run(self, call: Callable[[], T]) -> T:
         """The result of a call, or its exception; a call whose caller was cancelled before it began is skipped."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: Future[T] = Future()
         self._jobs.put((future, call))
-        return await future
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Let each thread end after its current call; waiting calls are dropped and never answered."""
@@ -52,24 +53,10 @@ class WorkerThreads:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             future, call = job
-            if future.cancelled():
-                continue
-            result: Any = None
-            error: BaseException | None = None
-            try:
-                result = call()
-            except BaseException as caught:  # passed on to the caller; a thread that ends would shrink the pool
-                error = caught
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-                future.get_loop().call_soon_threadsafe(_settle, future, result, error)
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.cancelled():
-        return
-    if error is None:
-        future.set_result(result)
-    elif isinstance(error, StopIteration):  # a future refuses it
-        future.set_exception(RuntimeError("StopIteration"))
-    else:
-        future.set_exception(error)
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except StopIteration as error:  # an asyncio future refuses it
+                    future.set_exception(RuntimeError(repr(error)))
+                except BaseException as error:  # passed on to the caller; a thread that ends would shrink the pool
+                    future.set_exception(error)
