@@ -17,8 +17,9 @@ from mindsummary_lightning.cli.output import (
 )
 from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.reading.file_content import read_files
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.samples import gather_tags
+from mindsummary_lightning.reading.samples import tags_by_kind
 
 __all__ = ["run"]
 
@@ -42,7 +43,7 @@ def _described(path: str, name: str) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged."""
     summaries, lineages = summary_files(path), lineage_file_paths(path)
     try:
-        tags = {kind: len(names) for kind, names in gather_tags(summaries).items() if names}
+        tags = {kind: len(names) for kind, names in tags_by_kind(read_files(summaries)).items() if names}
     except DamagedFileError:
         tags = None
     written = max(map(os.path.getmtime, summaries + lineages))

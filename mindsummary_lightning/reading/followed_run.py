@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
-from mindsummary_lightning.reading.followed_file import FollowedFile, LocatedSample
+from mindsummary_lightning.reading.file_content import LocatedSample
+from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.outlines import Location
 from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.samples import KINDS, kept_samples, merged_files
+from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["FollowedRun", "GraphLocation"]
@@ -65,7 +66,7 @@ class FollowedRun:
         self._warnings = WarnOnce(_LOG)
         self._files: list[FollowedFile] = []
         self._models: list[GraphLocation] = []
-        self._tags: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        self._tags = tags_by_kind(())
         self._remembered: dict[Hashable, object] = {}
         self.nbytes = 0
         self.is_complete = True
@@ -96,10 +97,7 @@ class FollowedRun:
             changed = is_new or any(has_grown) or models != self._models
             self._models = models
             if changed:
-                tags = {kind: set[str]() for kind in KINDS}
-                for kind, tag in (pair for file in files for pair in file.tags()):
-                    tags[kind].add(tag)
-                self._tags = {kind: sorted(found_tags) for kind, found_tags in tags.items()}
+                self._tags = tags_by_kind(files)
                 self.nbytes = sum(file.nbytes for file in files)
             self.is_complete = next((file.is_complete for file in reversed(files) if not file.is_empty), True)
             return changed
@@ -123,10 +121,7 @@ class FollowedRun:
             LookupError: the run has no scalar of this tag.
         """
         with self._lock:
-            files = [(file.path, series) for file in self._files if (series := file.scalars(tag)) is not None]
-        if not files:
-            raise LookupError(f"{self.run_dir} has no scalar {tag!r}")
-        return merged_files(files)
+            return merged_scalars(self._files_with("scalar", tag), tag)
 
     def samples(
         self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None
@@ -142,18 +137,13 @@ class FollowedRun:
             LookupError: the run has no such tag.
         """
         with self._lock:
-            files = [(file, steps) for file in self._files if (steps := file.steps(kind, tag)).size]
-            if not files:
-                raise LookupError(f"{self.run_dir} has no {kind} {tag!r}")
-            kept = kept_samples([(file.path, steps) for file, steps in files])
-            if select is not None:
-                kept = kept[select(np.concatenate([steps for _, steps in files])[kept])]
-            begins = np.cumsum([0, *(steps.size for _, steps in files)])
-            owners = np.searchsorted(begins, kept, side="right") - 1
-            indices = (kept - begins[owners]).tolist()
-            return [
-                files[owner][0].sample(kind, tag, index) for owner, index in zip(owners.tolist(), indices, strict=True)
-            ]
+            return merged_samples(self._files_with(kind, tag), kind, tag, select)
+
+    def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
+        files = [file for file in self._files if (kind, tag) in file.tags]
+        if not files:
+            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}")
+        return files
 
     def remembered(self, key: Hashable, compute: Callable[[], _T]) -> _T:
         """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten.

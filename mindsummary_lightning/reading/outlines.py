@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,15 +11,12 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
-from mindsummary_lightning.fileio.scan import RecordScanner
 
 __all__ = [
     "Location",
-    "OutlinedBatch",
     "OutlinedRecord",
     "decoded",
     "outline_batch",
-    "outlined_batches",
     "read_location",
 ]
 
@@ -41,46 +38,17 @@ class OutlinedRecord(NamedTuple):
     """A record that holds more than plain scalars.
 
     Attributes:
-        row: number of the record in its file.
         location: its payload.
         outline: its content.
     """
 
-    row: int
     location: Location
     outline: EventOutline
 
 
-class OutlinedBatch(NamedTuple):
-    """Some neighbouring records of a file.
-
-    Attributes:
-        scalars: the events of scalars, decoded; ``rows`` count the records of the file.
-        others: every other record, in order.
-    """
-
-    scalars: list[ScalarColumns]
-    others: list[OutlinedRecord]
-
-
-def outlined_batches(path: str) -> Iterator[OutlinedBatch]:
-    """Outline a summary file, a bounded number of records at a time.
-
-    Raises:
-        DamagedFileError: a record is damaged or is not an event.
-        OSError: the file cannot be read.
-    """
-    scanner = RecordScanner(path)
-    row = begin = 0
-    for payloads in scanner.batches():
-        yield outline_batch(path, row, begin, payloads, _refuse)
-        row += len(payloads)
-        begin = scanner.offset
-
-
 def outline_batch(
     path: str, first_row: int, begin: int, payloads: list[bytes], on_damage: Callable[[DamagedFileError], None]
-) -> OutlinedBatch:
+) -> tuple[list[ScalarColumns], list[OutlinedRecord]]:
     """Outline neighbouring records.
 
     Args:
@@ -89,25 +57,37 @@ def outline_batch(
         begin: offset of the first record in the file.
         payloads: payloads of the records, in order.
         on_damage: called with the error for each payload that is not an event; the record is skipped if it returns.
+
+    Returns:
+        All scalars, whose ``rows`` count the records of the file, and every record that holds something else, in order.
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = begin - _FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
     is_short = lengths <= MAX_SCALAR_EVENT
     short = np.flatnonzero(is_short)
-    scalars, left = decode_scalar_events(
+    decoded_scalars, left = decode_scalar_events(
         payloads if short.size == len(payloads) else [payloads[index] for index in short.tolist()]
     )
+    scalars = [columns._replace(rows=first_row + short[columns.rows]) for columns in decoded_scalars]
     others = []
+    loose: dict[str, list[tuple[int, int, float, float]]] = {}  # scalars of the others
     for index in sorted([*np.flatnonzero(~is_short).tolist(), *short[left].tolist()]):
-        payload, end = payloads[index], int(ends[index])
+        payload, end, row = payloads[index], int(ends[index]), first_row + index
         start = end - len(payload)
         try:
             outline = outline_event(payload)
         except ValueError as error:
             on_damage(DamagedFileError(path, start - HEADER_SIZE, str(error)))
-        else:
-            others.append(OutlinedRecord(first_row + index, Location(path, start, end, start - HEADER_SIZE), outline))
-    return OutlinedBatch([columns._replace(rows=first_row + short[columns.rows]) for columns in scalars], others)
+            continue
+        others.append(OutlinedRecord(Location(path, start, end, start - HEADER_SIZE), outline))
+        for value in outline.values:
+            if value.kind == "scalar":
+                loose.setdefault(value.tag, []).append((row, outline.step, outline.wall_time, value.scalar))
+    for tag, samples in loose.items():
+        rows, steps, wall_times, values = zip(*samples, strict=True)
+        columns = np.array(rows), np.array(steps), np.array(wall_times), (tag,), np.array(values, np.float32)[:, None]
+        scalars.append(ScalarColumns(*columns))
+    return scalars, others
 
 
 def read_location(location: Location) -> bytes:
@@ -136,7 +116,3 @@ def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
         return decode(read_location(location))
     except ValueError as error:
         raise DamagedFileError(location.path, location.record, str(error)) from error
-
-
-def _refuse(error: DamagedFileError) -> None:
-    raise error from error.__cause__

@@ -19,16 +19,11 @@ from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.outlines import Location, decoded, outlined_batches
+from mindsummary_lightning.reading.file_content import FileContent, LocatedSample, read_files
+from mindsummary_lightning.reading.outlines import decoded
 from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.samples import (
-    KINDS,
-    LocatedSamples,
-    gather_locations,
-    gather_scalars,
-    gather_tags,
-)
+from mindsummary_lightning.reading.samples import KINDS, merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -84,7 +79,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return gather_tags(summary_files(self.run_dir))
+        return tags_by_kind(self._read())
 
     def scalars(self, tag: str) -> ScalarSeries:
         """All samples of a scalar.
@@ -93,7 +88,7 @@ class SummaryReader:
             LookupError: the run has no scalar of this tag.
             DamagedFileError: a file is damaged.
         """
-        return self._found("scalar", tag, gather_scalars(summary_files(self.run_dir), tag))
+        return merged_scalars(self._files_with("scalar", tag), tag)
 
     def all_scalars(self) -> dict[str, ScalarSeries]:
         """Every scalar of the run by its tag, read in one pass; tags are sorted.
@@ -101,7 +96,8 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return gather_scalars(summary_files(self.run_dir), None)
+        files = self._read("scalar")
+        return {tag: merged_scalars(files, tag) for tag in tags_by_kind(files)["scalar"]}
 
     def histograms(self, tag: str) -> Iterator[tuple[int, float, Histogram]]:
         """Step, wall time in seconds and value of each sample, by step; values are read one at a time.
@@ -135,7 +131,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        located = gather_locations(summary_files(self.run_dir), "loss_landscape", None)
+        files = self._read("loss_landscape")
         return [
             RecordedLandscape(
                 tag,
@@ -144,8 +140,8 @@ class SummaryReader:
                 *(value.surface.x, value.surface.y, value.surface.z),
                 *(value.intervals, value.path, value.convergence_point, value.metadata),
             )
-            for tag, samples in located.items()
-            for step, wall_time, value in _read_values(samples)
+            for tag in tags_by_kind(files)["loss_landscape"]
+            for step, wall_time, value in _read_values(merged_samples(files, "loss_landscape", tag))
         ]
 
     def graph(self) -> Graph | None:
@@ -154,15 +150,8 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        newest: Location | None = None
-        for path in summary_files(self.run_dir):
-            for batch in outlined_batches(path):
-                for record in batch.others:
-                    if record.outline.holds == "graph":
-                        newest = record.location
-        if newest is None:
-            return None
-        graph = decoded(newest, decode_event).what
+        newest = [file.graph for file in self._read() if file.graph is not None][-1:]
+        graph = decoded(newest[0][0], decode_event).what if newest else None
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
@@ -257,21 +246,25 @@ class SummaryReader:
     def _values(
         self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
     ) -> Iterator[tuple[int, float, Any]]:
-        return _read_values(self._found(kind, tag, gather_locations(summary_files(self.run_dir), kind, tag)), decode)
+        return _read_values(merged_samples(self._files_with(kind, tag), kind, tag), decode)
 
-    def _found(self, kind: str, tag: str, found: dict[str, _T]) -> _T:
-        if tag in found:
-            return found[tag]
-        known = self.tags()[kind]
-        listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-        raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
+    def _read(self, kind: str | None = None, tag: str | None = None) -> list[FileContent]:
+        return read_files(summary_files(self.run_dir), kind, tag)
+
+    def _files_with(self, kind: str, tag: str) -> list[FileContent]:
+        files = self._read(kind, tag)
+        known = tags_by_kind(files)[kind]
+        if tag not in known:
+            listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
+        return files
 
 
 def _read_values(
-    samples: LocatedSamples, decode: Callable[[bytes], Any] = decode_value
+    samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value
 ) -> Iterator[tuple[int, float, Any]]:
-    for step, wall_time, location in zip(samples.steps, samples.wall_times, samples.locations, strict=True):
-        yield step, wall_time, decoded(location, decode)
+    for sample in samples:
+        yield sample.step, sample.wall_time, decoded(sample.location, decode)
 
 
 def _opened_picture(message: bytes) -> PIL.Image.Image:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from mindsummary_lightning.reading.followed_file import LocatedSample
+from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Tensor

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.reading.followed_file import LocatedSample
+from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
