@@ -7,9 +7,9 @@ offset later. A CRC that does not match is one, and is raised with its offset.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import IO
+from typing import IO, TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
@@ -23,6 +23,8 @@ from mindsummary_lightning.fileformat.framing import (
 from mindsummary_lightning.fileio.regular import open_regular
 
 __all__ = ["RecordScanner", "blocks_of"]
+
+_T = TypeVar("_T")
 
 _BLOCK = 1 << 20  # bytes asked from the file at a time
 _FOOTER_SIZE = OVERHEAD - HEADER_SIZE
@@ -57,6 +59,16 @@ class RecordScanner:
             for payload in payloads:
                 self.offset += len(payload) + OVERHEAD
                 yield payload
+
+    def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
+        """Yield each complete record decoded; raises as in iterating, and where ``decode`` raises ``ValueError``."""
+        start = self.offset
+        for payload in self:
+            try:
+                yield decode(payload)
+            except ValueError as error:
+                raise DamagedFileError(self.path, start, str(error)) from error
+            start = self.offset
 
     def batches(self) -> Iterator[list[bytes]]:
         """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.

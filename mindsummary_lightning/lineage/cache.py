@@ -89,13 +89,7 @@ class LineageCache:
 
 
 def _events(file: LineageFile) -> Iterator[LineageEvent]:
-    scanner, start = RecordScanner(file.path), 0
-    for payload in scanner:
-        try:
-            yield decode_lineage_event(payload)
-        except ValueError as error:
-            raise DamagedFileError(file.path, start, str(error)) from error
-        start = scanner.offset
-    size = file.state[0]
-    if start < size:
-        raise DamagedFileError(file.path, start, f"the file ends within it, at byte {size}")
+    scanner, size = RecordScanner(file.path), file.state[0]
+    yield from scanner.decoded(decode_lineage_event)
+    if scanner.offset < size:
+        raise DamagedFileError(file.path, scanner.offset, f"the file ends within it, at byte {size}")

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -164,7 +162,7 @@ class SummaryReader:
         """
         newest: dict[str, Any] = {}
         for path in lineage_file_paths(self.run_dir):
-            for event in _decoded(RecordScanner(path), decode_lineage_event):
+            for event in RecordScanner(path).decoded(decode_lineage_event):
                 what = event.what
                 if isinstance(what, UserDefinedInfo):
                     earlier = newest["custom"].values if "custom" in newest else {}
@@ -182,7 +180,7 @@ class SummaryReader:
             DamagedFileError: a file is damaged; the events before it have been yielded.
         """
         for path in summary_files(self.run_dir):
-            yield from _decoded(RecordScanner(path), decode_event)
+            yield from RecordScanner(path).decoded(decode_event)
 
     def follow(
         self,
@@ -210,7 +208,7 @@ class SummaryReader:
             if scanner is None and paths:
                 scanner = RecordScanner(paths[0])
             if scanner is not None:
-                for event in _decoded(scanner, decode_event):
+                for event in scanner.decoded(decode_event):
                     waited = 0.0
                     yield event
                 # Listed before it was read: whatever was written to it before a later file was started has been read.
@@ -275,11 +273,3 @@ def _opened_picture(message: bytes) -> PIL.Image.Image:
         return PIL.Image.open(BytesIO(cast("Image", image).encoded), formats=_PICTURE_FORMATS)
     except Exception as error:  # each of Pillow's readers has errors of its own
         raise ValueError(f"the image cannot be opened: {error}") from error
-
-
-def _decoded(scanner: RecordScanner, decode: Callable[[bytes], _T]) -> Iterator[_T]:
-    for payload in scanner:
-        try:
-            yield decode(payload)
-        except ValueError as error:
-            raise DamagedFileError(scanner.path, scanner.offset - len(payload) - OVERHEAD, str(error)) from error
