@@ -1,12 +1,15 @@
-"""Values decoded from their location in a file; apart from the outlines, as listing runs needs no protobuf."""
+"""Values and graphs decoded from their location in a file; apart from what locates them, which needs no protobuf."""
 
 from __future__ import annotations
 
+from mindsummary_lightning.fileformat.graph_texts import decode_graph_event, decode_model
 from mindsummary_lightning.fileformat.summary_codec import decode_value
-from mindsummary_lightning.reading.outlines import Location, decoded
+from mindsummary_lightning.reading.followed_run import GraphLocation
+from mindsummary_lightning.reading.outlines import Location, decoded, read_location
+from mindsummary_lightning.values import Graph, GraphTexts
 from mindsummary_lightning.values.events import SummaryValue
 
-__all__ = ["read_value"]
+__all__ = ["read_graph", "read_value"]
 
 
 def read_value(location: Location) -> SummaryValue:
@@ -17,3 +20,14 @@ def read_value(location: Location) -> SummaryValue:
         OSError: the file cannot be read.
     """
     return decoded(location, decode_value)
+
+
+def read_graph(graph: GraphLocation) -> tuple[Graph, GraphTexts]:
+    """A graph and the texts of its attributes and constants.
+
+    Raises:
+        ValueError: the bytes do not hold a graph.
+        OSError: the file cannot be read.
+    """
+    decode = decode_model if graph.is_model else decode_graph_event
+    return decode(read_location(graph.location))

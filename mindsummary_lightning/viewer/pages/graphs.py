@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from mindsummary_lightning.reading.followed_run import GraphLocation
-from mindsummary_lightning.reading.recorded_graph import read_graph
+from mindsummary_lightning.reading.stored_values import read_graph
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
