@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -20,7 +21,7 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
-__all__ = ["decode_lineage_event", "encode_lineage_event"]
+__all__ = ["FIELDS", "decode_lineage_event", "encode_lineage_event"]
 
 
 def encode_lineage_event(event: LineageEvent) -> bytes:
@@ -57,68 +58,56 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
     return LineageEvent(message.wall_time, None)
 
 
-# Sub-message and field of TrainLineage for each attribute of TrainInfo.
-_TRAIN_FIELDS = {
-    "optimizer": ("hyper_parameters", "optimizer"),
-    "learning_rate": ("hyper_parameters", "learning_rate"),
-    "loss_function": ("hyper_parameters", "loss_function"),
-    "epoch": ("hyper_parameters", "epoch"),
-    "parallel_mode": ("hyper_parameters", "parallel_mode"),
-    "device_num": ("hyper_parameters", "device_num"),
-    "batch_size": ("hyper_parameters", "batch_size"),
-    "train_dataset_path": ("train_dataset", "train_dataset_path"),
-    "train_dataset_size": ("train_dataset", "train_dataset_size"),
-    "network": ("algorithm", "network"),
-    "loss": ("algorithm", "loss"),
-    "model_path": ("model", "path"),
-    "model_size": ("model", "size"),
+# Of each attribute the sub-message, or "" for the message itself, and the field in it.
+FIELDS: dict[type, dict[str, tuple[str, str]]] = {
+    TrainInfo: {
+        "optimizer": ("hyper_parameters", "optimizer"),
+        "learning_rate": ("hyper_parameters", "learning_rate"),
+        "loss_function": ("hyper_parameters", "loss_function"),
+        "epoch": ("hyper_parameters", "epoch"),
+        "parallel_mode": ("hyper_parameters", "parallel_mode"),
+        "device_num": ("hyper_parameters", "device_num"),
+        "batch_size": ("hyper_parameters", "batch_size"),
+        "network": ("algorithm", "network"),
+        "loss": ("algorithm", "loss"),
+        "train_dataset_path": ("train_dataset", "train_dataset_path"),
+        "train_dataset_size": ("train_dataset", "train_dataset_size"),
+        "model_path": ("model", "path"),
+        "model_size": ("model", "size"),
+    },
+    EvaluationInfo: {
+        "metric": ("", "metric"),
+        "valid_dataset_path": ("valid_dataset", "valid_dataset_path"),
+        "valid_dataset_size": ("valid_dataset", "valid_dataset_size"),
+    },
 }
 
 
-def _fill_train(message: lineage_pb2.TrainLineage, value: TrainInfo) -> None:
-    for attribute, (part, field) in _TRAIN_FIELDS.items():
+def _fill_fields(message: Any, value: TrainInfo | EvaluationInfo) -> None:
+    for attribute, (part, field) in FIELDS[type(value)].items():
         content = getattr(value, attribute)
         if content is not None:
-            setattr(getattr(message, part), field, content)
+            setattr(getattr(message, part) if part else message, field, content)
 
 
-def _train(message: lineage_pb2.TrainLineage) -> TrainInfo:
+def _fields(kind: type, message: Any) -> Any:
     contents: dict[str, Any] = {}
-    for attribute, (part, field) in _TRAIN_FIELDS.items():
-        section = getattr(message, part)
-        if section.HasField(field):
-            contents[attribute] = text(getattr(section, field))
-    return TrainInfo(**contents)
-
-
-def _fill_evaluation(message: lineage_pb2.EvaluationLineage, value: EvaluationInfo) -> None:
-    if value.metric is not None:
-        message.metric = value.metric
-    if value.valid_dataset_path is not None:
-        message.valid_dataset.valid_dataset_path = value.valid_dataset_path
-    if value.valid_dataset_size is not None:
-        message.valid_dataset.valid_dataset_size = value.valid_dataset_size
-
-
-def _evaluation(message: lineage_pb2.EvaluationLineage) -> EvaluationInfo:
-    dataset = message.valid_dataset
-    return EvaluationInfo(
-        metric=text(message.metric) if message.HasField("metric") else None,
-        valid_dataset_path=text(dataset.valid_dataset_path) if dataset.HasField("valid_dataset_path") else None,
-        valid_dataset_size=dataset.valid_dataset_size if dataset.HasField("valid_dataset_size") else None,
-    )
+    for attribute, (part, field) in FIELDS[kind].items():
+        section = getattr(message, part) if part else message
+        contents[attribute] = text(getattr(section, field)) if section.HasField(field) else None
+    return kind(**contents)
 
 
 def _fill_custom(message: lineage_pb2.UserDefinedInfo, value: UserDefinedInfo) -> None:
-    _fill_custom_entries(message, value.values)
+    _fill_entries(message, value.values)
 
 
-def _fill_custom_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, CustomValue]) -> None:
+def _fill_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, CustomValue]) -> None:
     # One element per key: the reader keeps a single key of an element that has several.
     for key, value in values.items():
         entry = message.user_info.add()
         if isinstance(value, Mapping):
-            _fill_custom_entries(entry.map_dict[key], value)
+            _fill_entries(entry.map_dict[key], value)
         elif isinstance(value, str):
             entry.map_str[key] = value
         elif isinstance(value, float):
@@ -127,18 +116,14 @@ def _fill_custom_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[s
             entry.map_int32[key] = value
 
 
-def _custom(message: lineage_pb2.UserDefinedInfo) -> UserDefinedInfo:
-    return UserDefinedInfo(_custom_entries(message))
-
-
-def _custom_entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
+def _entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
     values: dict[str, CustomValue] = {}
     for entry in message.user_info:
         for plain in (entry.map_int32, entry.map_str, entry.map_double):
             if plain:
                 values.update((text(key), text(value)) for key, value in plain.items())
         for key, nested in entry.map_dict.items():
-            values[text(key)] = _custom_entries(nested)
+            values[text(key)] = _entries(nested)
     return values
 
 
@@ -197,9 +182,9 @@ def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterVa
 
 
 _KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]] = {
-    TrainInfo: ("train_lineage", _fill_train, _train),
-    EvaluationInfo: ("evaluation_lineage", _fill_evaluation, _evaluation),
+    TrainInfo: ("train_lineage", _fill_fields, partial(_fields, TrainInfo)),
+    EvaluationInfo: ("evaluation_lineage", _fill_fields, partial(_fields, EvaluationInfo)),
     DatasetGraph: ("dataset_graph", _fill_dataset, _dataset),
-    UserDefinedInfo: ("user_defined_info", _fill_custom, _custom),
-    RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_custom_entries(message))),
+    UserDefinedInfo: ("user_defined_info", _fill_custom, lambda message: UserDefinedInfo(_entries(message))),
+    RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_entries(message))),
 }

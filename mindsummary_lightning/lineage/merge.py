@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mindsummary_lightning.fileformat.lineage_codec import FIELDS as LINEAGE_FIELDS
 from mindsummary_lightning.lineage.json_values import (
     JsonValue,
     dataset_graph_to_json,
@@ -25,22 +26,8 @@ from mindsummary_lightning.values.lineage_info import parsed_metric
 
 __all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merge_files"]
 
-# Sections and names of get_summary_lineage: section -> name there -> attribute of TrainInfo.
-_TRAIN_SECTIONS = {
-    "hyper_parameters": {
-        "optimizer": "optimizer",
-        "learning_rate": "learning_rate",
-        "loss_function": "loss_function",
-        "epoch": "epoch",
-        "parallel_mode": "parallel_mode",
-        "device_num": "device_num",
-        "batch_size": "batch_size",
-    },
-    "algorithm": {"network": "network", "loss": "loss"},
-    "train_dataset": {"train_dataset_path": "train_dataset_path", "train_dataset_size": "train_dataset_size"},
-    "model": {"path": "model_path", "size": "model_size"},
-}
-_VALID_DATASET = ("valid_dataset_path", "valid_dataset_size")
+_RECORDED = ("hyper_parameters", "algorithm", "train_dataset", "model", "metric", "valid_dataset", "dataset_graph")
+_CUSTOM = {"user_defined": UserDefinedInfo, "run_info": RunInfo}
 
 # Fields of filter_summary_lineage, in the order it returns them: field -> (section, name in the section).
 FIELDS = {
@@ -62,25 +49,17 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class FileLineage:
-    """The content of one lineage file, as the reader shows it; ``None`` is what the file does not contain.
+    """The content of one lineage file, as the reader shows it.
 
     Attributes:
-        train: the sections ``hyper_parameters``, ``algorithm``, ``train_dataset`` and ``model``.
-        has_evaluation: whether the file contains evaluation lineage at all.
-        metric: metrics of the evaluation.
-        valid_dataset: path and size of the evaluation data.
-        dataset_graph: the data pipeline.
-        user_defined: custom data; later values of a key win.
-        run_info: custom data that MindInsight does not show.
+        sections: as of :class:`MergedLineage`; what the file does not contain is missing.
+        starts_anew: whether the file contains training or dataset lineage.
+        has_evaluation: whether the file contains evaluation lineage.
     """
 
-    train: Mapping[str, Mapping[str, JsonValue]] | None = None
+    sections: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    starts_anew: bool = False
     has_evaluation: bool = False
-    metric: Mapping[str, JsonValue] | None = None
-    valid_dataset: Mapping[str, JsonValue] | None = None
-    dataset_graph: Mapping[str, JsonValue] | None = None
-    user_defined: Mapping[str, JsonValue] = field(default_factory=dict)
-    run_info: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +92,14 @@ def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], 
             custom[type(event.what)].update(user_defined_to_json(event.what.values))
         else:
             newest[type(event.what)] = event.what
-    train: TrainInfo | None = newest.get(TrainInfo)
-    evaluation: EvaluationInfo | None = newest.get(EvaluationInfo)
-    graph: DatasetGraph | None = newest.get(DatasetGraph)
-    return FileLineage(
-        train=None if train is None else _train_sections(train),
-        has_evaluation=evaluation is not None,
-        metric=None if evaluation is None else _metric(evaluation.metric, on_problem),
-        valid_dataset=None if evaluation is None else _valid_dataset(evaluation),
-        dataset_graph=None if graph is None else dataset_graph_to_json(graph),
-        user_defined=custom[UserDefinedInfo],
-        run_info=custom[RunInfo],
-    )
+    sections = {name: custom[kind] for name, kind in _CUSTOM.items()}
+    for kind in newest.keys() & {TrainInfo, EvaluationInfo}:
+        sections.update(_sections(newest[kind]))
+    if EvaluationInfo in newest and newest[EvaluationInfo].metric is not None:
+        sections["metric"] = _metric(newest[EvaluationInfo].metric, on_problem)
+    if DatasetGraph in newest:
+        sections["dataset_graph"] = dataset_graph_to_json(newest[DatasetGraph])
+    return FileLineage(sections, bool(newest.keys() & {TrainInfo, DatasetGraph}), EvaluationInfo in newest)
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
@@ -135,51 +110,31 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
     """
     sections: dict[str, Mapping[str, JsonValue]] | None = None
     for file in files:
-        replaces = file.train is not None or file.dataset_graph is not None
-        if not replaces and not file.has_evaluation:
+        if not file.starts_anew and not file.has_evaluation:
             continue  # custom data alone: the reader ignores the file
-        if sections is None or replaces:
-            sections = _no_sections()
-        sections["user_defined"] = {**sections["user_defined"], **file.user_defined}
-        sections["run_info"] = {**sections["run_info"], **file.run_info}
-        sections.update(file.train or {})
-        if file.metric is not None:
-            sections["metric"] = file.metric
-        if file.valid_dataset is not None:
-            sections["valid_dataset"] = file.valid_dataset
-        if file.dataset_graph is not None:
-            sections["dataset_graph"] = file.dataset_graph
+        if sections is None or file.starts_anew:
+            sections = {name: {} for name in (*_RECORDED, *_CUSTOM)}
+        custom = {name: {**sections[name], **file.sections[name]} for name in _CUSTOM}
+        sections.update({**file.sections, **custom})
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
     return MergedLineage(sections, fields, json.dumps(sections["dataset_graph"], sort_keys=True))
 
 
-def _no_sections() -> dict[str, Mapping[str, JsonValue]]:
-    others = ("metric", "valid_dataset", "dataset_graph", "user_defined", "run_info")
-    return {name: {} for name in (*_TRAIN_SECTIONS, *others)}
-
-
-def _train_sections(train: TrainInfo) -> dict[str, dict[str, JsonValue]]:
+def _sections(value: TrainInfo | EvaluationInfo) -> dict[str, dict[str, JsonValue]]:
     sections: dict[str, dict[str, JsonValue]] = {}
-    for section, names in _TRAIN_SECTIONS.items():
-        values = {name: getattr(train, attribute) for name, attribute in names.items()}
-        sections[section] = {
-            name: float32_to_json(value) if isinstance(value, float) else value
-            for name, value in values.items()
-            if value is not None
-        }
+    for attribute, (section, name) in LINEAGE_FIELDS[type(value)].items():
+        content = getattr(value, attribute)
+        if section and content is not None:
+            shown = float32_to_json(content) if isinstance(content, float) else content
+            sections.setdefault(section, {})[name] = shown
     return sections
 
 
-def _valid_dataset(evaluation: EvaluationInfo) -> dict[str, JsonValue] | None:
-    values = {name: getattr(evaluation, name) for name in _VALID_DATASET}
-    return {name: value for name, value in values.items() if value is not None} or None
-
-
-def _metric(text: str | None, on_problem: Callable[[str], None]) -> dict[str, JsonValue] | None:
+def _metric(text: str, on_problem: Callable[[str], None]) -> dict[str, JsonValue]:
     if not text:
-        return None if text is None else {}
+        return {}
     try:
         return parsed_metric(text)
     except ValueError as error:
