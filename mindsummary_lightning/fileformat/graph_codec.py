@@ -129,10 +129,7 @@ def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
 def _fill_value(message: anf_ir_pb2.ValueProto, value: AttributeValue) -> None:
     if value is None:
         message.dtype = anf_ir_pb2.DT_NONE
-    elif isinstance(value, DataType):
-        message.dtype = anf_ir_pb2.DT_TYPE
-        message.type_val.data_type = _number(value)
-    elif isinstance(value, TensorType):
+    elif isinstance(value, (DataType, TensorType)):
         message.dtype = anf_ir_pb2.DT_TYPE
         _fill_type(message.type_val, value)
     elif isinstance(value, bool):

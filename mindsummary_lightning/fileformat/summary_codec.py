@@ -42,6 +42,8 @@ _EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 3, 4, 5
 _SUMMARY_VALUE, _VALUE_TAG = 1, 1
 _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
+_OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
+
 
 def encode_event(event: Event) -> list[Buffer]:
     """The payload of a record, in chunks.
@@ -139,8 +141,8 @@ def decode_value(message: bytes) -> SummaryValue:
 
 def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValue] | None:
     """Tag and value, or ``None`` for a kind this package does not know."""
-    decode = _DECODERS.get(message.WhichOneof("value"))
-    return None if decode is None else (text(message.tag), decode(message))
+    field = message.WhichOneof("value")
+    return (text(message.tag), _DECODERS[field](getattr(message, field))) if field in _DECODERS else None
 
 
 def _text(field: int, text: str) -> bytes:
@@ -152,10 +154,6 @@ def _length(chunks: list[Buffer]) -> int:
     return sum(map(len, chunks))
 
 
-def _decode_scalar(message: summary_pb2.Summary.Value) -> float:
-    return message.scalar_value
-
-
 def _encode_image(image: Image) -> list[Buffer]:
     head = b"".join(
         varint(field << 3) + varint(number)
@@ -164,49 +162,26 @@ def _encode_image(image: Image) -> list[Buffer]:
     return [head + length_delimited(4, len(image.encoded)), image.encoded]
 
 
-def _decode_image(message: summary_pb2.Summary.Value) -> Image:
-    image = message.image
-    return Image(image.height, image.width, image.encoded_image, image.colorspace)
-
-
-def _encode_tensor(tensor: Tensor) -> list[Buffer]:
-    return encode_tensor(tensor)
-
-
-def _decode_tensor(message: summary_pb2.Summary.Value) -> Tensor:
-    return decode_tensor(message.tensor)
+def _decode_image(message: summary_pb2.Summary.Image) -> Image:
+    return Image(message.height, message.width, message.encoded_image, message.colorspace)
 
 
 def _encode_histogram(histogram: Histogram) -> list[Buffer]:
-    message = summary_pb2.Summary.Histogram(
-        nan_count=histogram.nan_count,
-        pos_inf_count=histogram.pos_inf_count,
-        neg_inf_count=histogram.neg_inf_count,
-        max=histogram.max,
-        min=histogram.min,
-        sum=histogram.sum,
-        count=histogram.count,
-    )
+    numbers = {name: getattr(histogram, name) for name in _OPTIONAL_OF_HISTOGRAM}
+    message = summary_pb2.Summary.Histogram(count=histogram.count, **numbers)
     buckets = (histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist())
     for left, width, count in zip(*buckets, strict=True):
         message.buckets.add(left=left, width=width, count=count)
     return [message.SerializeToString()]
 
 
-def _decode_histogram(message: summary_pb2.Summary.Value) -> Histogram:
-    histogram = message.histogram
-    buckets = histogram.buckets
+def _decode_histogram(message: summary_pb2.Summary.Histogram) -> Histogram:
     return Histogram(
-        lefts=np.array([bucket.left for bucket in buckets], np.float64),
-        widths=np.array([bucket.width for bucket in buckets], np.float64),
-        counts=np.array([bucket.count for bucket in buckets], np.int64),
-        count=histogram.count,
-        nan_count=histogram.nan_count,
-        pos_inf_count=histogram.pos_inf_count,
-        neg_inf_count=histogram.neg_inf_count,
-        min=histogram.min if histogram.HasField("min") else None,
-        max=histogram.max if histogram.HasField("max") else None,
-        sum=histogram.sum if histogram.HasField("sum") else None,
+        lefts=np.array([bucket.left for bucket in message.buckets], np.float64),
+        widths=np.array([bucket.width for bucket in message.buckets], np.float64),
+        counts=np.array([bucket.count for bucket in message.buckets], np.int64),
+        count=message.count,
+        **{name: getattr(message, name) for name in _OPTIONAL_OF_HISTOGRAM if message.HasField(name)},
     )
 
 
@@ -230,19 +205,18 @@ def _fill_points(message: summary_pb2.LossLandscape.Point, points: Points) -> No
         getattr(message, axis).MergeFromString(b"".join(encode_tensor(Tensor(getattr(points, axis)))))
 
 
-def _decode_landscape(message: summary_pb2.Summary.Value) -> LossLandscape:
-    landscape = message.loss_landscape
-    intervals = tuple(landscape.loss_path.intervals)
+def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
+    intervals = tuple(message.loss_path.intervals)
     convergence = None
-    if landscape.HasField("convergence_point"):
-        points = _points(landscape.convergence_point)
+    if message.HasField("convergence_point"):
+        points = _points(message.convergence_point)
         if points.x.size and points.y.size and points.z.size:
             convergence = (float(points.x.flat[0]), float(points.y.flat[0]), float(points.z.flat[0]))
-    metadata = landscape.metadata
+    metadata = message.metadata
     return LossLandscape(
-        surface=_points(landscape.landscape),
+        surface=_points(message.landscape),
         intervals=intervals,
-        path=_points(landscape.loss_path.points) if intervals else None,
+        path=_points(message.loss_path.points) if intervals else None,
         convergence_point=convergence,
         metadata=LandscapeMetadata(text(metadata.decomposition), text(metadata.unit), metadata.step_per_epoch),
     )
@@ -254,15 +228,15 @@ def _points(message: summary_pb2.LossLandscape.Point) -> Points:
 
 _ENCODERS: dict[type, tuple[int, Callable[[Any], list[Buffer]]]] = {
     Image: (_IMAGE, _encode_image),
-    Tensor: (_TENSOR, _encode_tensor),
+    Tensor: (_TENSOR, encode_tensor),
     Histogram: (_HISTOGRAM, _encode_histogram),
     LossLandscape: (_LANDSCAPE, _encode_landscape),
 }
 
-_DECODERS: dict[str | None, Callable[[summary_pb2.Summary.Value], SummaryValue]] = {
-    "scalar_value": _decode_scalar,
+_DECODERS: dict[str, Callable[[Any], SummaryValue]] = {
+    "scalar_value": float,
     "image": _decode_image,
-    "tensor": _decode_tensor,
+    "tensor": decode_tensor,
     "histogram": _decode_histogram,
     "loss_landscape": _decode_landscape,
 }

@@ -67,20 +67,7 @@ class DataType(enum.IntEnum):
     SLICE = 49
 
 
-_OF_NUMPY = {
-    "bool": DataType.BOOL,
-    "int8": DataType.INT8,
-    "int16": DataType.INT16,
-    "int32": DataType.INT32,
-    "int64": DataType.INT64,
-    "uint8": DataType.UINT8,
-    "uint16": DataType.UINT16,
-    "uint32": DataType.UINT32,
-    "uint64": DataType.UINT64,
-    "float16": DataType.FLOAT16,
-    "float32": DataType.FLOAT32,
-    "float64": DataType.FLOAT64,
-}
+_OF_NUMPY = {kind.name.lower(): kind for kind in DataType if DataType.BOOL <= kind <= DataType.FLOAT64}
 
 
 def data_type_of(dtype: np.dtype) -> DataType:
