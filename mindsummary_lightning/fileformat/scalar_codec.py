@@ -52,9 +52,6 @@ class _Layout(NamedTuple):
     value_starts: tuple[int, ...]
     tags: tuple[str, ...]
 
-    def has_offsets_of(self, other: _Layout | None) -> bool:
-        return other is not None and self[:2] == other[:2]
-
 
 def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[int]]:
     """Decode the events that contain only scalars, encoded as this package and MindSpore do.
@@ -128,7 +125,7 @@ def _decode_all_like_first(
     others: list[int] = []
     for found in same.values():
         found_layout = _layout(matrix[found[0]].tobytes())
-        if found_layout is not None and found_layout.has_offsets_of(layout):
+        if found_layout is not None and found_layout[:2] == layout[:2]:
             done.append(_columns(rows[found], matrix[found], found_layout))
         else:
             others += found

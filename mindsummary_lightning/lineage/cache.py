@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
@@ -26,14 +25,6 @@ _LOG = logging.getLogger(__name__)
 _MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A run as it was read; a file that could not be opened is ``None`` and is tried again next time."""
-
-    files: Mapping[LineageFile, FileLineage | None]
-    lineage: MergedLineage | None
-
-
 class LineageCache:
     """The lineage of runs, kept for those queried most recently.
 
@@ -45,7 +36,8 @@ class LineageCache:
 
     def __init__(self, max_runs: int = _MAX_RUNS) -> None:
         self._max_runs = max_runs
-        self._runs: OrderedDict[str, _Read] = OrderedDict()
+        # What was read of a run; a file that could not be opened is ``None`` and is tried again next time.
+        self._runs: OrderedDict[str, tuple[dict[LineageFile, FileLineage | None], MergedLineage | None]] = OrderedDict()
         self._lock = threading.Lock()
         self._warnings = WarnOnce(_LOG)
 
@@ -58,15 +50,15 @@ class LineageCache:
         """
         files = tuple(files)
         with self._lock:
-            known = self._runs.get(directory)
-            if known is not None:
+            known, lineage = self._runs.get(directory, ({}, None))
+            if known:
                 self._runs.move_to_end(directory)
-        if known is not None and tuple(known.files) == files and None not in known.files.values():
-            return known.lineage
-        read = {file: (known.files.get(file) if known else None) or self._read(file) for file in files}
+        if known and tuple(known) == files and None not in known.values():
+            return lineage
+        read = {file: known.get(file) or self._read(file) for file in files}
         lineage = merge_files(file for file in read.values() if file is not None)
         with self._lock:
-            self._runs[directory] = _Read(read, lineage)
+            self._runs[directory] = (read, lineage)
             self._runs.move_to_end(directory)
             while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.json_values import JsonValue
 
-__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "Page", "SearchCondition", "parse_condition"]
+__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "SearchCondition", "parse_condition"]
 
 TEXT_FIELDS = (
     "summary_dir",
@@ -71,27 +71,19 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The ``offset``-th page of ``limit`` runs, from 0."""
-
-    limit: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class SearchCondition:
     """A valid search condition.
 
     Attributes:
         tests: field, operator and expected value; a run is found if all hold.
         ordering: ``None`` keeps the order of the listing.
-        page: ``None`` is everything.
+        page: the runs to return.
         lineage_types: parts that a result shows, out of ``dataset`` and ``model``.
     """
 
     tests: tuple[tuple[str, str, Any], ...]
     ordering: Ordering | None
-    page: Page | None
+    page: slice
     lineage_types: tuple[str, ...]
 
     def holds(self, value_of: Callable[[str], JsonValue]) -> bool:
@@ -215,16 +207,16 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
     return Ordering(field, sorted_type == "descending")
 
 
-def _page(condition: Mapping[str, Any]) -> Page | None:
+def _page(condition: Mapping[str, Any]) -> slice:
     if "limit" not in condition and "offset" not in condition:
-        return None
+        return slice(None)
     limit = condition.get("limit", _DEFAULT_LIMIT)
     offset = condition.get("offset", 0)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT:
         raise _refusal("limit", f"an int in 1..{_MAX_LIMIT}, runs per page", limit)
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= _MAX_OFFSET:
         raise _refusal("offset", f"an int in 0..{_MAX_OFFSET}, the index of the page", offset)
-    return Page(limit, offset)
+    return slice(offset * limit, (offset + 1) * limit)
 
 
 def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ flattening of the data pipeline), so that a query here and a query there give th
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Mapping
@@ -31,11 +32,7 @@ _FEWEST_DIGITS, _ENOUGH_DIGITS = 6, 9  # protobuf prints a float32 with six digi
 
 def double_to_json(value: float) -> float | str:
     """A 64-bit number; one that is not finite becomes the text ``NaN``, ``Infinity`` or ``-Infinity``."""
-    if math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+    return value if math.isfinite(value) else json.dumps(value)
 
 
 def float32_to_json(value: float) -> float | str:

@@ -42,8 +42,7 @@ def search_lineage(
     runs = [run for run in _runs(directories, added_info or {}) if condition.holds(run.value)]
     if condition.ordering is not None:
         runs = condition.ordering.arranged(runs, _Run.value)
-    page = condition.page
-    shown = runs if page is None else runs[page.offset * page.limit : (page.offset + 1) * page.limit]
+    shown = runs[condition.page]
     return {
         "customized": _customized(shown),
         "object": [_shown(run, condition.lineage_types) for run in shown],

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.event_outline import EventOutline
 from mindsummary_lightning.fileformat.scalar_codec import ScalarColumns
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.outlines import Location, OutlinedRecord, outline_batch
+from mindsummary_lightning.reading.outlines import Location, outline_batch
 from mindsummary_lightning.reading.results import ScalarSeries
 
 __all__ = ["FileContent", "LocatedSample", "read_files"]
@@ -86,7 +87,7 @@ class FileContent:
             self._rows += len(payloads)
             self.offset = scanner.offset
 
-    def _take(self, scalars: list[ScalarColumns], others: list[OutlinedRecord]) -> None:
+    def _take(self, scalars: list[ScalarColumns], others: list[tuple[Location, EventOutline]]) -> None:
         for columns in scalars:
             self.tags.update(("scalar", tag) for tag in columns.tags)
             kept = [index for index, tag in enumerate(columns.tags) if self._is_wanted("scalar", tag)]

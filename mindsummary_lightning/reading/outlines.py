@@ -9,20 +9,17 @@ import numpy as np
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
-from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
+from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
 
 __all__ = [
     "Location",
-    "OutlinedRecord",
     "decoded",
     "outline_batch",
     "read_location",
 ]
 
 _T = TypeVar("_T")
-
-_FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 
 
 class Location(NamedTuple):
@@ -34,21 +31,9 @@ class Location(NamedTuple):
     record: int
 
 
-class OutlinedRecord(NamedTuple):
-    """A record that holds more than plain scalars.
-
-    Attributes:
-        location: its payload.
-        outline: its content.
-    """
-
-    location: Location
-    outline: EventOutline
-
-
 def outline_batch(
     path: str, first_row: int, begin: int, payloads: list[bytes], on_damage: Callable[[DamagedFileError], None]
-) -> tuple[list[ScalarColumns], list[OutlinedRecord]]:
+) -> tuple[list[ScalarColumns], list[tuple[Location, EventOutline]]]:
     """Outline neighbouring records.
 
     Args:
@@ -59,10 +44,11 @@ def outline_batch(
         on_damage: called with the error for each payload that is not an event; the record is skipped if it returns.
 
     Returns:
-        All scalars, whose ``rows`` count the records of the file, and every record that holds something else, in order.
+        All scalars, whose ``rows`` count the records of the file; and in order, the payload and content of every
+        record that holds anything else.
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    ends = begin - _FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
+    ends = begin - FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
     is_short = lengths <= MAX_SCALAR_EVENT
     short = np.flatnonzero(is_short)
     decoded_scalars, left = decode_scalar_events(
@@ -79,7 +65,7 @@ def outline_batch(
         except ValueError as error:
             on_damage(DamagedFileError(path, start - HEADER_SIZE, str(error)))
             continue
-        others.append(OutlinedRecord(Location(path, start, end, start - HEADER_SIZE), outline))
+        others.append((Location(path, start, end, start - HEADER_SIZE), outline))
         for value in outline.values:
             if value.kind == "scalar":
                 loose.setdefault(value.tag, []).append((row, outline.step, outline.wall_time, value.scalar))
