@@ -22,6 +22,7 @@ from typing import TypeAlias
 from crc32c import crc32c
 
 __all__ = [
+    "FOOTER_SIZE",
     "HEADER_SIZE",
     "MASK_DELTA",
     "MAX_PAYLOAD",

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mindsummary_lightning.fileformat.framing import (
+    FOOTER_SIZE,
     HEADER_SIZE,
     MAX_PAYLOAD,
     OVERHEAD,
@@ -28,7 +29,6 @@ __all__ = ["Piece", "pieces_of", "read_pieces", "skip_hole"]
 
 _BLOCK = 1 << 20  # offsets tried at a time
 _ZEROS = bytes(_BLOCK + HEADER_SIZE)
-_FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 
 
 class Piece(NamedTuple):
@@ -137,9 +137,9 @@ def _record(data: _Window, at: int) -> tuple[bytes | None, str | None]:
     if end <= data.size:
         if length > MAX_PAYLOAD:
             return None, f"a record of {length} bytes, more than protobuf allows"
-        payload = data.read(at + HEADER_SIZE, end - _FOOTER_SIZE)
-        footer = data.read(end - _FOOTER_SIZE, end)
-        if len(payload) == length and len(footer) == _FOOTER_SIZE:
+        payload = data.read(at + HEADER_SIZE, end - FOOTER_SIZE)
+        footer = data.read(end - FOOTER_SIZE, end)
+        if len(payload) == length and len(footer) == FOOTER_SIZE:
             problem = checksum_mismatch(payload, footer)
             return (None, problem) if problem else (payload, None)
     return None, f"the record should end at byte {end}, the file ends at {data.size}"
@@ -154,7 +154,7 @@ def _is_unfinished(data: _Window, at: int) -> bool:
         end = at + unpack_length(header) + OVERHEAD
         if end > data.size:
             return True
-        zeros = end - _FOOTER_SIZE if end == data.size else end
+        zeros = end - FOOTER_SIZE if end == data.size else end
     while (zeros := skip_hole(data.file, zeros, data.size)) < data.size:
         block = data.read(zeros, min(zeros + _BLOCK, data.size))
         if not _is_zero(block):

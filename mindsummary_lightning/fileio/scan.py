@@ -13,6 +13,7 @@ from typing import IO, TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
+    FOOTER_SIZE,
     HEADER_SIZE,
     MAX_PAYLOAD,
     OVERHEAD,
@@ -27,7 +28,6 @@ __all__ = ["RecordScanner", "blocks_of"]
 _T = TypeVar("_T")
 
 _BLOCK = 1 << 20  # bytes asked from the file at a time
-_FOOTER_SIZE = OVERHEAD - HEADER_SIZE
 
 
 class RecordScanner:
@@ -112,22 +112,22 @@ def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, li
             if problem:
                 break
             end = body + length
-            if end + _FOOTER_SIZE > size:
-                wanted = max(_BLOCK, end + _FOOTER_SIZE - size)
+            if end + FOOTER_SIZE > size:
+                wanted = max(_BLOCK, end + FOOTER_SIZE - size)
                 break
             payload = block[body:end]
             problem = checksum_mismatch(payload, block, end)
             if problem:
                 break
             payloads.append(payload)
-            start = end + _FOOTER_SIZE
+            start = end + FOOTER_SIZE
         offset += start
         if payloads:
             yield offset, payloads
         if problem:
             raise DamagedFileError(path, offset, problem)
         if wanted > _BLOCK:
-            if not _holds(file.fileno(), offset + size - start + wanted):
+            if os.fstat(file.fileno()).st_size < offset + size - start + wanted:
                 return
             if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
                 raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
@@ -141,7 +141,3 @@ def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, li
 def _checked_length(header: bytes) -> tuple[int, str | None]:
     length = unpack_length(header)
     return length, header_mismatch(header) or (None if length else "an empty record, which no writer leaves")
-
-
-def _holds(descriptor: int, size: int) -> bool:
-    return os.fstat(descriptor).st_size >= size
