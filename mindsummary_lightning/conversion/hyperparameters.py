@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -66,23 +66,18 @@ def _is_list(value: Any) -> bool:
 
 
 def _plain(value: Any) -> CustomValue:
-    plain: Callable[[Any], CustomValue] = _plain_number if isinstance(value, (bool, int, float)) else _plain_object
     name: CustomValue = _type_name(type(value))
-    return attempted(name, plain, value)
+    return attempted(name, _readable, value)
 
 
-def _plain_number(value: bool | int | float) -> CustomValue:
+def _readable(value: Any) -> CustomValue:
     if isinstance(value, enum.Enum):
         return utf8_text(value.name)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
-    number = int(value)
-    return number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
-
-
-def _plain_object(value: Any) -> CustomValue:
-    if isinstance(value, enum.Enum):
-        return utf8_text(value.name)
+    if isinstance(value, int):
+        number = int(value)
+        return number if number.bit_length() <= _MAX_INT else f"an int of {number.bit_length()} bits"
     if isinstance(value, str):
         return utf8_text(str(value))
     if isinstance(value, type):  # before its attributes are asked for: a module's class has those of a module

@@ -44,7 +44,6 @@ class FileOptions:
         mode: permission bits of every file.
         fsync_secs: seconds after which appended records are fsynced, or ``None`` to leave it to the system.
         free_space_factor: a record is refused when the disk has less than this many times its size free; 0 never.
-        rank: the process's rank, part of the names.
     """
 
     prefix: str = "events"
@@ -53,7 +52,6 @@ class FileOptions:
     mode: int = 0o600
     fsync_secs: float | None = None
     free_space_factor: int = 32
-    rank: int = 0
 
 
 class EventFiles:
@@ -70,7 +68,7 @@ class EventFiles:
         """The path that a file created now would get."""
         suffix = LINEAGE_SUFFIX if is_lineage else self.options.suffix
         second = min(self._second(), MAX_TIMESTAMP)
-        name = file_name(self.options.prefix, second, self.options.rank, socket.gethostname(), suffix)
+        name = file_name(self.options.prefix, second, 0, socket.gethostname(), suffix)  # 0: the rank that records
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:

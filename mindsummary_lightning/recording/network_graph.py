@@ -51,7 +51,3 @@ class NetworkGraph:
             except GraphCaptureError as error:
                 self._policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
         return self._is_captured
-
-    def without_network(self) -> NetworkGraph:
-        """A copy for another process; the network stays with the original."""
-        return NetworkGraph(self._policy, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
 import numpy as np
@@ -47,16 +47,12 @@ class TensorExport:
         policy: what happens to a tensor that cannot be saved.
         directory: the run directory.
         mode: permission bits of the files.
-        clock: seconds since the epoch.
     """
 
-    def __init__(
-        self, policy: FailurePolicy, directory: str, mode: int = 0o600, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, policy: FailurePolicy, directory: str, mode: int) -> None:
         self._policy = policy
         self._run_dir = directory
         self._mode = mode
-        self._clock = clock
         self._folder: str | None = None
         self._shortened: dict[str, str] = {}
 
@@ -92,7 +88,7 @@ class TensorExport:
             OSError: it could not be written.
         """
         if self._folder is None:
-            self._folder = os.path.join(self._run_dir, f"export_{int(self._clock())}", "tensor")
+            self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
         os.makedirs(self._folder, exist_ok=True)
         name = quoted_name(tag)
         # Not synced: a training step must not wait for the disk.

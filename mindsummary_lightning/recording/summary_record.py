@@ -344,4 +344,4 @@ class SummaryRecord(TensorBoardMethods):
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
         pending = PendingValues(self._policy, keeps_originals=self._export is not None)
-        return {**self.__dict__, "_graph": self._graph.without_network(), "_pending": pending}
+        return {**self.__dict__, "_graph": NetworkGraph(self._policy, None, None), "_pending": pending}
