@@ -1,4 +1,7 @@
-"""Requests, answers and errors of the pages, independent of the web framework."""
+"""Requests, answers and errors of the pages, independent of the web framework.
+
+Parameters are checked in the order and refused in the words of MindInsight.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mindsummary_lightning.viewer.tags import has_tag, split_tag
+
 if TYPE_CHECKING:
+    from mindsummary_lightning.reading.followed_run import FollowedRun
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = ["ApiError", "ApiRequest", "EncodedImage", "Handler"]
+__all__ = [
+    "MISSING",
+    "NOT_LISTED",
+    "WRONG_TYPE",
+    "WRONG_VALUE",
+    "ApiError",
+    "ApiRequest",
+    "EncodedImage",
+    "Handler",
+    "known_run",
+    "known_tag",
+    "page_slice",
+    "required",
+    "run_name",
+    "whole_number",
+]
+
+MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
+_UNKNOWN_RUN = "50545005"
+NOT_LISTED = "Train job is not exist. Detail: Can not find the train job in data manager."
+_NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train job in cache."
 
 Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"  # Any: whatever json encodes, or an EncodedImage
 
@@ -56,3 +82,93 @@ class ApiError(Exception):
         self.code = code
         self.message = message
         self.status = status
+
+
+def required(request: ApiRequest, name: str) -> str:
+    """The first value of a parameter.
+
+    Raises:
+        ApiError: it is missing or empty.
+    """
+    value = request.first(name)
+    if not value:
+        raise ApiError(MISSING, f"Param missing. '{name}' is required.")
+    return value
+
+
+def whole_number(text: str, name: str) -> int:
+    """A parameter as an int, as Python reads it (``" 0 "`` and ``"+5"`` are fine).
+
+    Raises:
+        ApiError: it is not an int.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise ApiError(WRONG_TYPE, f"Invalid parameter type. '{name}' expect Integer type.") from None
+
+
+def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
+    """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for.
+
+    Raises:
+        ApiError: one of them is not an int or out of range.
+    """
+    offset = _number_or(request, "offset", 0)
+    if offset < 0:
+        raise ApiError(WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0.")
+    limit = _number_or(request, "limit", default_limit)
+    if not 1 <= limit <= max_limit:
+        raise ApiError(WRONG_VALUE, f"Invalid parameter value. 'limit' should in [1, {max_limit}].")
+    return slice(offset * limit, (offset + 1) * limit)
+
+
+def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
+    """The parameter ``train_id``, which need not name a run.
+
+    Raises:
+        ApiError: it is missing, or neither names a run nor could name one in MindInsight.
+    """
+    train_id = request.first("train_id")
+    if train_id is None:
+        raise ApiError(MISSING, "Param missing. 'train_id' is required.")
+    is_possible = train_id.startswith("./") and train_id.count("/") == 1
+    if not is_possible and runs.find(train_id) is None:
+        text = "Invalid parameter value. Summary dir should be relative path starting with './'."
+        raise ApiError(WRONG_VALUE, text)
+    return train_id
+
+
+def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:
+    """A run by its name, read as far as it has been written.
+
+    Raises:
+        ApiError: there is none, in the words of ``message``.
+    """
+    run = runs.run(train_id)
+    if run is None:
+        raise ApiError(_UNKNOWN_RUN, message)
+    return run
+
+
+def known_tag(run: FollowedRun, shown: str, code: str, message: str) -> tuple[str, str]:
+    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph.
+
+    Args:
+        run: the run.
+        shown: for example ``loss/auto/scalar``.
+        code: error code of a tag that the run does not have.
+        message: beginning of its message.
+
+    Raises:
+        ApiError: the run does not have it.
+    """
+    if not has_tag(run, shown):
+        detail = "Invalid parameter value. Can not find any data in this train job by given tag."
+        raise ApiError(code, f"{message} Detail: {detail}")
+    return split_tag(shown)
+
+
+def _number_or(request: ApiRequest, name: str, default: int) -> int:
+    text = request.first(name)
+    return default if text is None else whole_number(text, name)

@@ -31,14 +31,14 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "GET datavisual/graphs/nodes/all": "graphs.all_nodes",
     "GET datavisual/graphs/nodes/names": "graphs.names",
     "GET datavisual/graphs/single-node": "graphs.single_node",
-    "GET datasets/dataset_graph": "dataset_graphs.dataset_graph",
+    "GET datasets/dataset_graph": "lineages.dataset_graph",
     "GET datavisual/landscape/intervals": "landscapes.intervals",
     "GET datavisual/landscape/landscapes": "landscapes.landscapes",
     "POST lineagemgr/lineages": "lineages.search_runs",
     "PUT lineagemgr/lineages": "lineages.update",
     "POST optimizer/targets/search": "optimizer_targets.targets",
-    "GET ui-config": "stubs.ui_config",
-    "GET explainer/explain-jobs": "stubs.explain_jobs",
+    "GET ui-config": "train_jobs.ui_config",
+    "GET explainer/explain-jobs": "train_jobs.explain_jobs",
 }
 
 

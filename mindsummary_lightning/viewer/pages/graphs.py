@@ -9,10 +9,17 @@ from typing import Any
 
 from mindsummary_lightning.reading.followed_run import GraphLocation
 from mindsummary_lightning.reading.stored_values import read_graph
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.api import (
+    NOT_LISTED,
+    WRONG_VALUE,
+    ApiError,
+    ApiRequest,
+    known_run,
+    page_slice,
+    required,
+)
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, page_slice, required
 from mindsummary_lightning.viewer.tags import OPTIMIZED
 
 __all__ = ["all_nodes", "names", "nodes", "single_node"]

@@ -8,12 +8,11 @@ from typing import Any, cast
 from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import known_run, known_tag, required
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
 from mindsummary_lightning.viewer.sample_limits import MAX_HISTOGRAMS, spread
-from mindsummary_lightning.viewer.tensor_samples import described_tensors, step_histogram
+from mindsummary_lightning.viewer.tensor_values import described_tensors, step_histogram
 
 __all__ = ["histograms"]
 

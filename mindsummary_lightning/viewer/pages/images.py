@@ -9,9 +9,16 @@ import numpy as np
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Image
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage
+from mindsummary_lightning.viewer.api import (
+    ApiError,
+    ApiRequest,
+    EncodedImage,
+    known_run,
+    known_tag,
+    required,
+    whole_number,
+)
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import known_run, known_tag, required, whole_number
 from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 
 __all__ = ["image_metadata", "single_image"]

@@ -10,10 +10,9 @@ from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import LossLandscape, Points
-from mindsummary_lightning.viewer.api import ApiRequest
+from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
-from mindsummary_lightning.viewer.parameters import NOT_LISTED, WRONG_VALUE, known_run, required
 from mindsummary_lightning.viewer.tags import shown_tags, split_tag
 
 __all__ = ["intervals", "landscapes"]

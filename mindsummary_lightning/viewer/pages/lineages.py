@@ -1,4 +1,4 @@
-"""Endpoints of the lineage pages: the table of runs, and the tags and remarks of users."""
+"""Endpoints of the lineage pages and the data graph: the runs, the tags and remarks of users, a data pipeline."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import WRONG_VALUE, run_name
 from mindsummary_lightning.viewer.remarks import remarks_of
 
-__all__ = ["run_lineage", "search_runs", "update"]
+__all__ = ["dataset_graph", "run_lineage", "search_runs", "update"]
 
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
 _MAX_TAG, _MAX_REMARK = 10, 128
@@ -51,6 +50,14 @@ def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
     except OSError as error:
         raise ApiError(_NOT_SAVED, f"The tag or remark could not be saved: {error}", 500) from error
     return {"status": "success"}
+
+
+def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """The data pipeline of a run; nothing for one without."""
+    train_id = run_name(runs, request)
+    lineage = run_lineage(runs, train_id)
+    graph = lineage.sections["dataset_graph"] if lineage is not None else None
+    return {"dataset_graph": graph, "summary_dir": train_id} if graph else {}
 
 
 def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:

@@ -1,22 +1,52 @@
-"""Endpoint of the panel beside the model lineage: which hyper-parameters a metric or the loss depends on."""
+"""Endpoint of the panel beside the model lineage: how strongly hyper-parameters and results of runs are correlated.
+
+The rules are those of MindInsight 2.3.1 on pandas 1.5 (``optimizer/utils`` of its wheel), in NumPy.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import search_runs
-from mindsummary_lightning.viewer.parameter_importance import (
-    NOT_ALL_NUMBERS,
-    LineageTable,
-    buckets,
-    importance,
-    lineage_table,
-)
 
-__all__ = ["targets"]
+__all__ = ["LineageTable", "buckets", "importance", "lineage_table", "targets"]
+
+NOT_ALL_NUMBERS, TOO_FEW_RUNS, UNDEFINED = 1, 2, 3  # the pages' reasons for a missing importance
+
+_BUCKETS = 5
+_MIN_RUNS = 3  # two points always lie on a line
+_METRIC, _USER_DEFINED = "[M]", "[U]"
+_NO_HYPER_PARAMETERS = ("loss", "device_num", "model_size", "test_dataset_count", "train_dataset_count")
+
+Column = NDArray[Any]  # of integers, or of floats with NaN where a run has no value
+
+
+class LineageTable(NamedTuple):
+    """The numbers in the lineage of some runs.
+
+    Attributes:
+        columns: a number per run, by name: a field, ``[M]`` and a metric, or ``[U]`` and a custom value.
+        dropped: custom values that are not numbers in every run that has them.
+    """
+
+    columns: Mapping[str, Column]
+    dropped: Sequence[str]
+
+    def targets(self) -> list[str]:
+        """Names of the metrics and the loss, sorted."""
+        return sorted(name for name in self.columns if name == "loss" or name.startswith(_METRIC))
+
+    def hyper_parameters(self) -> list[str]:
+        """Names of the columns that a user could have chosen, in order of their first appearance."""
+        return [name for name in self.columns if not name.startswith(_METRIC) and name not in _NO_HYPER_PARAMETERS]
 
 
 def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -45,6 +75,43 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     }
 
 
+def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
+    """The numbers in the model lineage of some runs.
+
+    Args:
+        models: ``model_lineage`` of each run, as a lineage query returns it.
+    """
+    rows = [dict(_flat(model)) for model in models]
+    names = dict.fromkeys(name for row in rows for name in row)
+    cells = {name: [row.get(name) for row in rows] for name in names}
+    columns = {name: column for name, values in cells.items() if (column := _column(values)) is not None}
+    return LineageTable(columns, [name for name in cells if name not in columns and name.startswith(_USER_DEFINED)])
+
+
+def importance(hyper_parameter: Column, target: Column) -> tuple[float, int | None]:
+    """Absolute value of Pearson's correlation over the runs that have both, and a reason if it cannot be computed."""
+    has_both = ~(np.isnan(hyper_parameter) | np.isnan(target))
+    if np.count_nonzero(has_both) < _MIN_RUNS:
+        return 0, TOO_FEW_RUNS
+    with np.errstate(all="ignore"):
+        correlation = float(np.corrcoef(hyper_parameter[has_both], target[has_both])[0, 1])
+    return (0, UNDEFINED) if math.isnan(correlation) else (abs(correlation), None)
+
+
+def buckets(column: Column) -> list[list[float]]:
+    """Histogram of the finite numbers of a column: left edge, width and count of each of five equal buckets."""
+    finite = column[np.isfinite(column)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
+    if low >= high:
+        low, high = low - 0.5, high + 0.5
+    with np.errstate(all="ignore"):
+        counts, edges = np.histogram(finite, bins=_BUCKETS, range=(low, high))
+    return [
+        [float(left), float(right - left), float(count)]
+        for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+
+
 def _ranked(table: LineageTable, target: str) -> list[dict[str, Any]]:
     """The hyper-parameters, most important first; of equally important ones those that users defined come last."""
     ranked = []
@@ -56,3 +123,23 @@ def _ranked(table: LineageTable, target: str) -> list[dict[str, Any]]:
 
 def _data(table: LineageTable, name: str) -> list[float | None]:
     return [None if math.isnan(value) else value for value in table.columns[name].tolist()]
+
+
+def _flat(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    for name, value in model.items():
+        prefix = {"metric": _METRIC, "user_defined": _USER_DEFINED}.get(name)
+        if prefix is None:
+            yield name, value
+        else:
+            yield from ((prefix + key, element) for key, element in value.items())
+
+
+def _column(values: Sequence[Any]) -> Column | None:
+    """Values as an array; ``None`` if one of them is not a number, or if there is none at all."""
+    numbers = [math.nan if isinstance(value, str) and value.lower() in ("nan", "inf") else value for value in values]
+    if set(map(type, numbers)) == {int} and (column := np.array(numbers)).dtype.kind in "iu":
+        return column
+    if all(value is None or type(value) in (int, float) for value in numbers) and set(numbers) != {None}:
+        with contextlib.suppress(OverflowError):  # an integer beyond all floats
+            return np.array(numbers, np.float64)
+    return None

@@ -7,9 +7,8 @@ from typing import Any
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.thinning import thinned
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.api import WRONG_TYPE, ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import WRONG_TYPE, known_run, known_tag, required
 from mindsummary_lightning.viewer.sample_limits import MAX_POINTS
 from mindsummary_lightning.viewer.tags import has_tag
 

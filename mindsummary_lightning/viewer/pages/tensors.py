@@ -8,30 +8,29 @@ import numpy as np
 
 from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import (
+from mindsummary_lightning.viewer.api import (
     MISSING,
     WRONG_VALUE,
+    ApiError,
+    ApiRequest,
     known_run,
     known_tag,
     required,
     whole_number,
 )
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.rebucketing import rebucketed
-from mindsummary_lightning.viewer.tensor_samples import (
+from mindsummary_lightning.viewer.tensor_values import (
     TensorDescription,
     describe,
     described_tensors,
-    read_tensor,
-    step_histogram,
-)
-from mindsummary_lightning.viewer.tensor_values import (
     parsed_slices,
+    read_tensor,
     shown_numbers,
     shown_statistics,
     sliced,
     statistics,
+    step_histogram,
 )
 
 __all__ = ["tensors"]

@@ -1,4 +1,4 @@
-"""The list of runs, and the tags of each."""
+"""The list of runs and the tags of each, and that there is no debugger and nothing explained."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from datetime import datetime
 from typing import Any
 
 from mindsummary_lightning.reading.run_tree import ListedRun
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.parameters import (
+from mindsummary_lightning.viewer.api import (
     MISSING,
     NOT_LISTED,
     WRONG_TYPE,
     WRONG_VALUE,
+    ApiError,
+    ApiRequest,
     known_run,
     page_slice,
     required,
 )
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
 
-__all__ = ["plugins", "single_job", "train_job_caches", "train_jobs"]
+__all__ = ["explain_jobs", "plugins", "single_job", "train_job_caches", "train_jobs", "ui_config"]
 
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
@@ -63,12 +64,7 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     manual_update = request.first("manual_update")
     if manual_update is not None and manual_update.lower() not in ("true", "false"):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The value of manual_update must be 'false' or 'true'.")
-    run = known_run(
-        runs,
-        required(request, "train_id"),
-        NOT_LISTED,
-    )
-    return {"plugins": shown_tags(run)}
+    return {"plugins": shown_tags(known_run(runs, required(request, "train_id"), NOT_LISTED))}
 
 
 def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -92,6 +88,16 @@ def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     known = [train_id for train_id in train_ids if runs.find(train_id) is not None]
     _read(runs, known, _CACHE_LIMIT_S)
     return {"cache_result": [{"train_id": train_id, "cache_status": _status(runs, train_id)} for train_id in known]}
+
+
+def ui_config(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """What the front end offers: no debugger."""
+    return {"enable_debugger": False}
+
+
+def explain_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """No explanations."""
+    return {"explain_jobs": [], "name": runs.name, "total": 0}
 
 
 def _read(runs: LoadedRuns, train_ids: Iterable[str], limit_s: float) -> None:

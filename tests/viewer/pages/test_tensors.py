@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.viewer import tensor_samples
+from mindsummary_lightning.viewer import tensor_values
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.reading.runs import values_at, write_summary
@@ -94,7 +94,7 @@ def test_more_numbers_than_a_page_shows_are_refused(tmp_path: Path) -> None:
 def test_a_tensor_of_more_elements_than_mindinsight_reads_has_no_statistics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensor_samples, "MAX_ELEMENTS", 5)
+    monkeypatch.setattr(tensor_values, "MAX_ELEMENTS", 5)
     tensor = np.zeros(6, np.float32)
 
     (sample,) = asked(tmp_path, tensor, detail="stats")

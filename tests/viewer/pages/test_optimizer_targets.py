@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindsummary_lightning.viewer.parameter_importance import buckets, importance, lineage_table
+from mindsummary_lightning.viewer.pages.optimizer_targets import buckets, importance, lineage_table
 
 
 def column(*values: Any) -> list[Any] | None:
