@@ -119,6 +119,40 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
     }
 
 
+def test_weights_are_drawn_in_their_module_and_inputs_outside(tmp_path: Path) -> None:
+    names = ("batch.0", "net.0.weight", "net.0.bias", "net.00.weight", "shared")
+    nodes = (
+        GraphNode("1", "Linear", "net-Net/0-Linear", "net-Net/0-Linear/Linear-op1", tuple(map(GraphInput, names))),
+        GraphNode("2", "sum", "", "sum-op2", (GraphInput("1"), GraphInput("net.0.bias"))),
+    )
+    with SummaryRecord(tmp_path / "run") as writer:
+        writer.write_graph(Graph(nodes, parameters=tuple(map(GraphParameter, names))))
+
+    found = [(node.name, list(node.input)) for node in _exported(tmp_path / "run", tmp_path / "tb").Graph().node]
+
+    drawn = ["batch.0", "net-Net/0-Linear/weight", "net-Net/0-Linear/bias", "net.00.weight", "shared"]
+    assert found[:5] == [(name, []) for name in drawn]
+    assert found[5:] == [
+        ("net-Net/0-Linear/Linear-op1", drawn),
+        ("sum-op2", ["net-Net/0-Linear/Linear-op1", "net-Net/0-Linear/bias"]),
+    ]
+
+
+def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path / "run") as writer:
+        for step, loss in enumerate((0.7, 0.2)):
+            writer.add_value("scalar", "val/loss", loss)
+            writer.add_value("scalar", "temperature", 2.0 + step)
+            writer.record(step)
+        custom = {"val/loss": float(np.float32(0.2)), "temperature": 2.0, "final_learning_rate": 0.0, "fold": 3}
+        writer.write_lineage(UserDefinedInfo(custom))
+
+    found = _exported(tmp_path / "run", tmp_path / "tb")
+
+    content = found.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    assert set(HParamsPluginData.FromString(content).session_start_info.hparams) == {"temperature", "fold"}
+
+
 def test_a_tag_of_two_kinds_becomes_two_tags(tmp_path: Path) -> None:
     write_summary(tmp_path / "run", [values_at(1, {"w": 1.0}), values_at(1, {"w": histogram(1, 2)})])
 

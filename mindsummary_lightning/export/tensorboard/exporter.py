@@ -81,7 +81,7 @@ def export_tensorboard(
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
         write(first, file_version="brain.Event:2")
-        for kind, part in _description(tb, reader.graph(), lineage):
+        for kind, part in _description(tb, reader.graph(), lineage, series):
             write(first, **part)
             written[kind] += 1
         for step, wall_time, values in _scalar_samples(tb, series, names):
@@ -102,10 +102,12 @@ def export_tensorboard(
     return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number})
 
 
-def _description(tb: SimpleNamespace, graph: Graph | None, lineage: RunLineage) -> Iterator[tuple[str, dict[str, Any]]]:
+def _description(
+    tb: SimpleNamespace, graph: Graph | None, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     if graph is not None:
         yield "graph", {"graph_def": graph_def(tb, graph).SerializeToString()}
-    settings = session_start(tb, lineage)
+    settings = session_start(tb, lineage, scalars)
     if settings is not None:
         yield "hparams", {"summary": tb.Summary(value=[settings])}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
 from mindsummary_lightning.values import Graph, TensorType
 
 __all__ = ["graph_def", "session_start"]
@@ -22,11 +23,12 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
         graph: the graph; an edge from a node that is not in it is skipped, as MindInsight does.
     """
     names = {node.name: node.full_name or node.name for node in graph.nodes}
-    names.update((parameter.name, parameter.name) for parameter in graph.parameters)
+    scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}  # of the first use
+    names.update((found.name, _in_its_module(found.name, scopes.get(found.name, ""))) for found in graph.parameters)
     names.update((constant.name, constant.name) for constant in graph.constants)
     found = tb.GraphDef()
     for parameter in graph.parameters:
-        _add_shape(found.node.add(name=parameter.name, op="Parameter"), parameter.type)
+        _add_shape(found.node.add(name=names[parameter.name], op="Parameter"), parameter.type)
     for constant in graph.constants:
         found.node.add(name=constant.name, op="Const")
     for node in graph.nodes:
@@ -37,19 +39,22 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     return found
 
 
-def session_start(tb: SimpleNamespace, lineage: RunLineage) -> Any:
+def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]) -> Any:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars.
+    The plugin takes a run's results from its scalars, so those among the custom data are left out.
 
     Args:
         tb: the message classes.
         lineage: the run's.
+        scalars: the run's, by their names there.
     """
     content = tb.HParams()
     train = lineage_values(RunLineage(train=lineage.train))
     settings = {name: train[name] for name in _SETTINGS if name in train}
     for name, value in {**settings, **lineage_values(RunLineage(custom=lineage.custom))}.items():
+        if name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+            continue
         if isinstance(value, (int, float)):
             content.session_start_info.hparams[name].number_value = value
         else:
@@ -60,6 +65,12 @@ def session_start(tb: SimpleNamespace, lineage: RunLineage) -> Any:
     message.metadata.plugin_data.plugin_name = "hparams"
     message.metadata.plugin_data.content = content.SerializeToString()
     return message
+
+
+def _in_its_module(name: str, scope: str) -> str:
+    """A weight inside of the module that has it, as TensorBoard draws it; everything else stays at the top."""
+    path = "".join(f"{part.rpartition('-')[0]}." for part in scope.split("/"))
+    return f"{scope}/{name.removeprefix(path)}" if name.startswith(path) else name
 
 
 def _add_shape(message: Any, kind: object) -> None:
