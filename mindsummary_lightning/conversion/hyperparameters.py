@@ -19,7 +19,7 @@ from mindsummary_lightning.conversion.flattening import Items, attempted, field_
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["MAX_PARAMETERS", "flatten"]
+__all__ = ["MAX_PARAMETERS", "flatten", "plain_value"]
 
 MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
@@ -41,7 +41,7 @@ def flatten(params: Any) -> dict[str, CustomValue]:
         infinities become text; a tensor of one element its number; a module its class and number of parameters; a
         function or class its name; an empty container ``{}``.
     """
-    return {key: _plain(value) for key, value in islice(leaves(params, _items, empty="{}"), MAX_PARAMETERS)}
+    return {key: plain_value(value) for key, value in islice(leaves(params, _items, empty="{}"), MAX_PARAMETERS)}
 
 
 def _items(value: Any) -> Items | None:
@@ -65,7 +65,8 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or type(value).__name__ == "ListConfig"
 
 
-def _plain(value: Any) -> CustomValue:
+def plain_value(value: Any) -> CustomValue:
+    """One value as :func:`flatten` records it; a list or set as a text of at most 1,000 characters."""
     name: CustomValue = _type_name(type(value))
     return attempted(name, _readable, value)
 
@@ -83,7 +84,7 @@ def _readable(value: Any) -> CustomValue:
     if isinstance(value, type):  # before its attributes are asked for: a module's class has those of a module
         return _type_name(value)
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain_value(value.item())
     if isinstance(value, os.PathLike):
         return utf8_text(str(os.fspath(value)))
     if hasattr(value, "named_parameters") and hasattr(value, "forward"):
@@ -91,7 +92,7 @@ def _readable(value: Any) -> CustomValue:
         return f"{_type_name(value)} ({count} parameters)"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if math.prod(value.shape) == 1:
-            return _plain(value.item())
+            return plain_value(value.item())
         return f"{_type_name(value)}(shape={tuple(value.shape)}, dtype={str(value.dtype).removeprefix('torch.')})"
     if hasattr(value, "func") and hasattr(value, "keywords"):  # functools.partial
         return f"partial({_type_name(value.func)})"
@@ -99,9 +100,8 @@ def _readable(value: Any) -> CustomValue:
         return _type_name(value)
     if _is_list(value) or isinstance(value, (set, frozenset)):
         return utf8_text(_cut("".join(_list_text(value, _MAX_TEXT + 1, 0))))
-    if _has_keys(value) or getattr(type(value), "__repr__", None) is object.__repr__:
-        return _type_name(value)  # too deep to unfold; and the default repr holds an address, which no two runs share
-    return utf8_text(_cut(repr(value)))
+    text = _type_name(value) if _has_keys(value) else repr(value)  # those with keys are too deep to unfold
+    return _type_name(value) if " at 0x" in text else utf8_text(_cut(text))  # no two runs share an address
 
 
 def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _list_text(values: Any, room: int, depth: int) -> Iterator[str]:
 
 
 def _element_text(value: Any) -> str:
-    return "[…]" if _is_list(value) else repr(_plain(value))
+    return "[…]" if _is_list(value) else repr(plain_value(value))
 
 
 def _cut(text: str) -> str:

@@ -98,6 +98,7 @@ def called_never() -> None:
         (functools.partial(called_never, 1), "partial(called_never)"),
         (Options, "Options"),
         (Plain(), "Plain"),
+        (np.random.default_rng(0), "Generator"),  # a repr of its own, with an address in it
         (Hostile(), "Hostile"),
         (HostileText("x"), "HostileText"),
         (HostileMapping(a=1), "HostileMapping"),
