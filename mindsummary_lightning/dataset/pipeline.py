@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mindsummary_lightning.dataset.sampling import sampler_of, sampler_operation, shuffles
-from mindsummary_lightning.dataset.sources import StageBudget, length_of, path_of, source_graph, stage, wrapped_datasets
+from mindsummary_lightning.dataset.sources import (
+    MAX_STAGES,
+    has_room,
+    length_of,
+    path_of,
+    source_graph,
+    stage,
+    wrapped_datasets,
+    yields,
+)
 from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, read, shown_name
 from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph
 
@@ -35,7 +44,7 @@ def dataset_graph(dataloader: Any) -> DatasetGraph | None:  # Any, here and belo
         None when there is nothing to show (no loader, an object that yields no batches).
     """
     try:
-        return _loader_graph(dataloader, StageBudget())
+        return _loader_graph(dataloader, iter(range(MAX_STAGES)), ())
     except Exception:  # one unusual object among the user's must not cost more than this graph
         _LOG.debug("no data graph of %s", type(dataloader), exc_info=True)
         return None
@@ -97,42 +106,36 @@ def _several(loader: Any) -> list[tuple[str, Any]]:
     """(name, loader) of a collection of loaders; empty for a single one."""
     if type(loader).__name__ == "CombinedLoader":
         loader = read(loader, "iterables")
-    if isinstance(loader, Mapping):
-        pairs = [(str(name), inner) for name, inner in loader.items()]
-    elif isinstance(loader, (list, tuple)):
-        pairs = [(str(place), inner) for place, inner in enumerate(loader)]
-    else:
-        return []
+    if isinstance(loader, (list, tuple)):
+        loader = dict(enumerate(loader))
+    pairs = [(str(name), inner) for name, inner in loader.items()] if isinstance(loader, Mapping) else []
     return pairs if pairs and all(read(inner, "dataset") is not None or _several(inner) for _, inner in pairs) else []
 
 
 def _first_loader(loader: Any) -> Any:
-    for _ in range(_MAX_DEPTH):
-        inner = _several(loader)
-        if not inner:
-            break
-        loader = inner[0][1]
-    return loader
+    parts = _several(loader)
+    return _first_loader(parts[0][1]) if parts else loader
 
 
-def _loader_graph(loader: Any, budget: StageBudget) -> DatasetGraph | None:
-    with budget.room_for(loader) as has_room:
-        if loader is None or not has_room:
-            return None
-        if parts := _several(loader):
-            return _combined(loader, parts, budget)
-        dataset = read(loader, "dataset")
-        if dataset is None:
-            return source_graph(loader, budget) if hasattr(type(loader), "__iter__") else None
-        return _batched(loader, dataset, budget)
+def _loader_graph(loader: Any, left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph | None:
+    if loader is None or not has_room(loader, left, outer):
+        return None
+    outer = (*outer, loader)
+    if parts := _several(loader):
+        return _combined(loader, parts, left, outer)
+    dataset = read(loader, "dataset")
+    if dataset is not None:
+        return _batched(loader, dataset, left, outer)
+    fields = {"dataset_class": dataset_class_name(loader), "num_batches": length_of(loader)}
+    return stage(shown_name(type(loader).__name__), fields) if yields(loader) else None
 
 
-def _combined(loader: Any, parts: list[tuple[str, Any]], budget: StageBudget) -> DatasetGraph:
+def _combined(loader: Any, parts: list[tuple[str, Any]], left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph:
     mode = read(loader, "_mode")  # Lightning has no public name for it
     longest = max(_batches(part) for _, part in parts)
     names, children = [], []
     for name, part in parts:
-        graph = _loader_graph(part, budget)
+        graph = _loader_graph(part, left, outer)
         if graph is not None:
             is_repeated = mode == "max_size_cycle" and _batches(part) < longest
             names.append(name)
@@ -146,9 +149,9 @@ def _batches(loader: Any) -> float:
     return math.inf if length is None else length
 
 
-def _batched(loader: Any, dataset: Any, budget: StageBudget) -> DatasetGraph | None:
+def _batched(loader: Any, dataset: Any, left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph | None:
     sampler = sampler_of(loader)
-    graph = source_graph(dataset, budget, None if sampler is None else sampler_operation(sampler))
+    graph = source_graph(dataset, left, outer, None if sampler is None else sampler_operation(sampler))
     if graph is None:
         return None
     if shuffles(sampler):

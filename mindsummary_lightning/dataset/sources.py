@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +10,7 @@ from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, p
 from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
 
-__all__ = ["MAX_STAGES", "StageBudget", "length_of", "path_of", "source_graph", "stage", "wrapped_datasets"]
+__all__ = ["MAX_STAGES", "has_room", "length_of", "path_of", "source_graph", "stage", "wrapped_datasets", "yields"]
 
 MAX_STAGES = 200
 """Stages of one pipeline that are drawn; a concatenation of thousands of files would fill the page."""
@@ -32,25 +31,16 @@ _MINDSPORE_NAMES = {
 _STAGE_NAMES = frozenset(f"{name}{end}" for name in ("Batch", "Map", "Repeat", "Shuffle") for end in ("", "Dataset"))
 
 
-class StageBudget:
-    """Number of stages that may still be drawn, and the objects being drawn (a data set may contain itself)."""
+def has_room(part: Any, left: Iterator[int], outer: tuple[Any, ...]) -> bool:
+    """Whether one more stage is drawn; it then counts as one.
 
-    def __init__(self) -> None:
-        self._left = MAX_STAGES
-        self._open: list[int] = []
-
-    @contextlib.contextmanager
-    def room_for(self, dataset: Any) -> Iterator[bool]:
-        """Whether there is room for this object; it counts as being drawn until the context ends."""
-        if self._left <= 0 or len(self._open) >= _MAX_DEPTH or id(dataset) in self._open:
-            yield False
-            return
-        self._left -= 1
-        self._open.append(id(dataset))
-        try:
-            yield True
-        finally:
-            self._open.pop()
+    Args:
+        part: its data set or loader.
+        left: yields once for each stage that may still be drawn.
+        outer: the data sets and loaders around it; one may contain itself.
+    """
+    is_new = len(outer) < _MAX_DEPTH and all(part is not around for around in outer)
+    return is_new and next(left, None) is not None
 
 
 def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> DatasetGraph:
@@ -58,58 +48,57 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
     return DatasetGraph({"op_type": op_type, **parameters_of(fields)}, children=children)
 
 
-def source_graph(dataset: Any, budget: StageBudget, sampler: Operation | None = None) -> DatasetGraph | None:
+def source_graph(
+    dataset: Any, left: Iterator[int], outer: tuple[Any, ...], sampler: Operation | None = None
+) -> DatasetGraph | None:
     """A data set, what it wraps and the transforms of each, the last stage first.
 
     Args:
         dataset: any object that yields samples.
-        budget: counts the stages.
+        left: as of :func:`has_room`, like ``outer``.
+        outer: the loader and the data sets around this one.
         sampler: shown at the outermost data set.
 
     Returns:
-        None when the budget is spent or the data set is inside itself.
+        None when there are stages enough or the data set is inside itself.
     """
-    with budget.room_for(dataset) as has_room:
-        if not has_room:
-            return None
-        inner = wrapped_datasets(dataset)
-        children = [graph for part in inner if (graph := source_graph(part, budget)) is not None]
-        graph = _own_stage(dataset, tuple(children), len(inner) - len(children), sampler)
-        for column, transform in transforms_of(dataset):
-            if operations := map_operations(transform):
-                fields = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
-                graph = DatasetGraph(fields, operations=operations, children=(graph,))
-        return graph
+    if not has_room(dataset, left, outer):
+        return None
+    inner = wrapped_datasets(dataset)
+    children = [graph for part in inner if (graph := source_graph(part, left, (*outer, dataset))) is not None]
+    graph = _own_stage(dataset, tuple(children), len(inner) - len(children), sampler)
+    for column, transform in transforms_of(dataset):
+        if operations := map_operations(transform):
+            fields = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
+            graph = DatasetGraph(fields, operations=operations, children=(graph,))
+    return graph
 
 
 def _own_stage(
     dataset: Any, children: tuple[DatasetGraph, ...], skipped: int, sampler: Operation | None
 ) -> DatasetGraph:
     name = type(dataset).__name__
-    fields: dict[str, Any] = {"dataset_class": dataset_class_name(dataset)}
-    if (path := path_of(dataset)) is not None:
-        fields["dataset_dir"] = path
-    if (length := length_of(dataset)) is not None:
-        fields["num_samples"] = length
-    if skipped:
-        fields["datasets_skipped"] = skipped
+    found = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset), "datasets_skipped": skipped or None}
     shown = _MINDSPORE_NAMES.get(name) or shown_name(name)
-    op_type = f"{shown}Source" if shown in _STAGE_NAMES else shown
-    return DatasetGraph({"op_type": op_type, **parameters_of(fields)}, sampler=sampler, children=children)
+    fields = {
+        "op_type": f"{shown}Source" if shown in _STAGE_NAMES else shown,
+        "dataset_class": dataset_class_name(dataset),
+        **{key: value for key, value in found.items() if value is not None},
+    }
+    return DatasetGraph(parameters_of(fields), sampler=sampler, children=children)
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
     """The data sets inside torch's Subset, ConcatDataset, ChainDataset and StackDataset, and wrappers built alike."""
-    inner = read(dataset, "dataset")
-    if _yields_samples(inner):
-        return [inner]
-    several = read(dataset, "datasets")
-    parts = list(several.values()) if isinstance(several, dict) else several
-    is_wrapper = isinstance(parts, (list, tuple)) and all(map(_yields_samples, parts))
-    return list(parts) if is_wrapper else []
+    parts = read(dataset, "datasets")
+    for inner in ([read(dataset, "dataset")], list(parts.values()) if isinstance(parts, dict) else parts):
+        if isinstance(inner, (list, tuple)) and all(map(yields, inner)):
+            return list(inner)
+    return []
 
 
-def _yields_samples(value: Any) -> bool:
+def yields(value: Any) -> bool:
+    """Whether a value gives samples or batches: one by one, or by their numbers."""
     is_plain = value is None or isinstance(value, (str, bytes, os.PathLike))
     return not is_plain and (hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__"))
 

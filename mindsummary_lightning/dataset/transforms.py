@@ -40,14 +40,11 @@ def _flat(transform: Any, nesting: int) -> Iterator[Any]:
         parts = list(transform)
     elif type(transform).__name__ == "Compose":  # torchvision's v1 and v2
         parts = read(transform, "transforms")
-    elif type(transform).__name__ == "StandardTransform":  # holds the two of one of torchvision's data sets
-        parts = [read(transform, "transform"), read(transform, "target_transform")]
     if not isinstance(parts, (list, tuple)) or not nesting:
         yield transform
         return
     for part in parts:
-        if part is not None:
-            yield from _flat(part, nesting - 1)
+        yield from _flat(part, nesting - 1)
 
 
 def _operation(transform: Any) -> Operation:

@@ -183,9 +183,23 @@ def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> Non
     assert {"num_replicas": 2, "rank": 1, "seed": 3}.items() <= found.parameter.items()
 
 
+def test_a_loader_without_a_data_set_is_a_stage() -> None:
+    class Batches:
+        def __iter__(self) -> Iterator[Any]:
+            raise AssertionError("nothing may be iterated")
+
+        def __len__(self) -> int:
+            return 3
+
+    root = dataset_graph(Batches())
+
+    assert root is not None
+    assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("Batches", 3, ())
+
+
 @pytest.mark.parametrize("nothing", [None, 3, "text", object()])
 def test_what_gives_no_batches_has_no_graph(nothing: object) -> None:
-    assert dataset_graph(nothing) is None or isinstance(nothing, str)
+    assert dataset_graph(nothing) is None
     assert (batch_size(nothing), dataset_size(nothing), dataset_path(nothing)) == (None, None, None)
 
 
@@ -317,6 +331,15 @@ def test_any_text_becomes_a_name_that_can_be_drawn(text: str) -> None:
 def test_ints_beyond_32_bits_become_text() -> None:
     assert parameters_of({"a": 2**31, "b": -(2**31), "c": 2**31 - 1}) == {
         "a": "2147483648", "b": -(2**31), "c": 2**31 - 1,
+    }  # fmt: skip
+
+
+def test_short_arrays_are_lists_and_other_values_what_hyper_parameters_are() -> None:
+    fields = {"a": torch.tensor([1.5, 2]), "b": torch.zeros(2, 3), "c": torch.float16, "d": list(range(33))}
+
+    assert parameters_of(fields) == {
+        "a": ("1.5", "2.0"), "b": "Tensor(shape=(2, 3), dtype=float32)", "c": "torch.float16",
+        "d": "list of 33 elements",
     }  # fmt: skip
 
 
