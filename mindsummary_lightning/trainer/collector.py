@@ -35,7 +35,7 @@ from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
 from mindsummary_lightning.trainer.collected_run import CollectedRun
 from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
-from mindsummary_lightning.trainer.graph_recorder import RunGraph
+from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_saver import LandscapeSaver
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
@@ -136,7 +136,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape: LandscapeSaver | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
-        self._graph = RunGraph()
+        self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
         self._range_steps_taken: int | None = None
 

@@ -11,57 +11,13 @@ from mindsummary_lightning.graph.capture import one_line
 from mindsummary_lightning.graph.step_observer import StepObserver
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 
-__all__ = ["GraphRecorder", "RunGraph", "module_fingerprint"]
+__all__ = ["GraphRecorder"]
 
 _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """Observes the first training step of a LightningModule and writes its graph after the step's values.
-
-    Args:
-        module: the LightningModule.
-        record: where the graph is written.
-
-    Attributes:
-        is_written: whether it has been.
-    """
-
-    def __init__(self, module: Any, record: SummaryRecord) -> None:
-        self.is_written = False
-        self._record = record
-        self._observer = StepObserver(module, "training_step")
-        self._has_begun = False
-
-    def begin_batch(self) -> None:
-        """A training batch begins: observe its training step, if it is the first."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._observer.arm()
-
-    def write_when_observed(self) -> bool:
-        """Write the graph, or log why there is none.
-
-        Returns:
-            Whether the training step has been observed, so that there is nothing more to do.
-        """
-        if self._observer.error is not None:
-            _LOG.warning("the computational graph is not recorded: %s", one_line(self._observer.error))
-        elif self._observer.graph is not None:
-            self._record.write_graph(self._observer.graph)
-            self.is_written = True
-        else:
-            return False
-        return True
-
-    def end(self) -> None:
-        """The run ends: write what was observed, and give the module its own method back."""
-        self._observer.disarm()
-        self.write_when_observed()
-
-
-class RunGraph:
-    """The graph of a run: recorded once, and once more if a later fit into the run trains other modules.
+    """Records the graph of a run once, and once more if a later fit into the run trains other modules.
 
     Attributes:
         recorded: fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is.
@@ -69,12 +25,14 @@ class RunGraph:
 
     def __init__(self) -> None:
         self.recorded: str | None = None
-        self._recorder: GraphRecorder | None = None
+        self._observer: StepObserver | None = None  # until the graph is written
+        self._record: SummaryRecord | None = None
+        self._has_begun = False
         self._modules = ""  # fingerprint of those that are observed
 
     def forget(self) -> None:
         """Another run begins."""
-        self._recorder = self.recorded = None
+        self._observer = self.recorded = None
 
     def plan(self, module: Any, record: SummaryRecord, resumed: Mapping[str, Any]) -> None:
         """Observe the first training step, unless the graph of these modules is in the run already.
@@ -86,39 +44,43 @@ class RunGraph:
         """
         if isinstance(resumed.get("graph"), str) and resumed.get("directory") == record.directory:
             self.recorded = resumed["graph"]
-        self._modules = module_fingerprint(module)
+        self._modules = _fingerprint(module)
         if self._modules != self.recorded:
-            self._recorder = GraphRecorder(module, record)
+            self._observer, self._record, self._has_begun = StepObserver(module, "training_step"), record, False
 
     def begin_batch(self) -> None:
-        """A training batch begins."""
-        if self._recorder is not None:
-            self._recorder.begin_batch()
+        """A training batch begins: observe its training step, if it is the first."""
+        if self._observer is not None and not self._has_begun:
+            self._has_begun = True
+            self._observer.arm()
 
     def write_when_observed(self) -> None:
-        """Write the graph behind the values of the first step.
+        """Write the graph behind the values of the first step, or log why there is none.
 
         MindInsight drops the tags it saw first when a run has more than 300, the graph's two among them.
         """
-        if self._recorder is not None and self._recorder.write_when_observed():
-            self._release()
+        observer = self._observer
+        if observer is None:
+            return
+        if observer.error is not None:
+            _LOG.warning("the computational graph is not recorded: %s", one_line(observer.error))
+            self._observer = None
+        elif observer.graph is not None and self._record is not None:
+            self._record.write_graph(observer.graph)
+            self._observer, self.recorded = None, self._modules
 
     def end(self) -> None:
-        """The fit ends."""
-        if self._recorder is not None:
-            self._recorder.end()
-            self._release()
-
-    def _release(self) -> None:
-        if self._recorder is not None and self._recorder.is_written:
-            self.recorded = self._modules
-        self._recorder = None
+        """The fit ends: write what was observed, and give the module its own method back."""
+        if self._observer is not None:
+            self._observer.disarm()
+            self.write_when_observed()
+            self._observer = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_recorder": None}
+        return {**self.__dict__, "_observer": None, "_record": None}
 
 
-def module_fingerprint(module: Any) -> str:
+def _fingerprint(module: Any) -> str:
     """A text that is the same for two modules with the same submodules and the same parameters' names and shapes."""
     lines = [f"{name} {type(part).__qualname__}" for name, part in module.named_modules()]
     lines += [f"{name} {tuple(weight.shape)}" for name, weight in module.named_parameters()]
