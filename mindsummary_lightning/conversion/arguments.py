@@ -24,6 +24,7 @@ __all__ = [
     "checked_count",
     "checked_directory",
     "checked_name",
+    "checked_path",
     "drops_num_process",
     "refuse_remote",
 ]
@@ -106,15 +107,28 @@ def checked_name(name: Any) -> str:
     return utf8_text(name)
 
 
-def checked_directory(name: str, directory: Any) -> str:
-    """An absolute local path with ``~`` and environment variables expanded; it need not exist."""
-    if not isinstance(directory, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {directory!r}")
-    path = os.fspath(directory)
-    if not isinstance(path, str) or not path or "\0" in path:
-        raise ValueError(f"{name} must be a path of text, not {path!r}")
-    local = os.path.expanduser(os.path.expandvars(path))
+def checked_path(name: str, path: Any) -> str:
+    """A local path with ``~`` and environment variables expanded; ``"."`` for an empty one.
+
+    Raises:
+        TypeError: it is not a path.
+        ValueError: it is not text, or the address of a remote store.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {path!r}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or "\0" in text:
+        raise ValueError(f"{name} must be a path of text, not {text!r}")
+    local = os.path.expanduser(os.path.expandvars(text)) or "."
     refuse_remote(name, local)
+    return local
+
+
+def checked_directory(name: str, directory: Any) -> str:
+    """An absolute :func:`checked_path`, not empty; it need not exist."""
+    local = checked_path(name, directory)
+    if not os.fspath(directory):
+        raise ValueError(f"{name} must be a path of text, not {directory!r}")
     return os.path.abspath(local)
 
 

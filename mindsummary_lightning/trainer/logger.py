@@ -16,6 +16,7 @@ from mindsummary_lightning.conversion.arguments import (
     check_flag,
     check_network,
     checked,
+    checked_path,
 )
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
@@ -29,7 +30,6 @@ from mindsummary_lightning.trainer.namespaces import (
     rank_zero_info,
     rank_zero_only,
 )
-from mindsummary_lightning.trainer.run_paths import checked_path, checked_version
 from mindsummary_lightning.trainer.trainer_state import calling_trainer
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
@@ -109,7 +109,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             "raise_exception": raise_exception,
             "file_mode": checked("file_mode", file_mode),
         }
-        self._run = LoggerRun(self.root_dir, checked_version(version), checked_sub_dir, options)
+        self._run = LoggerRun(self.root_dir, version, checked_sub_dir, options)
         self._log_graph = log_graph
         self._graph_is_logged = False
         self._last_step = -1

@@ -26,9 +26,17 @@ class RunVersion:
 
     Attributes:
         is_given: whether the user chose the version.
+
+    Raises:
+        TypeError: the version is none of these.
+        ValueError: the number is negative.
     """
 
     def __init__(self, root_dir: str, given: int | str | None) -> None:
+        if isinstance(given, bool) or not isinstance(given, (int, str, type(None))):
+            raise TypeError(f"version must be an int, a str or None, not {given!r}")
+        if isinstance(given, int) and given < 0:
+            raise ValueError(f"version must be 0 or more, not {given}")
         self.is_given = given is not None
         self._root_dir = root_dir
         self._value = given
