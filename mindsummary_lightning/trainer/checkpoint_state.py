@@ -19,8 +19,7 @@ from typing import Any
 import torch
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.trainer_info import steps_done
-from mindsummary_lightning.trainer.trainer_state import continues_itself, resume_path
+from mindsummary_lightning.trainer.trainer_state import continues_itself, resume_path, steps_done
 
 __all__ = ["continues_run", "first_step", "save_rates", "save_state", "saved_state"]
 
@@ -36,7 +35,7 @@ def save_state(
     """Put plain values into a checkpoint.
 
     Args:
-        checkpoint: the checkpoint.
+        checkpoint: where they go.
         step: steps done.
         range_steps_taken: steps of the default range among them.
         directories: where the collector records the run, then where the logger does; empty on ranks above zero.
@@ -45,7 +44,6 @@ def save_state(
     checkpoint[_KEY] = {
         "step": step,
         "range_steps_taken": range_steps_taken,
-        "directory": next(iter(directories), None),
         "directories": list(directories),
         "graph": graph,
     }
@@ -57,8 +55,13 @@ def save_rates(checkpoint: dict[str, Any], rates: Sequence[float]) -> None:
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that :func:`save_state` put there, none if the run had no collector, and ``learning_rates``."""
-    return {**(checkpoint.get(_KEY) or {}), "learning_rates": checkpoint.get(_RATES) or []}
+    """The values that :func:`save_state` put there, none if the run had no collector, and ``learning_rates``.
+
+    ``directory`` is the first of the ``directories``: where the collector recorded.
+    """
+    state = checkpoint.get(_KEY) or {}
+    directory = next(iter(state.get("directories", ())), None)
+    return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES) or []}
 
 
 def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = ()) -> bool:

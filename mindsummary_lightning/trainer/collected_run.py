@@ -12,6 +12,7 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.trainer_state import starts_a_run
+from mindsummary_lightning.values import RunInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = ["CollectedRun"]
@@ -45,7 +46,7 @@ class CollectedRun:
     @property
     def directories(self) -> list[str]:
         """Absolute paths of where the run is recorded: here, then by the logger; empty on ranks above zero."""
-        return [] if self.record is None else [self.record.directory, *self._logger_dirs]
+        return [] if self.record is None else [*dict.fromkeys([self.record.directory, *self._logger_dirs])]
 
     def open(self, trainer: Any, logger: MindInsightLogger | None, stage: str) -> bool:
         """Find the record; all ranks must call, for they learn the logger's version here.
@@ -91,7 +92,7 @@ class CollectedRun:
             return
         self.holds_fit |= has_trained and self.record.has_recorded
         if self.record.has_recorded:
-            self.lineage.status(status)
+            self.record.write_lineage(RunInfo({"status": status}))
         self.record.release()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from mindsummary_lightning.conversion.arguments import (
     checked_directory,
     checked_name,
 )
-from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
 from mindsummary_lightning.trainer.collected_run import CollectedRun
 from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
@@ -48,7 +47,6 @@ from mindsummary_lightning.trainer.trainer_state import (
     loss_scale,
     planned_steps,
     resume_path,
-    training_loader,
 )
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -191,7 +189,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._run.lineage.training(trainer, pl_module)
         with self._guard("the data graph"):
             if self._specified.collect_dataset_graph:
-                self._run.lineage.dataset(dataset_graph(training_loader(trainer)))
+                self._run.lineage.dataset(trainer)
         with self._guard("custom lineage"):
             self._run.lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):

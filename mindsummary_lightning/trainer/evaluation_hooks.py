@@ -21,25 +21,15 @@ class EvaluationHooks:
         raise NotImplementedError
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before the validation."""
+        """Remember the metrics from before the evaluation."""
         recorder = self._evaluation_recorder()
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_begins(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the validation's metrics as evaluation lineage."""
+        """Record the evaluation's metrics as evaluation lineage."""
         recorder = self._evaluation_recorder()
         if recorder is not None and not trainer.sanity_checking:
-            recorder.evaluation_ends(trainer, "validation", trainer.val_dataloaders)
+            recorder.evaluation_ends(trainer)
 
-    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before the test."""
-        recorder = self._evaluation_recorder()
-        if recorder is not None:
-            recorder.evaluation_begins(trainer)
-
-    def on_test_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the test's metrics as evaluation lineage."""
-        recorder = self._evaluation_recorder()
-        if recorder is not None:
-            recorder.evaluation_ends(trainer, "test", trainer.test_dataloaders)
+    on_test_start, on_test_end = on_validation_start, on_validation_end

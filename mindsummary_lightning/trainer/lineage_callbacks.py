@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import check_flag
-from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
 from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
@@ -19,7 +18,6 @@ from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.trainer_state import training_loader
 
 __all__ = ["EvalLineage", "TrainLineage"]
 
@@ -121,7 +119,7 @@ class TrainLineage(_LineageCallback):
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
             self._lineage.training(trainer, pl_module)
-            self._lineage.dataset(dataset_graph(training_loader(trainer)))
+            self._lineage.dataset(trainer)
             self._lineage.custom(trainer, pl_module)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

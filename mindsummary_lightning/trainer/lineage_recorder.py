@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.trainer_info import (
     environment,
@@ -22,8 +23,8 @@ from mindsummary_lightning.trainer.trainer_info import (
     settings,
     train_lineage,
 )
-from mindsummary_lightning.trainer.trainer_state import evaluation_batches
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, UserDefinedInfo
+from mindsummary_lightning.trainer.trainer_state import evaluation, training_loader
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
 __all__ = ["LineageRecorder"]
@@ -40,6 +41,7 @@ class LineageRecorder:
         timer: monotonic clock, in seconds.
 
     Attributes:
+        record: as given.
         first_rates: the learning rate that each parameter group was made with.
     """
 
@@ -49,7 +51,7 @@ class LineageRecorder:
         custom: Mapping[str, CustomValue] | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._record = record
+        self.record = record
         self._custom = dict(custom or {})
         self._timer = timer
         self.first_rates: list[float] = []
@@ -60,19 +62,14 @@ class LineageRecorder:
         self._waiting: tuple[str, Any, list[float]] | None = None
         self._next_evaluation = -math.inf
 
-    @property
-    def record(self) -> SummaryRecord:
-        """The record of the run."""
-        return self._record
-
     def custom(self, trainer: Any, module: Any) -> None:
         """Write settings, hyper-parameters and the custom data, the last above the first, and the environment."""
         data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **self._custom}
         if data:
-            self._record.write_lineage(UserDefinedInfo(data))
+            self.record.write_lineage(UserDefinedInfo(data))
         info = {name: value for name, value in environment(trainer).items() if name not in data}
         if info:
-            self._record.write_lineage(RunInfo(info))
+            self.record.write_lineage(RunInfo(info))
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with.
@@ -86,31 +83,27 @@ class LineageRecorder:
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
         first_rate = next(iter(self.first_rates), None)
-        self._record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate))
+        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate))
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         if self._has_scheduled and rates:
-            self._record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
+            self.record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
 
-    def dataset(self, graph: DatasetGraph | None) -> None:
-        """Write the data pipeline, if it is known."""
+    def dataset(self, trainer: Any) -> None:
+        """Write the training data pipeline, if it is known."""
+        graph = dataset_graph(training_loader(trainer))
         if graph is not None:
-            self._record.write_lineage(graph)
+            self.record.write_lineage(graph)
 
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
         self._before = dict(trainer.callback_metrics)
 
-    def evaluation_ends(self, trainer: Any, kind: str, loaders: Any) -> None:
+    def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
 
         ``metric`` and ``valid_dataset`` are those of the last evaluation. Metrics that only evaluations of another
         kind have found become custom data, under their own names.
-
-        Args:
-            trainer: the Trainer.
-            kind: ``"validation"`` or ``"test"``.
-            loaders: its loader, or a list or dict of them.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
         metrics = dict(trainer.callback_metrics)
@@ -118,10 +111,11 @@ class LineageRecorder:
         self._before = {}
         if not found:
             return
-        if self._waiting is not None and self._waiting[0] != kind:
+        waiting = evaluation(trainer)
+        if self._waiting is not None and self._waiting[0] != waiting[0]:
             self.flush()
-        self._metrics.setdefault(kind, {}).update(found)
-        self._waiting = (kind, loaders, evaluation_batches(trainer))
+        self._metrics.setdefault(waiting[0], {}).update(found)
+        self._waiting = waiting
         self.flush_when_due()
 
     def flush_when_due(self) -> None:
@@ -136,13 +130,9 @@ class LineageRecorder:
         (kind, loaders, batches), self._waiting = self._waiting, None
         path, size = evaluation_dataset(loaders, batches)
         newest = self._metrics[kind]
-        self._record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
+        self.record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
         others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}
         custom: dict[str, CustomValue] = {name: value for name, value in others.items() if name not in newest}
         if custom:
-            self._record.write_lineage(UserDefinedInfo(custom))
+            self.record.write_lineage(UserDefinedInfo(custom))
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
-
-    def status(self, status: str) -> None:
-        """Write how the run ended."""
-        self._record.write_lineage(RunInfo({"status": status}))

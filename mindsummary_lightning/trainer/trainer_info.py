@@ -6,6 +6,7 @@ A field that cannot be determined is skipped; nothing here raises, whatever the 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -29,7 +30,6 @@ __all__ = [
     "learning_rates",
     "loss_function_name",
     "settings",
-    "steps_done",
     "train_lineage",
 ]
 
@@ -72,16 +72,6 @@ def train_lineage(
         model_path=json.dumps({"ckpt": path}),
         model_size=_known(lambda: size_of(path)) if path else 0,
     )
-
-
-def steps_done(trainer: Any) -> int:
-    """Batches of this fit whose optimizers have stepped, however many optimizers there are.
-
-    Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint restores; it rises
-    after ``on_train_batch_end``. Without it, ``global_step``.
-    """
-    epoch_loop = getattr(getattr(trainer, "fit_loop", None), "epoch_loop", None)
-    return int(getattr(epoch_loop, "_batches_that_stepped", trainer.global_step))
 
 
 def planned_epochs(trainer: Any) -> int | None:
@@ -173,10 +163,10 @@ def evaluation_dataset(loaders: Any, max_batches: Sequence[float] = ()) -> tuple
         loaders = list(loaders.values())
     every = loaders if isinstance(loaders, (list, tuple)) else [loaders]
     paths = [_known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None))) for loader in every]
-    limits = (*max_batches, *[math.inf] * len(every))
+    limits = itertools.chain(max_batches, itertools.repeat(math.inf))
     sizes = [_known(lambda pair=pair: dataset_size(*pair)) for pair in zip(every, limits, strict=False)]
     known_sizes = [size for size in sizes if size is not None]
-    return next((path for path in paths if path), None), _int32(sum(known_sizes)) if known_sizes else None
+    return next(filter(None, paths), None), _int32(sum(known_sizes)) if known_sizes else None
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
@@ -190,33 +180,25 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
     """The run's environment: versions of torch and Lightning, precision, planned epochs."""
-    found: dict[str, CustomValue] = {}
+    found: dict[str, CustomValue | None] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
             found[f"{package.replace('-', '_')}_version"] = version(package)
-    precision = _known(lambda: str(trainer.precision))
-    if precision:
-        found["precision"] = precision
-    epochs = _known(lambda: planned_epochs(trainer))
-    if epochs is not None:
-        found["planned_epochs"] = epochs
-    return found
+    found["precision"] = _known(lambda: str(trainer.precision))
+    found["planned_epochs"] = _known(lambda: planned_epochs(trainer))
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
     """What differs between runs and has no field of its own: type of the device, first rates of several groups."""
-    found: dict[str, CustomValue] = {}
     accelerator = _known(lambda: str(trainer.strategy.root_device.type))
-    if accelerator:
-        found["accelerator"] = accelerator
-    if len(rates) > 1:
-        found.update((f"learning_rate/{index}", rate) for index, rate in enumerate(rates))
-    return found
+    found: dict[str, CustomValue] = {"accelerator": accelerator} if accelerator else {}
+    return found | ({f"learning_rate/{index}": rate for index, rate in enumerate(rates)} if len(rates) > 1 else {})
 
 
 def learning_rates(trainer: Any) -> list[float]:
     """The learning rate of each parameter group now, in the optimizers' order; finite ones only."""
-    return _rates(trainer, lambda group: group["lr"])
+    return _rates(trainer, "lr")
 
 
 def first_learning_rates(trainer: Any) -> list[float]:
@@ -226,19 +208,13 @@ def first_learning_rates(trainer: Any) -> list[float]:
     ``OneCycleLR`` and ``CyclicLR`` overrule the optimizer's own rate: there it is the one that they begin with, which
     follows what the user set.
     """
-    return _rates(trainer, lambda group: group.get("initial_lr", group["lr"]))
+    return _rates(trainer, "initial_lr")
 
 
-def _rates(trainer: Any, rate_of: Callable[[dict[str, Any]], Any]) -> list[float]:
-    rates = _known(
-        lambda: [
-            float(rate_of(group))
-            for optimizer in trainer.optimizers
-            for group in optimizer.param_groups
-            if "lr" in group
-        ]
-    )
-    return [rate for rate in rates or [] if math.isfinite(rate)]
+def _rates(trainer: Any, key: str) -> list[float]:
+    groups = _known(lambda: [group for optimizer in trainer.optimizers for group in optimizer.param_groups]) or []
+    rates = _known(lambda: [float(group.get(key, group["lr"])) for group in groups if "lr" in group]) or []
+    return [rate for rate in rates if math.isfinite(rate)]
 
 
 def _known(find: Callable[..., T]) -> T | None:

@@ -12,13 +12,14 @@ import torch
 __all__ = [
     "calling_trainer",
     "continues_itself",
-    "evaluation_batches",
+    "evaluation",
     "is_tuning",
     "logged_metric",
     "loss_scale",
     "planned_steps",
     "resume_path",
     "starts_a_run",
+    "steps_done",
     "training_loader",
 ]
 
@@ -83,11 +84,23 @@ def training_loader(trainer: Any) -> Any:
     return combined if combined is not None and isinstance(loaders, (dict, list, tuple)) else loaders
 
 
-def evaluation_batches(trainer: Any) -> list[float]:
-    """Most batches that the present validation or test reads, for each of its loaders; empty if unknown."""
+def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
+    """The present evaluation: its kind, its loader, list or dict of loaders, and most batches read of each if known."""
+    kind, name = ("test", "test") if trainer.testing else ("validation", "val")
+    batches: list[float] = []
     with contextlib.suppress(Exception):
-        return list(trainer.num_test_batches if trainer.testing else trainer.num_val_batches)
-    return []
+        batches = list(getattr(trainer, f"num_{name}_batches"))
+    return kind, getattr(trainer, f"{name}_dataloaders"), batches
+
+
+def steps_done(trainer: Any) -> int:
+    """Batches of this fit whose optimizers have stepped, however many optimizers there are.
+
+    Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint restores; it rises
+    after ``on_train_batch_end``. Without it, ``global_step``.
+    """
+    epoch_loop = getattr(getattr(trainer, "fit_loop", None), "epoch_loop", None)
+    return int(getattr(epoch_loop, "_batches_that_stepped", trainer.global_step))
 
 
 def logged_metric(trainer: Any, name: str) -> Any | None:

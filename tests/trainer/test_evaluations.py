@@ -52,7 +52,10 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: 
         lineage = LineageRecorder(record, timer=lambda: clock[0])
         found = []
         for number, clock[0] in enumerate((100.0, 101.0, 109.9, 110.0, 119.0)):
-            lineage.evaluation_ends(SimpleNamespace(callback_metrics={"a": float(number)}), "validation", None)
+            metrics = {"a": float(number)}
+            lineage.evaluation_ends(
+                SimpleNamespace(callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None)
+            )
             found.append(_metrics(tmp_path)["a"])
         lineage.flush()
         found.append(_metrics(tmp_path)["a"])

@@ -106,7 +106,7 @@ def test_the_collectors_state_is_plain_and_loads_without_pickle(tmp_path: Path) 
 
     checkpoint = torch.load(_checkpoint(tmp_path / "run", 6), weights_only=True)
     state = checkpoint["mindsummary_lightning.SummaryCollector"]
-    assert (state["step"], state["directory"]) == (6, str(tmp_path / "run"))
+    assert (state["step"], state["directories"]) == (6, [str(tmp_path / "run")])
     assert isinstance(state["graph"], str)
 
 

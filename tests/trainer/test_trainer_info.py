@@ -25,10 +25,9 @@ from mindsummary_lightning.trainer.trainer_info import (
     loss_function_name,
     parallel_mode,
     size_of,
-    steps_done,
     train_lineage,
 )
-from mindsummary_lightning.trainer.trainer_state import training_loader
+from mindsummary_lightning.trainer.trainer_state import steps_done, training_loader
 from mindsummary_lightning.values import TrainInfo
 from tests.trainer.support import Gan, Net, loader, trainer
 
