@@ -1,17 +1,20 @@
 """The samples a landscape is computed on: read once, kept as tensors, joined into larger batches on demand.
 
-A batch is whatever the loader yields: a tensor, or tuples, lists and dicts of tensors. Nothing here runs a network.
+A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold tensors. Nothing here
+runs a network.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from mindsummary_lightning.conversion.flattening import batch_items, leaves
 
 __all__ = ["Batch", "digest", "joined", "take_batches", "tensors_in_batch"]
 
@@ -79,15 +82,8 @@ def digest(batches: tuple[Batch, ...]) -> str:
 
 
 def tensors_in_batch(data: Any) -> Iterator[Tensor]:
-    """Every tensor in nested tuples, lists and dicts."""
-    if isinstance(data, Tensor):
-        yield data
-    elif isinstance(data, Mapping):
-        for key in data:
-            yield from tensors_in_batch(data[key])
-    elif isinstance(data, (list, tuple)):
-        for part in data:
-            yield from tensors_in_batch(part)
+    """Every tensor in nested tuples, lists, mappings and objects."""
+    return (part for _, part in leaves({"batch": data}, batch_items) if isinstance(part, Tensor))
 
 
 def _samples(data: Any) -> int:

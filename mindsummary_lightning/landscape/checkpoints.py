@@ -269,8 +269,10 @@ class LandscapeCheckpoints:
             settings = LandscapeSettings.from_dict(
                 {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
             )
+            # MindSpore writes absolute paths, which are wrong once a run has been moved.
             files = {
-                int(number): _resolve(directory, name) for number, name in metadata["model_params_file_map"].items()
+                int(number): os.path.join(directory, os.path.basename(name))
+                for number, name in metadata["model_params_file_map"].items()
             }
             return cls(directory, settings, int(metadata["step_per_epoch"]), files)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -321,8 +323,3 @@ class LandscapeCheckpoints:
         except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
             raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
         return tensors
-
-
-def _resolve(directory: str, name: str) -> str:
-    # MindSpore writes absolute paths, which are wrong once a run has been moved.
-    return os.path.join(directory, os.path.basename(name))

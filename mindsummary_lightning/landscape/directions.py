@@ -128,18 +128,15 @@ def path_axes(path: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64]
     def axis(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = float(coordinates.min()), float(coordinates.max())
         room = _ROOM * (high - low)
-        return np.linspace(low - room, high + room, size) if room > 0 else _final_axis(size)
+        return np.linspace(low - room, high + room, size) if room > 0 else final_axes(size)[0]
 
     return axis(path[:, 0]), axis(path[:, 1])
 
 
 def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``size`` points from -1 to 1 along each axis, in units of the parameters' own norms."""
-    return _final_axis(size), _final_axis(size)
-
-
-def _final_axis(size: int) -> NDArray[np.float64]:
-    return np.linspace(-_FINAL_REACH, _FINAL_REACH, size)
+    axis = np.linspace(-_FINAL_REACH, _FINAL_REACH, size)
+    return axis, axis
 
 
 def _differences(states: Sequence[State], name: str) -> Tensor:

@@ -27,8 +27,6 @@ __all__ = ["LandscapeGrid", "final_job", "interval_job"]
 
 _LOG = logging.getLogger(__name__)
 
-_NO_PATH = np.zeros((0, 2))
-
 
 @dataclass(frozen=True, eq=False)
 class LandscapeGrid:
@@ -46,7 +44,7 @@ class LandscapeGrid:
     plane: Plane
     x: NDArray[np.float64]
     y: NDArray[np.float64]
-    path: NDArray[np.float64] = field(default_factory=lambda: _NO_PATH)
+    path: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
 
     @property
     def tag(self) -> str:

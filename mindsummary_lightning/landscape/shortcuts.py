@@ -9,7 +9,7 @@ On a fixed input Linear and convolutions are affine in the coordinates: ``W = W0
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -165,12 +165,10 @@ def _first_call(
     """The first suitable layer that one evaluation calls, and its input; ``None`` if it is called in another way."""
     calls: list[tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = []
     layers = [layer for layer in loss.module.modules() if _is_suitable(layer)]
-    handles = [layer.register_forward_pre_hook(lambda *call: calls.append(call), with_kwargs=True) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_pre_hook(lambda *call: calls.append(call), with_kwargs=True))
         plain.run(*point, index)
-    finally:
-        for handle in handles:
-            handle.remove()
     if not calls:
         return None, None
     layer, args, kwargs = calls[0]
@@ -198,11 +196,8 @@ def _bytes_per_sample(loss: MeanLoss, plain: PlaneLoss, batch: Batch) -> float:
         nonlocal largest
         largest = max(largest, *(tensor.nbytes for tensor in tensors_in_batch([args, output])))
 
-    handles = [module.register_forward_hook(note) for module in loss.modules()]
-    try:
-        with plain.prepared():
-            plain.run(0.0, 0.0, 0)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, plain.prepared():
+        for module in loss.modules():
+            hooks.enter_context(module.register_forward_hook(note))
+        plain.run(0.0, 0.0, 0)
     return largest / batch.samples
