@@ -9,7 +9,7 @@ from torch import nn
 
 from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
 
-__all__ = ["GradientCollector", "gradients_of", "total_norm"]
+__all__ = ["GradientCollector", "total_norm"]
 
 NamedParameters = Sequence[tuple[str, nn.Parameter]]
 
@@ -37,7 +37,7 @@ class GradientCollector:
             parameters: what it optimizes; all ranks that share a sharded one must call.
             scale: what the loss was multiplied by and the gradients still are, one element; ``None``: by nothing.
         """
-        gradients = gradients_of(parameters)
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if not gradients:
             return
         held = {id(parameter) for parameter in parameters}
@@ -57,11 +57,6 @@ class GradientCollector:
             values.take_over(histograms)
         if taken:
             values.add_scalar("gradient_norm", total_norm([norm for _, norm in taken]))
-
-
-def gradients_of(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
-    """The gradients of the parameters that have one."""
-    return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:

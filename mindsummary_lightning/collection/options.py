@@ -44,15 +44,8 @@ class SpecifiedData(TypedDict, total=False):
     collect_landscape: dict[str, Any] | None
 
 
-_FLAGS = (
-    "collect_metric",
-    "collect_graph",
-    "collect_train_lineage",
-    "collect_eval_lineage",
-    "collect_input_data",
-    "collect_dataset_graph",
-)
-_KNOWN = (*_FLAGS, "histogram_regular", "collect_landscape")
+_KNOWN = tuple(SpecifiedData.__annotations__)
+_FLAGS = _KNOWN[:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,8 @@ class CollectOptions:
             TypeError: it is not a dict, or a value has the wrong type.
             ValueError: a key is unknown, or the expression does not compile.
         """
-        base = cls() if keep_default_action else cls._nothing()
+        off: dict[str, Any] = {**dict.fromkeys(_FLAGS, False), "histograms": False, "landscape": None}
+        base = cls() if keep_default_action else cls(**off)
         if data is None:
             return base
         if not isinstance(data, Mapping):
@@ -103,12 +97,10 @@ class CollectOptions:
         unknown = [key for key in data if key not in _KNOWN]
         if unknown:
             raise ValueError(f"collect_specified_data knows {', '.join(_KNOWN)}, not {unknown}")
-        changes: dict[str, Any] = {}
-        for flag in _FLAGS:
-            if flag in data:
-                if not isinstance(data[flag], bool):
-                    raise TypeError(f"{flag} of collect_specified_data must be a bool, not {data[flag]!r}")
-                changes[flag] = data[flag]
+        changes: dict[str, Any] = {flag: data[flag] for flag in _FLAGS if flag in data}
+        for flag, value in changes.items():
+            if not isinstance(value, bool):
+                raise TypeError(f"{flag} of collect_specified_data must be a bool, not {value!r}")
         if "histogram_regular" in data:
             changes["histograms"] = True
             changes["histogram_regular"] = _checked_expression("histogram_regular", data["histogram_regular"])
@@ -116,11 +108,6 @@ class CollectOptions:
             landscape = data["collect_landscape"]
             changes["landscape"] = None if landscape is None else LandscapeSettings.from_dict(landscape)
         return replace(base, **changes, named=frozenset(data))
-
-    @classmethod
-    def _nothing(cls) -> CollectOptions:
-        off: dict[str, Any] = dict.fromkeys(_FLAGS, False)
-        return cls(**off, histograms=False, landscape=None)
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
@@ -130,7 +117,7 @@ def checked_gradients(collect_gradients: Any) -> str | bool | None:
         TypeError: it is none of these.
         ValueError: the expression does not compile.
     """
-    if collect_gradients is None or isinstance(collect_gradients, bool):
+    if isinstance(collect_gradients, bool):
         return collect_gradients
     return _checked_expression("collect_gradients", collect_gradients)
 

@@ -22,14 +22,8 @@ def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[
         optimizers: its optimizers; parameters they do not hold (frozen ones) are not listed.
     """
     names = {id(parameter): name.replace(_COMPILED, "") for name, parameter in module.named_parameters()}
-    found: dict[int, tuple[str, nn.Parameter]] = {}
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                name = names.get(id(parameter))
-                if name is not None:
-                    found.setdefault(id(parameter), (name, parameter))
-    return list(found.values())
+    held = [part for optimizer in optimizers for group in optimizer.param_groups for part in group["params"]]
+    return list({id(part): (names[id(part)], part) for part in held if id(part) in names}.values())
 
 
 def select_parameters(named: Sequence[tuple[str, nn.Parameter]], pattern: str | None) -> list[tuple[str, nn.Parameter]]:

@@ -7,7 +7,8 @@ default to the ten that MindInsight shows, because MindSpore's rhythm fills disk
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import sys
+from collections.abc import Iterable
 
 __all__ = ["Schedule", "tensor_steps"]
 
@@ -33,14 +34,6 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
     if gap > 1:
         return range(0, total + 1, gap)[:MAX_TENSOR_STEPS]
     return range(total + 1)[: MAX_TENSOR_STEPS + 1]
-
-
-class _EveryNth:
-    def __init__(self, gap: int) -> None:
-        self._gap = gap
-
-    def __contains__(self, step: object) -> bool:
-        return isinstance(step, int) and (step == 1 or step % self._gap == 0)
 
 
 class Schedule:
@@ -71,13 +64,11 @@ class Schedule:
         self._taken = sum(number <= step for number in steps) if taken is None else taken
         coming = [number for number in steps if number > step]
         self._range = frozenset(coming[: max(0, MAX_TENSOR_STEPS - self._taken)])
-        self._tensors: Container[int] = self._range if collect_tensor_freq is None else _EveryNth(collect_tensor_freq)
+        self._tensors = self._range if collect_tensor_freq is None else range(0, sys.maxsize, collect_tensor_freq)
         stride = 1 if len(steps) <= MAX_IMAGE_STEPS else 2
         images = [number for number in steps[::stride] if number > step]
         images = images[: max(0, MAX_IMAGE_STEPS - -(-self._taken // stride))]
-        self._inputs: Container[int] = (
-            frozenset(images) if collect_input_freq is None else _EveryNth(collect_input_freq)
-        )
+        self._inputs = frozenset(images) if collect_input_freq is None else range(0, sys.maxsize, collect_input_freq)
 
     def collects(self, step: int) -> bool:
         """Whether scalars, images of operators and histograms of this step are recorded."""
@@ -85,11 +76,11 @@ class Schedule:
 
     def collects_tensors(self, step: int) -> bool:
         """Whether tensors of this step are recorded."""
-        return step in self._tensors
+        return step == 1 or step in self._tensors
 
     def collects_inputs(self, step: int) -> bool:
         """Whether the input images of this step are recorded."""
-        return step in self._inputs
+        return step == 1 or step in self._inputs
 
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""

@@ -211,14 +211,14 @@ class StepCollector:
             )
         whole = [pair for pair in selected if not is_flattened(pair[1])]
         if len(whole) < len(selected):
-            self._warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+            self._warn("fsdp1", _FSDP1)
         return [pair for pair in whole if is_sharded(pair[1])] if self._only_collective else whole
 
     def _gradient_collector(self, named: NamedParameters, gradients: str | bool | None) -> GradientCollector | None:
         if not gradients:
             return None
         if any(is_flattened(parameter) for _, parameter in named):
-            self._warn("fsdp1", _FSDP1, "histograms of parameters and gradients")
+            self._warn("fsdp1", _FSDP1)
             return None
         return GradientCollector(
             self._histograms if gradients is True else self._select(named, "collect_gradients", gradients)
@@ -236,6 +236,7 @@ class StepCollector:
 
 
 _FSDP1 = (
-    "FSDP1 (strategy='fsdp') leaves each rank a part of a parameter that cannot be told apart from the whole: %s are "
-    "not recorded. ModelParallelStrategy with fully_shard (FSDP2) records them"
+    "FSDP1 (strategy='fsdp') leaves each rank a part of a parameter that cannot be told apart from the whole: "
+    "histograms of parameters and gradients are not recorded. ModelParallelStrategy with fully_shard (FSDP2) records "
+    "them"
 )

@@ -7,7 +7,8 @@ step is collected is not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +39,10 @@ class _Pending:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A value whose parts are in a copy from a device."""
+    """A value whose parts are the next ones in a copy from a device."""
 
     copy: DeviceCopy
-    parts: range
+    count: int
     build: Callable[[list[torch.Tensor]], SummaryValue]
 
 
@@ -109,13 +110,10 @@ class StepValues:
             except Exception as error:
                 self._drop_pending(device, error)
         self._copies = list(copies.values())
-        first = dict.fromkeys(copies, 0)
         for index, (tag, value) in enumerate(self._values):
             if isinstance(value, _Pending):
-                device = value.parts[0].device
-                used = range(first[device], first[device] + len(value.parts))
-                self._values[index] = (tag, _InFlight(copies[device], used, value.build))
-                first[device] = used.stop
+                copy = copies[value.parts[0].device]
+                self._values[index] = (tag, _InFlight(copy, len(value.parts), value.build))
 
     def is_ready(self) -> bool:
         """Whether ``collect_finished`` returns without waiting; False before ``send`` if anything must be copied."""
@@ -126,14 +124,14 @@ class StepValues:
     def collect_finished(self) -> tuple[tuple[str, SummaryValue], ...]:
         """The values, in the order they were added; waits only for their own copies. Call it once."""
         self.send()
-        arrived: dict[int, list[torch.Tensor]] = {}
+        arrived: dict[int, Iterator[torch.Tensor]] = {}
         finished: list[tuple[str, SummaryValue]] = []
         for tag, value in self._values:
             try:
                 if isinstance(value, _InFlight):
                     if id(value.copy) not in arrived:
-                        arrived[id(value.copy)] = value.copy.wait()
-                    value = value.build([arrived[id(value.copy)][index] for index in value.parts])
+                        arrived[id(value.copy)] = iter(value.copy.wait())
+                    value = value.build(list(itertools.islice(arrived[id(value.copy)], value.count)))
             except Exception as error:
                 self.problems.append((tag, error))
             else:

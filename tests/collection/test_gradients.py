@@ -6,14 +6,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection.gradients import gradients_of, total_norm
+from mindsummary_lightning.collection.gradients import GradientCollector, total_norm
+from mindsummary_lightning.collection.step_values import StepValues
 
 
 def test_parameters_without_a_gradient_are_passed_over() -> None:
     with_gradient, without = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     with_gradient.sum().backward()
+    collector = GradientCollector([("without", without), ("with", with_gradient)])
 
-    assert len(gradients_of([without, with_gradient])) == 1
+    collector.take(0, [without, with_gradient])
+    collector.take(1, [without])
+    values = StepValues()
+    collector.move_into(values)
+
+    assert [tag for tag, _ in values.collect_finished()] == ["with.gradient", "gradient_norm"]
 
 
 def test_the_norm_is_that_of_all_gradients_laid_end_to_end() -> None:
