@@ -59,11 +59,7 @@ def histogram_parts(
 
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
-    """The histogram that ``histogram_parts`` returned the parts of.
-
-    Args:
-        parts: the four tensors, on the CPU.
-    """
+    """The histogram that ``histogram_parts`` returned the four parts of, which are on the CPU now."""
     tallies, numbers, edges, counts = (part.numpy() for part in parts)
     count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
     low, minus_high, total = numbers.tolist()

@@ -57,9 +57,7 @@ class OperatorBuffer:
 def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
     """Let operators put their values into a buffer from now on.
 
-    Args:
-        buffer: where they go.
-        is_record: it belongs to a SummaryRecord, which gets nothing while a collector's buffer is open.
+    That of a SummaryRecord (``is_record``) gets nothing while a collector's buffer is open.
     """
     close(buffer)
     (_records if is_record else _collectors).append(buffer)

@@ -94,7 +94,6 @@ class LandscapeGrid:
 def interval_job(
     numbers: tuple[int, ...],
     states: Sequence[State],
-    anchor: Mapping[str, Tensor],
     names: list[str],
     size: int,
     seed: int,
@@ -103,8 +102,7 @@ def interval_job(
 
     Args:
         numbers: steps or epochs of the checkpoints.
-        states: the checkpoints under the network's names, in the order of ``numbers``.
-        anchor: all tensors at the origin, the last checkpoint.
+        states: the checkpoints under the network's names, in the order of ``numbers``; the last one is the origin.
         names: the parameters that move.
         size: grid points on each axis.
         seed: used if the checkpoints are on a straight line.
@@ -112,10 +110,10 @@ def interval_job(
     Raises:
         ValueError: all checkpoints are equal.
     """
-    first, second = (scaled(direction, anchor) for direction in pca_directions(states, names, seed))
+    first, second = (scaled(direction, states[-1]) for direction in pca_directions(states, names, seed))
     path = path_coordinates(states, first, second)
     x, y = path_axes(path, size)
-    return LandscapeGrid(numbers, Plane(anchor, first, second), x, y, path)
+    return LandscapeGrid(numbers, Plane(states[-1], first, second), x, y, path)
 
 
 def final_job(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:

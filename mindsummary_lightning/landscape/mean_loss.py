@@ -93,12 +93,7 @@ def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tenso
     """The checkpoint's tensors under the module's names, one entry for each tensor of the module's state dict.
 
     The checkpoint may hold the module as a part of a larger one (a network inside a LightningModule): then all of its
-    names have one prefix.
-
-    Args:
-        module: the network.
-        state: the checkpoint.
-        origin: where the checkpoint comes from, for the message.
+    names have one prefix. ``origin`` is its path, for the message.
 
     Raises:
         LandscapeCheckpointError: a tensor is missing or has another shape; the message names it.

@@ -48,15 +48,8 @@ def loss_on_plane(
     """The fastest evaluation that gives the losses of the plain one.
 
     A shortcut is used only if the mean loss at one point off the axes agrees with the plain evaluation to 1e-5. None is
-    tried in training mode, in mixed precision, with ``compile`` or with several points at once.
-
-    Args:
-        loss: the network with its loss.
-        plane: origin and axes.
-        batches: samples, already on ``device``.
-        device: where the network runs.
-        options: how it runs.
-        autocast: makes the context of a mixed precision.
+    tried in training mode, in mixed precision, with ``compile`` or with several points at once. Arguments are those of
+    :class:`PlaneLoss`.
     """
     best = PlaneLoss(loss, plane, batches, device, options, autocast)
     is_plain = options.train_mode or options.compile or options.points_at_once > 1 or options.precision != "32-true"
@@ -134,13 +127,8 @@ def find_affine_layer(
     """The first Linear or convolution of the network and its inputs, if three passes of it can serve every point.
 
     It must be called once per batch and its input must have the same bits at the origin and at another point. Layers
-    with few products per output are skipped, as are those whose outputs would take more than 1 GiB.
-
-    Args:
-        loss: the network with its loss.
-        plain: evaluates the loss on ``batches`` batches.
-        batches: number of batches.
-        plane: its parameters have to include those of the layer.
+    with few products per output are skipped, as are those whose outputs would take more than 1 GiB, and those with
+    parameters that the plane does not move.
     """
     inputs: list[Tensor] = []
     layer: nn.Module | None = None

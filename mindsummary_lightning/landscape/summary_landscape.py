@@ -223,7 +223,7 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_fre
     jobs = []
     for interval in intervals:
         states = [_state(saved, number, module) for number in interval]
-        jobs.append(interval_job(interval, states, states[-1], names, settings.landscape_size, seed))
+        jobs.append(interval_job(interval, states, names, settings.landscape_size, seed))
     if settings.result:
         jobs.append(final_job(last, _state(saved, last, module), names, settings.landscape_size, seed))
     return jobs

@@ -126,15 +126,8 @@ def compute_rows(
     """The losses of every row of every job; what to give ``fabric.launch``.
 
     Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
-    what it finishes. The rows are gathered from the processes, so that each returns all of them.
-
-    Args:
-        fabric: the process's own.
-        jobs: landscapes to compute.
-        stores: where each job's finished rows are.
-        loss: the network with its loss.
-        batches: samples, on any device.
-        options: how losses are computed.
+    what it finishes in the store of the row's job. The rows are gathered from the processes, so that each returns all
+    of them. The batches may be on any device.
     """
     own_batches = on_device(batches, fabric.device)
     all_rows = [job.rows() for job in jobs]

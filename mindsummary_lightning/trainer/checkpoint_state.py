@@ -32,14 +32,9 @@ _RATES = "mindsummary_lightning.learning_rates"
 def save_state(
     checkpoint: dict[str, Any], step: int, range_steps_taken: int, directories: Sequence[str], graph: str | None
 ) -> None:
-    """Put plain values into a checkpoint.
+    """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
-    Args:
-        checkpoint: where they go.
-        step: steps done.
-        range_steps_taken: steps of the default range among them.
-        directories: where the collector records the run, then where the logger does; empty on ranks above zero.
-        graph: fingerprint of the recorded graph, if there is one.
+    ``directories`` are where the collector records the run, then where the logger does; empty on ranks above zero.
     """
     checkpoint[_KEY] = {
         "step": step,
@@ -68,12 +63,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
     """Whether a fit continues the run in a directory: as the next one of its Trainer, or from a checkpoint of that run.
 
     A checkpoint that was saved beside a collector names its run. Of others, those in the run's directory and those
-    that the logger has seen being saved are the run's.
-
-    Args:
-        trainer: the Trainer, about to fit.
-        directory: the run directory; it holds a fit of this process.
-        checkpoints: real paths of checkpoints that are known to be of that run.
+    that the logger has seen being saved (``checkpoints``, real paths) are the run's.
     """
     checkpoint = resume_path(trainer)
     if checkpoint is None:

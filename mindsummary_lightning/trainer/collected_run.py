@@ -49,14 +49,9 @@ class CollectedRun:
         return [] if self.record is None else [*dict.fromkeys([self.record.directory, *self._logger_dirs])]
 
     def open(self, trainer: Any, logger: MindInsightLogger | None, stage: str) -> bool:
-        """Find the record; all ranks must call, for they learn the logger's version here.
+        """Find the record, in any stage; all ranks must call, for they learn the logger's version here.
 
         Returns whether it is another one than before.
-
-        Args:
-            trainer: the Trainer that sets up.
-            logger: its :class:`MindInsightLogger`, if it has one.
-            stage: ``"fit"``, ``"validate"``, ``"test"`` or ``"predict"``.
         """
         if logger is not None:
             if stage == "fit":

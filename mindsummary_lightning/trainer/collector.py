@@ -156,17 +156,14 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )
         with self._guard("in setup"):
-            self._forget_fit(trainer)
+            # The state of an earlier fit is dropped, but for the bound of its range if this one continues it.
+            steps = self._steps if continues_itself(trainer) else None
+            self._range_steps_taken = None if steps is None else steps.range_steps_taken
+            self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
             if self._is_on:
                 if self._run.open(trainer, logger, stage):
                     self._graph.forget()
                 self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
-
-    def _forget_fit(self, trainer: Any) -> None:
-        """Drop the state of an earlier fit, but for the bound of its range if this one continues it."""
-        continues = self._steps is not None and continues_itself(trainer)
-        self._range_steps_taken = self._steps.range_steps_taken if continues and self._steps is not None else None
-        self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""

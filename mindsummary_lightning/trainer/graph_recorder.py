@@ -37,10 +37,7 @@ class GraphRecorder:
     def plan(self, module: Any, record: SummaryRecord, resumed: Mapping[str, Any]) -> None:
         """Observe the first training step, unless the graph of these modules is in the run already.
 
-        Args:
-            module: the LightningModule.
-            record: where the graph is written.
-            resumed: values of :func:`saved_state`; empty if the run starts from no checkpoint.
+        ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no checkpoint.
         """
         if isinstance(resumed.get("graph"), str) and resumed.get("directory") == record.directory:
             self.recorded = resumed["graph"]

@@ -21,13 +21,8 @@ _LOG = logging.getLogger(__name__)
 class LandscapeSaver:
     """Saves a module after the steps or epochs that the settings name; on rank zero.
 
-    Args:
-        record: the record of the run.
-        trainer: the Trainer, about to train.
-        module: its LightningModule.
-        settings: which steps or epochs.
-        max_bytes: most bytes that all checkpoints together may take.
-        is_asked_for: the user named landscapes; otherwise all checkpoints are saved or none.
+    All checkpoints together take ``max_bytes`` at most. Unless the user named landscapes (``is_asked_for``), all of
+    them are saved or none.
     """
 
     def __init__(
@@ -63,12 +58,7 @@ class LandscapeSaver:
             self._writer.save(step, self._module.state_dict())
 
     def after_epoch(self, epoch: int, step: int) -> None:
-        """Save the parameters if this epoch is wanted, and note how many steps an epoch really has.
-
-        Args:
-            epoch: epochs done.
-            step: optimizer steps done in them.
-        """
+        """Save the parameters if this epoch is wanted, and note how many optimizer steps an epoch really has."""
         if self._writer is None:
             return
         if step:

@@ -72,12 +72,7 @@ class LineageRecorder:
             self.record.write_lineage(RunInfo(info))
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
-        """Determine the learning rates that the optimizers were made with.
-
-        Args:
-            trainer: the Trainer, about to train.
-            saved_rates: those in the checkpoint that it resumes from; empty if there is none, or none in it.
-        """
+        """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
 
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:

@@ -53,7 +53,7 @@ def train_lineage(
         module: its LightningModule.
         loss: the last training loss; skipped if it is not finite.
         epochs: epochs done, or ``None`` for the number planned.
-        learning_rate: what the first parameter group was made with; ``None``: unknown.
+        learning_rate: what the first parameter group was made with.
     """
     loader = _known(lambda: training_loader(trainer))
     path = checkpoint_path(trainer)

@@ -40,7 +40,7 @@ def close(ours: Any, theirs: Any) -> None:
 
 def test_an_interval_landscape_is_mindspores() -> None:
     golden = GOLDEN["landscapes"]["landscape_[1, 6]"]
-    job = interval_job((1, 2, 3, 4, 5, 6), STATES, STATES[-1], NAMES, 8, 0)
+    job = interval_job((1, 2, 3, 4, 5, 6), STATES, NAMES, 8, 0)
     ours = computed(job)
     assert job.tag == "landscape_[1, 6]"
     assert list(ours.intervals) == golden["intervals"]
