@@ -15,37 +15,34 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
+from typing import NamedTuple
 
 from aiohttp import web
 
 __all__ = ["EMBED_PREFIX", "TOKEN_PARAMETER", "Access", "Visit", "new_token"]
 
 TOKEN_PARAMETER = "access"  # not "token": JupyterHub reads that one itself
-
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 EMBED_PREFIX = "/embed/"
 
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 _SINGLE_USE_S = 120.0  # until a browser has started
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Context")
+
+_MISSING_TOKEN = "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start."
 
 # A redirect would not do: a browser that was sent here by another site would follow it without the new cookie.
 _FORGET_TOKEN = "location.replace(location.pathname+location.hash)"
 _COOKIE_PAGE = f'<!DOCTYPE html><html lang="en"><title>MindInsight</title><script>{_FORGET_TOKEN}</script></html>\n'
 _SCRIPT_HASH = base64.b64encode(hashlib.sha256(_FORGET_TOKEN.encode()).digest()).decode()
 
-_CONTENT_SECURITY_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self' 'unsafe-eval'",  # its WebAssembly wrapper and its charts compile functions
-    "style-src": "'self' 'unsafe-inline'",  # Vue components style their elements
-    "img-src": "'self' data: blob:",
-    "font-src": "'self'",
-    "connect-src": "'self'",
-    "base-uri": "'none'",
-    "form-action": "'none'",
-    "frame-ancestors": "'self'",
-}
+_PAGE_POLICY = (
+    "default-src 'none'; "
+    "script-src 'self' 'unsafe-eval'; "  # its WebAssembly wrapper and its charts compile functions
+    "style-src 'self' 'unsafe-inline'; "  # Vue components style their elements
+    "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'"
+)
+_COOKIE_POLICY = f"default-src 'none'; script-src 'sha256-{_SCRIPT_HASH}'"
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -58,8 +55,7 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """A request after the check.
 
     Attributes:
@@ -98,19 +94,19 @@ class Access:
     def check(self, request: web.Request) -> Visit:
         """Decide whether a request is answered."""
         path, is_embedded = self._without_embed_prefix(request.path)
-        headers = _headers(_CONTENT_SECURITY_POLICY, is_embedded=is_embedded)
+        headers = _headers(_PAGE_POLICY, is_embedded)
         host = _HOST.fullmatch(request.headers.get("Host", ""))
         if host is None or not self._is_known(host[1].lower(), request):
-            answer = refusal("this host name is not one of the viewer's; open the address that it printed")
+            answer = _refusal("this host name is not one of the viewer's; open the address that it printed")
         elif self._token is None or is_embedded:
             answer = None
         elif path == "/" and TOKEN_PARAMETER in request.query:
             given = request.query[TOKEN_PARAMETER]
             is_right = _is_same(given, self._token) or time.monotonic() < self._single_use.pop(given, 0.0)
-            answer = self._set_cookie(host, request) if is_right else refusal(_MISSING_TOKEN)
-            headers = _headers({"default-src": "'none'", "script-src": f"'sha256-{_SCRIPT_HASH}'"})
+            answer = self._set_cookie(host, request) if is_right else _refusal(_MISSING_TOKEN)
+            headers = _headers(_COOKIE_POLICY, is_embedded)
         else:
-            answer = None if self._has_cookie(host, request) else refusal(_MISSING_TOKEN)
+            answer = None if self._has_cookie(host, request) else _refusal(_MISSING_TOKEN)
         return Visit(path, answer, headers)
 
     def _without_embed_prefix(self, path: str) -> tuple[str, bool]:
@@ -146,23 +142,15 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-_MISSING_TOKEN = "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start."
-
-
-def refusal(reason: str) -> web.Response:
+def _refusal(reason: str) -> web.Response:
     """The answer to someone who may not see the runs."""
     return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{reason}\n")
 
 
-def _headers(policy: Mapping[str, str], *, is_embedded: bool = False) -> dict[str, str]:
+def _headers(policy: str, is_embedded: bool) -> dict[str, str]:
     if is_embedded:  # whoever frames the page has the token
-        content = {name: value for name, value in policy.items() if name != "frame-ancestors"}
-        frame: dict[str, str] = {}
-    else:
-        content = dict(policy)
-        frame = {"X-Frame-Options": "SAMEORIGIN"}
-    joined = "; ".join(f"{name} {value}" for name, value in content.items())
-    return {**_HEADERS, **frame, "Content-Security-Policy": joined}
+        return {**_HEADERS, "Content-Security-Policy": policy}
+    return {**_HEADERS, "X-Frame-Options": "SAMEORIGIN", "Content-Security-Policy": f"{policy}; frame-ancestors 'self'"}
 
 
 def _cookie_name(host: re.Match[str]) -> str:
