@@ -23,14 +23,7 @@ _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cann
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line.
-
-    Args:
-        argv: the words after ``mindsummary``; ``None`` takes the process's own.
-
-    Returns:
-        The exit code.
-    """
+    """Run the words after ``mindsummary``, by default the process's own, and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         parser().print_help()

@@ -44,15 +44,7 @@ _WIDEST_CELL = 32
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the runs.
-
-    Returns:
-        0, also if no run is found.
-
-    Raises:
-        FileNotFoundError: there is no such directory.
-        UsageError: a condition or the field to sort by is refused.
-    """
+    """Print the runs; 0 also if none is found."""
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"no such directory: {arguments.directory}")

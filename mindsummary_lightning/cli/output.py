@@ -59,12 +59,7 @@ def escaped(text: str) -> str:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print one line with control characters escaped.
-
-    Args:
-        text: the line; a line break in it is escaped too.
-        file: ``None`` is standard output.
-    """
+    """Print one line with control characters escaped, line breaks too; ``None`` is standard output."""
     print(escaped(text), file=file)
 
 
@@ -114,12 +109,7 @@ def heading(text: str) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Lines of a table with two spaces between columns; cells are escaped.
-
-    Args:
-        rows: cells of each line.
-        right: indices of the columns to align at their right edge.
-    """
+    """Lines of a table, two spaces between columns and cells escaped; the columns ``right`` are right-aligned."""
     rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
@@ -198,10 +188,7 @@ def short_number(value: float | None) -> str:
 def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], Any]]:
     """A progress bar on standard error during long work; nothing is shown if that is not a terminal.
 
-    Args:
-        what: what is being done.
-        total: how many units there are.
-        unit: ``"B"`` for bytes, else the name of what is counted.
+    The unit is ``"B"`` for bytes, else the name of what is counted; ``total`` is how many of them there are.
     """
     # Lightning brings tqdm; those who only look do without.
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:

@@ -39,11 +39,12 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
     from mindsummary_lightning.viewer.app import create_site
+    from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
     token = None if arguments.no_token else new_token()
-    memory_bytes = None if arguments.memory is None else arguments.memory * 10**6
+    memory_bytes = DEFAULT_MEMORY_BYTES if arguments.memory is None else arguments.memory * 10**6
     with listen(arguments.host, arguments.port) as listener:
         port = listener.getsockname()[1]
         _warn_of_others(arguments.host, port, token)

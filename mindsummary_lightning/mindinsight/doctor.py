@@ -56,13 +56,7 @@ _VIEWER_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 @dataclass(frozen=True, slots=True)
 class ViewerNeed:
-    """Something that ``mindsummary view`` needs.
-
-    Attributes:
-        name: what it is.
-        state: what was found.
-        is_met: whether that is enough.
-    """
+    """Something that ``mindsummary view`` needs, what of it was found, and whether that is enough."""
 
     name: str
     state: str
@@ -97,10 +91,7 @@ def _examine_frontend() -> list[ViewerNeed]:
 
 
 def installed_versions(python: str) -> dict[str, str]:
-    """Versions of MindInsight and its packages in an environment, and ``python``'s; missing packages are skipped.
-
-    Args:
-        python: path of the environment's executable.
+    """Versions of MindInsight and its packages in a Python's environment, and its own; missing packages are skipped.
 
     Raises:
         OSError: it cannot be run.
@@ -122,11 +113,7 @@ def installed_versions(python: str) -> dict[str, str]:
 
 
 def examine(versions: Mapping[str, str]) -> dict[str, list[str]]:
-    """What breaks each page under these versions, one sentence per package; nothing for a page that works.
-
-    Args:
-        versions: as :func:`installed_versions` gives them.
-    """
+    """What breaks each page under versions as :func:`installed_versions` gives them, one sentence per package."""
     if "mindinsight" not in versions:
         return {page: ["MindInsight is not installed"] for page in PAGES}
     problems: dict[str, list[str]] = {page: [] for page in PAGES}

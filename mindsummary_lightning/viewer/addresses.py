@@ -32,33 +32,18 @@ def is_loopback(host: str) -> bool:
 
 
 def host_names(host: str) -> list[str]:
-    """Names that browsers may call a server by, beside ``localhost`` and IP addresses.
-
-    Args:
-        host: the interface that it listens on.
-    """
+    """Names that browsers may call a server by, which listens on ``host``, beside ``localhost`` and IP addresses."""
     return [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
 
 
 def server_address(host: str, port: int) -> str:
-    """Address of a server as a browser on this machine reaches it.
-
-    Args:
-        host: the interface that it listens on.
-        port: its port.
-    """
+    """Address, as a browser on this machine reaches it, of a server that listens on ``host``."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
-    """Names and addresses of the pages.
-
-    Args:
-        server: address of the server.
-        token: what it asks for; ``None`` if nothing.
-        train_id: the run whose pages are meant as well; ``None`` for the pages over all runs only.
-    """
+    """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
     start = f"{server}/?{TOKEN_PARAMETER}={token}#/" if token else f"{server}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
     if train_id is not None:

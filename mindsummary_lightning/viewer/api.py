@@ -152,16 +152,10 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
 
 
 def known_tag(run: FollowedRun, shown: str, code: str, message: str) -> tuple[str, str]:
-    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph.
-
-    Args:
-        run: the run.
-        shown: for example ``loss/auto/scalar``.
-        code: error code of a tag that the run does not have.
-        message: beginning of its message.
+    """Tag and kind of a tag as the pages name it (``loss/auto/scalar``); the kind is ``""`` for a graph.
 
     Raises:
-        ApiError: the run does not have it.
+        ApiError: the run does not have it; with this code, in a message that begins so.
     """
     if not has_tag(run, shown):
         detail = "Invalid parameter value. Can not find any data in this train job by given tag."

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 from mindsummary_lightning.viewer.static_files import StaticFiles
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
@@ -35,30 +35,24 @@ _WRONG_METHOD = ApiError("50545002", "405 Method Not Allowed.", HTTPStatus.METHO
 _SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def create_site(directory: str, frontend: str, access: Access, memory_bytes: int | None = None) -> web.Application:
+def create_site(
+    directory: str, frontend: str, access: Access, memory_bytes: int = DEFAULT_MEMORY_BYTES
+) -> web.Application:
     """The application with all pages of MindInsight.
 
     Args:
         directory: a run, or a directory with runs anywhere below it.
         frontend: the directory that holds the front end's ``index.html``.
         access: the check of every request.
-        memory_bytes: budget for loaded runs; ``None`` for the default.
+        memory_bytes: budget for loaded runs.
     """
-    runs = LoadedRuns(directory) if memory_bytes is None else LoadedRuns(directory, memory_bytes)
-    return create_app(runs, StaticFiles(frontend), access, page_handlers())
+    return create_app(LoadedRuns(directory, memory_bytes), StaticFiles(frontend), access, page_handlers())
 
 
 def create_app(
     runs: LoadedRuns, files: StaticFiles, access: Access, handlers: Mapping[str, Handler]
 ) -> web.Application:
-    """The application.
-
-    Args:
-        runs: what the pages show.
-        files: the front end.
-        access: the check of every request.
-        handlers: what answers each endpoint, by its method and its path below :data:`API_PREFIX`.
-    """
+    """The application; ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`."""
     site = _Site(runs, files, access, handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", site.answer)

@@ -62,11 +62,7 @@ class Remarks:
             return self._runs
 
     def update(self, train_id: str, added: Mapping[str, Any]) -> None:
-        """Note something about a run, in addition to what is already noted.
-
-        Args:
-            train_id: the run.
-            added: ``tag`` and ``remark``, or one of them.
+        """Note a ``tag``, a ``remark`` or both about a run, in addition to what is already noted.
 
         Raises:
             OSError: it could not be saved; nothing has changed.

@@ -54,14 +54,7 @@ def _listen(host: str, port: int) -> socket.socket:
 async def serve_until(
     stop: asyncio.Event, app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
-    """Serve until an event is set.
-
-    Args:
-        stop: ends the server.
-        app: the application.
-        listener: a listening socket; closed at the end.
-        ready: called once requests are answered.
-    """
+    """Serve until an event is set; ``ready`` is called once requests are answered, the socket is closed at the end."""
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -80,13 +73,7 @@ async def serve_until(
 
 
 def serve_until_signal(app: web.Application, listener: socket.socket, ready: Callable[[], object]) -> None:
-    """Serve until Ctrl-C, SIGTERM or the end of the terminal; call it in the main thread.
-
-    Args:
-        app: the application.
-        listener: a listening socket; closed at the end.
-        ready: called once requests are answered.
-    """
+    """:func:`serve_until` Ctrl-C, SIGTERM or the end of the terminal; call it in the main thread."""
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -28,10 +28,8 @@ _REVALIDATED = "private, no-cache"
 class StaticFiles:
     """The files below a directory, by the path of their address.
 
-    Conditional requests, byte ranges and compressed copies (``<file>.gz``) are served by aiohttp.
-
-    Args:
-        directory: holds ``index.html`` and ``static/``.
+    The directory holds ``index.html`` and ``static/``. Conditional requests, byte ranges and compressed copies
+    (``<file>.gz``) are served by aiohttp.
     """
 
     def __init__(self, directory: str) -> None:

@@ -18,9 +18,7 @@ _SETTINGS = ("network", "optimizer", "learning_rate", "loss_function", "epoch", 
 def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     """The graph with its nodes, edges, parameters and constants, and the shapes of tensors.
 
-    Args:
-        tb: the message classes.
-        graph: the graph; an edge from a node that is not in it is skipped, as MindInsight does.
+    An edge from a node that is not in the graph is skipped, as MindInsight does.
     """
     names = {node.name: node.full_name or node.name for node in graph.nodes}
     scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}  # of the first use
@@ -42,12 +40,8 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
 def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]) -> Any:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars, so those among the custom data are left out.
-
-    Args:
-        tb: the message classes.
-        lineage: the run's.
-        scalars: the run's, by their names there.
+    The plugin takes a run's results from its scalars, by their names there, so those among the custom data are left
+    out.
     """
     content = tb.HParams()
     train = lineage_values(RunLineage(train=lineage.train))

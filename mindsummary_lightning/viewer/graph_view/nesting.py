@@ -24,10 +24,6 @@ def copy_into_scopes(table: NodeTable, node_type: str) -> None:
 
     Consumers in one scope share a copy. A copy at the root takes the place of the original, others follow the last
     node in order of their first use.
-
-    Args:
-        table: the nodes; changed in place.
-        node_type: ``PARAMETER`` or ``CONSTANT``.
     """
     originals = {node.name: node for node in table.values() if node.type == node_type}
     copies: dict[str, ViewNode] = {}
@@ -45,13 +41,9 @@ def copy_into_scopes(table: NodeTable, node_type: str) -> None:
 
 
 def group_nodes(table: NodeTable, min_members: int) -> None:
-    """Move nodes of one scope and type into a group ``<type>[<members>]_<number>`` of that scope.
+    """Move ``min_members`` or more nodes of one scope and type into a group ``<type>[<members>]_<number>`` there.
 
-    Groups are numbered through the whole graph in the order of their first members.
-
-    Args:
-        table: the nodes, without name scopes; changed in place.
-        min_members: how many alike nodes make a group.
+    Groups are numbered through the whole graph in the order of their first members. There are no name scopes yet.
     """
     alike: dict[tuple[str, str], list[ViewNode]] = {}
     for node in table.values():
@@ -74,9 +66,6 @@ def lay_out_parameters(table: NodeTable) -> None:
     """Let the page draw groups of parameters apart from their consumers, joined to them by proxy edges.
 
     A group is joined to a consumer in its own scope, or else to the group that holds the consumer.
-
-    Args:
-        table: the nodes, grouped; changed in place.
     """
     members: dict[str, list[ViewNode]] = {}
     for node in table.values():

@@ -30,12 +30,7 @@ def recorded_nodes(graph: Graph, texts: GraphTexts, is_shown: Callable[[GraphNod
     """The nodes of a graph: operations in their order, then parameters, then constants.
 
     Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and constants do not know their
-    consumers yet.
-
-    Args:
-        graph: the recorded graph.
-        texts: its attributes and constants as text.
-        is_shown: tells which operations the view holds.
+    consumers yet. ``is_shown`` tells which operations the view holds.
     """
     table: NodeTable = {}
     names: dict[str, str] = {}  # what inputs refer to -> name of the node
