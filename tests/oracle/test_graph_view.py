@@ -12,8 +12,7 @@ import pytest
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.graph_texts import decode_model
-from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
-from mindsummary_lightning.viewer.graph_view.node_search import hits, tree_of
+from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, normal_view, optimized_view, tree_of
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.random_graphs import random_graph
 

@@ -1,7 +1,9 @@
-"""The two views of a recorded graph, and what the graph page asks of them."""
+"""The two views of a recorded graph, and what the graph page asks of them: scopes, leaves, ways, and a search."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from mindsummary_lightning.values import Graph, GraphTexts
@@ -11,12 +13,18 @@ from mindsummary_lightning.viewer.graph_view.nesting import (
     group_nodes,
     lay_out_parameters,
 )
-from mindsummary_lightning.viewer.graph_view.node_search import hits, tree_of
-from mindsummary_lightning.viewer.graph_view.node_table import CONSTANT, PARAMETER, NodeTable, ViewNode
+from mindsummary_lightning.viewer.graph_view.node_table import (
+    CONSTANT,
+    NAME_SCOPE,
+    PARAMETER,
+    NodeTable,
+    ViewNode,
+    join_scope,
+)
 from mindsummary_lightning.viewer.graph_view.optimized_nodes import is_forward_operation, remove_bookkeeping
 from mindsummary_lightning.viewer.graph_view.recorded_nodes import recorded_nodes
 
-__all__ = ["GraphView", "normal_view", "optimized_view"]
+__all__ = ["GraphView", "hits", "normal_view", "optimized_view", "tree_of"]
 
 _MIN_GROUP, _MIN_OPTIMIZED_GROUP = 5, 10  # alike nodes in a scope that are drawn as a group
 
@@ -44,11 +52,7 @@ def _arranged(table: NodeTable, min_group: int) -> GraphView:
 
 
 class GraphView:
-    """A graph as the page asks for it; it does not change any more, so threads may share it.
-
-    Args:
-        table: all nodes, scopes and groups included; not changed any more, but for the counts of their children.
-    """
+    """A graph as the page asks for it; it does not change any more, so threads may share it."""
 
     def __init__(self, table: NodeTable) -> None:
         self.table = table
@@ -93,3 +97,49 @@ class GraphView:
         """
         found = hits(self.table, text)[rows]
         return tree_of([node for node in found if node.name.count("/") <= max_depth], self.table)
+
+
+def hits(table: NodeTable, text: str) -> list[ViewNode]:
+    """The nodes in whose name the last occurrence of a text, in any case, reaches into the last part.
+
+    Neither the empty text nor ``/`` is found anywhere.
+    """
+    text = text.lower()
+    if text in ("", "/"):
+        return []
+    found = []
+    for node in table.values():
+        name = node.name.lower()
+        start = name.rfind(text)
+        if start >= 0 and name.find("/", start + len(text)) < 0:
+            found.append(node)
+    return found
+
+
+def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]:
+    """The tree of some nodes and the scopes above them.
+
+    A scope shows whether the node that brought it in is dynamic. A node that is already in the tree, as the scope of
+    an earlier one, replaces what the tree has there.
+    """
+    root = _entry("", "", False)
+    for node in nodes:
+        listed = root["nodes"]
+        *scopes, name = accumulate(node.name.split("/"), join_scope)
+        for scope in scopes:
+            if scope not in listed:
+                known = table[scope].type if scope in table else NAME_SCOPE
+                listed[scope] = _entry(scope, known, node.is_dynamic)
+            listed = listed[scope]["nodes"]
+        listed[name] = _entry(name, node.type, node.is_dynamic)
+    waiting = [root]
+    while waiting:  # without recursion: scopes may be deeper than Python's stack
+        entry = waiting.pop()
+        entry["nodes"] = list(entry["nodes"].values())
+        waiting += entry["nodes"]
+    shown: list[dict[str, Any]] = root["nodes"]
+    return shown
+
+
+def _entry(name: str, node_type: str, is_dynamic: bool) -> dict[str, Any]:
+    return {"name": name, "type": node_type, "is_dynamic_shape_node": is_dynamic, "nodes": {}}
