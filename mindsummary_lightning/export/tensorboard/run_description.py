@@ -22,7 +22,7 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     """
     names = {node.name: node.full_name or node.name for node in graph.nodes}
     scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}  # of the first use
-    names.update((found.name, _in_its_module(found.name, scopes.get(found.name, ""))) for found in graph.parameters)
+    names.update((one.name, _in_its_module(one.name, scopes.get(one.name, ""))) for one in graph.parameters)
     names.update((constant.name, constant.name) for constant in graph.constants)
     found = tb.GraphDef()
     for parameter in graph.parameters:
