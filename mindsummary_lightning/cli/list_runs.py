@@ -57,11 +57,11 @@ def _described(path: str, name: str) -> dict[str, Any]:
 
 
 def _print_table(runs: Sequence[Mapping[str, Any]]) -> None:
-    rows = [["run", "tags", "lineage", "size", "last written"]]
+    rows = [["run", "last written", "size", "lineage", "tags"]]
     for run in runs:
         counted = "damaged: see `mindsummary verify`"
         if run["tags"] is not None:
             counted = tally(run["tags"]) or "-"
         lineage = "yes" if run["has_lineage"] else "-"
-        rows.append([run["run"], counted, lineage, readable_size(run["bytes"]), readable_time(run["last_written"])])
-    say_table(rows, right=[3])
+        rows.append([run["run"], readable_time(run["last_written"]), readable_size(run["bytes"]), lineage, counted])
+    say_table(rows, right=[2])

@@ -121,8 +121,10 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 
 
 def say_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print a table whose first row names the columns; arguments as :func:`columns`."""
+    """Print a table whose first row names the columns, cut at a terminal's edge; arguments as :func:`columns`."""
+    most = width() if sys.stdout.isatty() else sys.maxsize
     for index, line in enumerate(columns(rows, right)):
+        line = line if len(line) <= most else f"{line[: most - 1]}…"
         print(line if index else heading(line))
 
 

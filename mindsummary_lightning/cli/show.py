@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mindsummary_lightning.cli.output import (
@@ -81,8 +81,7 @@ def _section(name: str, rows: list[list[str]], right: list[int] | None = None) -
 
 def _scalars(series: Mapping[str, ScalarSeries]) -> list[list[str]]:
     rows = [["tag", "samples", "last step", "last", "min", "max", "curve"]]
-    used = 2 + min(_MAX_TAG, max(map(len, series), default=0)) + 5 * 12
-    length = max(8, min(_MAX_CURVE, width() - used))
+    length = _curve_length(series)
     for tag, found in series.items():
         finite = found.values[abs(found.values) < float("inf")]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
@@ -92,11 +91,17 @@ def _scalars(series: Mapping[str, ScalarSeries]) -> list[list[str]]:
     return rows
 
 
+def _curve_length(tags: Iterable[str]) -> int:
+    used = 2 + min(_MAX_TAG, max(map(len, tags), default=0)) + 5 * 12  # the tag and five numbers
+    return max(8, min(_MAX_CURVE, width() - used))
+
+
 def _histograms(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
-    rows = [["tag", "samples", "last step", "elements", "min", "max", "distribution"]]
+    rows = [["tag", "samples", "last step", "elements", "min", "max", "buckets"]]
+    length = _curve_length(tags)
     for tag in tags:
         steps, last = _count(reader.histograms(tag))
-        shape = sparkline(last.counts.tolist(), 24)
+        shape = sparkline(last.counts.tolist(), length)
         rows.append([_short(tag), *steps, str(last.count), short_number(last.min), short_number(last.max), shape])
     return rows
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_mindspore_run, write_summary
+from tests.reading.runs import histogram, values_at, write_mindspore_run, write_summary
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,6 +23,40 @@ def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert [line.split()[0] for line in lines] == ["run", "a", "deep/b"]
     assert "1 scalar" in lines[1]
     assert "2 scalar, 1 image, 1 tensor, 1 histogram, 1 loss_landscape" in lines[2]
+
+
+def _on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_lines_of_a_list_end_at_the_edge_of_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _on_a_terminal_of_80_columns(monkeypatch)
+    write_demo_run(tmp_path / "version_0")
+    write_summary(tmp_path / "version_1", [values_at(1, {"loss": 1.0})])
+
+    _, long, short = mindsummary(capsys, "list", tmp_path).out.splitlines()
+
+    assert len(long) == 80
+    assert "  2 scalar, 1 image" in long
+    assert long.endswith("…")
+    assert short.endswith("1 scalar")
+
+
+def test_a_distribution_has_the_room_that_a_terminal_leaves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _on_a_terminal_of_80_columns(monkeypatch)
+    write_summary(tmp_path, [values_at(1, {"encoder.layer.weight": histogram(*range(90)), "b": histogram(1, 2)})])
+
+    shown = mindsummary(capsys, "show", tmp_path).out.splitlines()
+
+    assert max(map(len, shown[1:])) <= 80  # the first line is the path
+    (line,) = (line for line in shown if "encoder" in line)
+    assert line.endswith(" ▁▂▃▄▅▆▇█")
 
 
 def test_list_marks_a_damaged_run_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
