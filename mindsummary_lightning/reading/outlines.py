@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
+from mindsummary_lightning.fileio.regular import open_regular
 
 __all__ = [
     "Location",
@@ -80,9 +82,9 @@ def read_location(location: Location) -> bytes:
     """The bytes at a location.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is no longer a regular file.
     """
-    with open(location.path, "rb") as file:
+    with os.fdopen(open_regular(location.path), "rb") as file:
         file.seek(location.start)
         return file.read(location.end - location.start)
 

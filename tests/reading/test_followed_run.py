@@ -90,6 +90,32 @@ def test_nothing_is_read_twice(tmp_path: Path) -> None:
     assert found.scalars("x").steps.tolist() == [1, 2]
 
 
+def test_a_file_that_grows_many_times_keeps_every_sample(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [])
+    found = followed(tmp_path)
+    steps = [*range(20), *range(2**40, 2**40 + 20)]
+    for step in steps:
+        with open(path, "ab") as file:
+            file.write(values_at(step, {"x": float(step), "y": 1.0}))
+        found.read_on()
+
+    assert found.scalars("x").steps.tolist() == steps
+    assert found.scalars("x").values.tolist() == [float(np.float32(step)) for step in steps]
+    assert found.nbytes < 40 * len(steps)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="a system without devices")
+def test_a_value_whose_file_has_become_a_device_is_not_read_from_it(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"h": histogram(1)})])
+    (sample,) = followed(tmp_path).samples("histogram", "h")
+
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+    with pytest.raises(OSError, match="not a regular file"):
+        read_value(sample.location)
+
+
 def test_a_file_that_was_rewritten_is_read_from_its_start(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), values_at(2, {"x": 2.0})])
     found = followed(tmp_path)
