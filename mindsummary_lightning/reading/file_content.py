@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -16,10 +17,26 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.outlines import Location, outline_batch
 from mindsummary_lightning.reading.results import ScalarSeries
 
-__all__ = ["FileContent", "LocatedSample", "read_files"]
+__all__ = ["FileContent", "GraphLocation", "LocatedSample", "read_files"]
 
 _MAX_CHUNKS = 16  # of columns; joined when there are more, so that a long run is not a million small arrays
 _INT32 = np.iinfo(np.int32)
+
+
+class GraphLocation(NamedTuple):
+    """A computational graph of a run.
+
+    Attributes:
+        name: name of the file that holds it; MindInsight's tag.
+        location: payload of its event, or the whole of a ``.pb`` file.
+        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
+        wall_time: seconds since the epoch.
+    """
+
+    name: str
+    location: Location
+    is_model: bool
+    wall_time: float
 
 
 class LocatedSample(NamedTuple):
@@ -50,14 +67,14 @@ class FileContent:
     Attributes:
         path: the file.
         tags: kind and tag of everything in the file, kept or not.
-        graph: payload of the newest event with a computational graph, and its wall time in seconds; or ``None``.
+        graph: the newest computational graph, or ``None``.
         offset: end of the last record read so far.
     """
 
     def __init__(self, path: str, is_wanted: Callable[[str, str], bool] = lambda kind, tag: True) -> None:
         self.path = path
         self.tags: set[tuple[str, str]] = set()
-        self.graph: tuple[Location, float] | None = None
+        self.graph: GraphLocation | None = None
         self.offset = 0
         self._is_wanted = is_wanted
         self._rows = 0
@@ -98,7 +115,7 @@ class FileContent:
                 self._columns.setdefault(columns.tags, []).append(_compact(columns))
         for location, outline in others:
             if outline.holds == "graph":
-                self.graph = (location, outline.wall_time)
+                self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
             for value in outline.values:
                 key = (value.kind, value.tag)
                 self.tags.add(key)

@@ -10,40 +10,24 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
-from mindsummary_lightning.reading.file_content import LocatedSample
+from mindsummary_lightning.reading.file_content import GraphLocation, LocatedSample
 from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.outlines import Location
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["FollowedRun", "GraphLocation"]
+__all__ = ["FollowedRun"]
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _MAX_REMEMBERED = 4096  # results; of a run that is watched for days the oldest are forgotten
-
-
-class GraphLocation(NamedTuple):
-    """A computational graph of a run.
-
-    Attributes:
-        name: name of the file that holds it; MindInsight's tag.
-        location: payload of its event, or the whole of a ``.pb`` file.
-        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
-        wall_time: seconds since the epoch.
-    """
-
-    name: str
-    location: Location
-    is_model: bool
-    wall_time: float
 
 
 class FollowedRun:
@@ -92,8 +76,7 @@ class FollowedRun:
             is_new = is_stale or len(files) > len(known)
             self._files = files
             has_grown = [self._read_file(file, found[name]) for name, file in zip(names, files, strict=True)]
-            models = [_model(self.run_dir, name, stat) for name, stat in found.items() if _is_model(name, stat)]
-            models.sort(key=lambda model: (model.wall_time, model.name))
+            models = _models(self.run_dir, found)
             changed = is_new or any(has_grown) or models != self._models
             self._models = models
             if changed:
@@ -165,12 +148,7 @@ class FollowedRun:
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
         with self._lock:
-            events = [(file, file.graph) for file in self._files if file.graph is not None]
-            newest = [
-                GraphLocation(os.path.basename(file.path), location, False, wall_time)
-                for file, (location, wall_time) in events[-1:]
-            ]
-            return newest + self._models
+            return [file.graph for file in self._files if file.graph is not None][-1:] + self._models
 
 
 def _regular_files(run_dir: str) -> dict[str, os.stat_result]:
@@ -185,9 +163,10 @@ def _regular_files(run_dir: str) -> dict[str, os.stat_result]:
     return found
 
 
-def _is_model(name: str, stat: os.stat_result) -> bool:
-    return name.endswith(".pb") and stat.st_size > 0
-
-
-def _model(run_dir: str, name: str, stat: os.stat_result) -> GraphLocation:
-    return GraphLocation(name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime)
+def _models(run_dir: str, found: dict[str, os.stat_result]) -> list[GraphLocation]:
+    models = [
+        GraphLocation(name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime)
+        for name, stat in found.items()
+        if name.endswith(".pb") and stat.st_size
+    ]
+    return sorted(models, key=lambda model: (model.wall_time, model.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mindsummary_lightning.fileformat.graph_texts import decode_graph_event, decode_model
 from mindsummary_lightning.fileformat.summary_codec import decode_value
-from mindsummary_lightning.reading.followed_run import GraphLocation
+from mindsummary_lightning.reading.file_content import GraphLocation
 from mindsummary_lightning.reading.outlines import Location, decoded, read_location
 from mindsummary_lightning.values import Graph, GraphTexts
 from mindsummary_lightning.values.events import SummaryValue

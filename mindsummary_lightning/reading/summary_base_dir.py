@@ -18,7 +18,6 @@ from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 __all__ = [
     "BaseDirectory",
     "FileState",
-    "LineageFile",
     "RunDirectory",
     "find_base",
     "list_train_jobs",
@@ -29,14 +28,6 @@ FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns,
 
 
 @dataclass(frozen=True, slots=True)
-class LineageFile:
-    """A lineage file and its state."""
-
-    path: str
-    state: FileState
-
-
-@dataclass(frozen=True, slots=True)
 class RunDirectory:
     """A directory with at least one lineage file.
 
@@ -44,13 +35,13 @@ class RunDirectory:
         summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
         path: the directory.
         update_time_us: modification time of the file with the newest time in its name, microseconds.
-        files: its lineage files in the reader's order, oldest first.
+        files: paths and states of its lineage files in the reader's order, oldest first.
     """
 
     summary_dir: str
     path: str
     update_time_us: int
-    files: tuple[LineageFile, ...]
+    files: dict[str, FileState]
 
 
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
@@ -72,7 +63,7 @@ def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
 
 def with_lineage_files(run: ListedRun) -> RunDirectory:
     """A listed run with the states of its lineage files now; without those that have vanished since."""
-    files = []
+    files = {}
     for name in run.lineage_names:
         path = os.path.join(run.path, name)
         try:
@@ -80,8 +71,8 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
         except OSError:
             continue
         if stat.S_ISREG(state.st_mode):
-            files.append(LineageFile(path, (state.st_size, state.st_mtime_ns, state.st_ino)))
-    return RunDirectory(run.train_id, run.path, run.update_time_us, tuple(files))
+            files[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+    return RunDirectory(run.train_id, run.path, run.update_time_us, files)
 
 
 @dataclass(frozen=True, slots=True)

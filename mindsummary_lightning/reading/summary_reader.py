@@ -149,7 +149,7 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest = [file.graph for file in self._read() if file.graph is not None][-1:]
-        graph = decoded(newest[0][0], decode_event).what if newest else None
+        graph = decoded(newest[0].location, decode_event).what if newest else None
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
@@ -237,8 +237,9 @@ class SummaryReader:
             ("wall_time", "wall_times", np.float64),
             ("value", "values", np.float32),
         ):
-            arrays = [getattr(series, field) for series in found.values()]
-            columns[column] = np.concatenate(arrays) if arrays else np.empty(0, dtype)
+            columns[column] = np.concatenate(
+                [np.empty(0, dtype), *(getattr(series, field) for series in found.values())]
+            )
         return pandas.DataFrame(columns)
 
     def _values(

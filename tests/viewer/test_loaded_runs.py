@@ -138,17 +138,17 @@ def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_sec
     write_summary(tmp_path / "plain", [])
     runs, clock = loaded(tmp_path)
     (directory,) = runs.run_directories()
-    size = directory.files[0].state[0]
+    ((size, _, _),) = directory.files.values()
 
     path.write_bytes(path.read_bytes() * 2)
 
     assert runs.run_directories() is runs.run_directories()
     found = runs.run_directory("./logs/version_0")
     assert found is not None
-    assert found.files[0].state[0] == 2 * size
+    assert [state[0] for state in found.files.values()] == [2 * size]
     clock.now += 1.0
     assert directory.summary_dir == "./logs/version_0"
-    assert runs.run_directories()[0].files[0].state[0] == 2 * size
+    assert [state[0] for state in runs.run_directories()[0].files.values()] == [2 * size]
 
 
 def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) -> None:
