@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.conversion.arrays import to_array
-from mindsummary_lightning.conversion.image_grid import has_gaps, tile
-from mindsummary_lightning.conversion.png import encode_png
+from mindsummary_lightning.conversion.image_grid import grid_image, has_gaps
 from mindsummary_lightning.values import Image
 
 __all__ = ["batch_to_image"]
@@ -46,14 +45,10 @@ def batch_to_image(value: Any) -> Image:
             f"an image needs shape (images, channels, height, width) with 1 or 3 channels and no length of 0, "
             f"found {batch.shape} of dtype {batch.dtype}"
         )
-    if batch.dtype == np.uint8:
-        canvas = tile(batch, batch.shape)
-    else:
-        canvas = _rescaled_canvas(batch)
-    return Image(height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3)
+    return grid_image(batch, batch.shape) if batch.dtype == np.uint8 else _rescaled_grid(batch)
 
 
-def _rescaled_canvas(batch: NDArray[Any]) -> NDArray[np.uint8]:
+def _rescaled_grid(batch: NDArray[Any]) -> Image:
     low, high = float(batch.min()), float(batch.max())
     if not (low >= -_LARGEST and high <= _LARGEST):  # NaN too
         batch, low, high = _presentable(batch)
@@ -64,7 +59,7 @@ def _rescaled_canvas(batch: NDArray[Any]) -> NDArray[np.uint8]:
     else:
         shift, scale = np.float32(low), np.float32(255 / (high - low + 1) if low != high else 1)
     filling = int((np.float32(0) - shift) * scale) if has_gaps(len(batch)) else 0
-    return tile(_rescaled(batch, shift, scale), batch.shape, filling)
+    return grid_image(_rescaled(batch, shift, scale), batch.shape, filling)
 
 
 def _rescaled(batch: NDArray[Any], shift: np.float32, scale: np.float32) -> Iterator[NDArray[np.uint8]]:

@@ -15,8 +15,7 @@ from PIL import Image as PillowImage
 from PIL import ImageOps, UnidentifiedImageError
 
 from mindsummary_lightning.conversion.arrays import to_array
-from mindsummary_lightning.conversion.image_grid import tile
-from mindsummary_lightning.conversion.png import encode_png
+from mindsummary_lightning.conversion.image_grid import grid_image
 from mindsummary_lightning.values import Image
 
 __all__ = ["check_dataformats", "figure_to_image", "to_image"]
@@ -147,8 +146,7 @@ def _found(array: NDArray[Any], dataformats: str | None) -> str:
 def _encoded(batch: NDArray[np.uint8]) -> Image:
     if batch.shape[1] == 4:
         batch = _on_white(batch)
-    canvas = tile(batch, batch.shape)
-    return Image(height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3)
+    return grid_image(batch, batch.shape)
 
 
 def _on_white(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -86,10 +86,6 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"metric of EvaluationInfo must not hold {name}: a browser cannot parse it")
 
 
-def _check_custom(value: UserDefinedInfo) -> None:
-    _check_entries(value.values)
-
-
 def _check_entries(values: Mapping[str, Any]) -> None:
     if not values:
         raise ValueError("UserDefinedInfo needs at least one entry: MindInsight fails on an empty one")
@@ -138,8 +134,8 @@ def _check_landscape(value: LossLandscape) -> None:
 _CHECKS: dict[type, Any] = {
     TrainInfo: _check_train,
     EvaluationInfo: _check_evaluation,
-    UserDefinedInfo: _check_custom,
-    RunInfo: _check_custom,
+    UserDefinedInfo: lambda value: _check_entries(value.values),
+    RunInfo: lambda value: _check_entries(value.values),
     DatasetGraph: _check_dataset,
     LossLandscape: _check_landscape,
 }
