@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -19,7 +19,6 @@ from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
 from mindsummary_lightning.errors import GraphCaptureError
-from mindsummary_lightning.graph.module_names import module_class_name
 from mindsummary_lightning.graph.observation import Observation
 
 __all__ = ["Instruments"]
@@ -92,15 +91,15 @@ class Instruments(TorchFunctionMode):
         if self._is_in_function or threading.get_ident() != self._thread:
             return self._module_call(module, *args, **kwargs)
         self.attempt(self._observation.enter_module, module)
-        output = None
+        output, is_whole = None, self.attempt(_is_one_node, module)
+        if is_whole:
+            self._remove()
         try:
-            is_whole = self.attempt(_is_one_node, module)
-            with self._suspended() if is_whole else nullcontext():
-                output = self._module_call(module, *args, **kwargs)
-            if is_whole:
-                self.attempt(self._observation.add_whole, module_class_name(module), module, (args, kwargs), output)
+            output = self._module_call(module, *args, **kwargs)
         finally:
-            self.attempt(self._observation.leave_module, (args, kwargs), output)
+            if is_whole:
+                self.attempt(self._install)
+            self.attempt(self._observation.leave_module, is_whole, (args, kwargs), output)
         return output
 
     def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
@@ -124,14 +123,6 @@ class Instruments(TorchFunctionMode):
             module = owner if isinstance(owner, nn.Module) else None
             name = str(getattr(local["fn"], "__name__", "compiled"))
             self._observation.add_whole(name, module, (local["args"], local["kwargs"]), local["result"])
-
-    @contextmanager
-    def _suspended(self) -> Iterator[None]:
-        self._remove()
-        try:
-            yield
-        finally:
-            self.attempt(self._install)
 
     def _install(self) -> None:
         def call(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:

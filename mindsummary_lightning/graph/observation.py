@@ -30,12 +30,11 @@ from mindsummary_lightning.values.graph_nodes import Graph
 __all__ = ["Observation"]
 
 # Any, in this module: arguments and results of whatever the user calls.
-_MAX_WALKED_GRADIENTS = 10_000
 _BACKWARD = re.compile(r"Backward\d*$")
+_IN_PLACE = re.compile(r"__(setitem|i\w+)__|(?!requires_grad_)\w*[^_]_")
 # What these packages call in a training step is theirs: logging, gradient clipping, updates of weights, sharding.
 _HIDDEN = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.")
-_LIGHTNING = ("lightning.pytorch.", "lightning.fabric.", "pytorch_lightning.", "lightning_fabric.")
-_MODELS_OF_LIGHTNING = ("lightning.pytorch.demos.", "pytorch_lightning.demos.")
+_LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)")
 
 
 class _Call(NamedTuple):
@@ -59,7 +58,7 @@ class Observation:
         self._running = [_Call(unwrapped(network), "", "", 0)]
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
         self._computed: dict[int, tuple[weakref.ref[torch.Tensor], str | None]] = {}  # by id of the tensor
-        self._by_gradient: dict[int, str] = {}  # by sequence number of the grad_fn
+        self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[str, str] = {}  # by dotted name
 
     def add_inputs(self, arguments: Mapping[str, Any]) -> None:
@@ -74,11 +73,11 @@ class Observation:
         path, scope = self._names.place(module, caller.path, caller.scope)
         self._running.append(_Call(unwrapped(module), path, scope, len(self._builder)))
 
-    def leave_module(self, arguments: Any, output: Any) -> None:
+    def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""
         call = self._running[-1]
-        if len(self._builder) == call.nodes_before and not call.module._modules and output is not None:
-            # It runs C++ that torch does not know, or nothing at all.
+        # A module without children or operations runs C++ that torch does not know, or nothing at all.
+        if is_whole or (len(self._builder) == call.nodes_before and not call.module._modules):
             self.add_whole(module_class_name(call.module), call.module, arguments, output)
         self._running.pop()
 
@@ -91,11 +90,12 @@ class Observation:
         if name == "__setitem__":
             output = args[0]
         used, results = tensors_in((args, kwargs)), tensors_in(output)
-        is_write = _writes_in_place(name, kwargs)
+        is_write = _IN_PLACE.fullmatch(name) or kwargs.get("out") is not None or kwargs.get("inplace") is True
         if not is_write:
             known = {id(tensor) for tensor in used}
             results = [tensor for tensor in results if id(tensor) not in known]
-        if not results or not _is_users_call() or self._counts_batches(name, used):
+        batch_count = self._running[-1].module._buffers.get("num_batches_tracked")  # no part of what is computed
+        if not results or results[0] is batch_count or not _is_users_call():
             return
         inputs = list(filter(None, map(self._ref, used)))
         ref = None
@@ -150,15 +150,12 @@ class Observation:
     def _add_property(self, name: str, tensor: torch.Tensor, output: Any) -> None:
         """``x.T``, ``x.data`` and ``x.real`` are the tensor seen another way, ``x.grad`` is a gradient."""
         for result in tensors_in(output):
-            if name == "grad":
-                self._remember(result, None)
-            elif not self._is_computed(result) and result is not tensor:
-                self._remember(result, self._ref(tensor))
+            self._remember(result, None if name == "grad" else self._ref(tensor))
 
     def _remember(self, tensor: torch.Tensor, ref: str | None) -> None:
         self._computed[id(tensor)] = (weakref.ref(tensor), ref)
         # Reading the grad_fn of a view may create one, which would change the order of the backward pass.
-        if ref is not None and not tensor._is_view() and tensor.grad_fn is not None:
+        if not tensor._is_view() and tensor.grad_fn is not None:
             self._by_gradient[tensor.grad_fn._sequence_nr()] = ref
 
     def _is_computed(self, tensor: torch.Tensor) -> bool:
@@ -186,37 +183,22 @@ class Observation:
         """A node for what autograd saw and torch functions did not: a custom autograd.Function, a C++ extension."""
         if (known := self._by_gradient.get(function._sequence_nr())) is not None:
             return known
-        inputs: list[str] = []
-        waiting, seen = [function], {function}
-        while waiting and len(seen) < _MAX_WALKED_GRADIENTS:
+        inputs: dict[str, None] = {}  # as an ordered set
+        waiting, seen = [function], {None, function}
+        while waiting:
             for source, _ in waiting.pop().next_functions:
-                if source is not None and source not in seen:
-                    seen.add(source)
-                    ref = self._by_gradient.get(source._sequence_nr())
-                    if ref is None and hasattr(source, "variable"):  # a leaf of autograd's graph
-                        ref = self._ref(source.variable)
-                    if ref is not None:
-                        inputs.append(ref)
-                    else:
-                        waiting.append(source)
+                if source in seen:
+                    continue
+                seen.add(source)
+                ref = self._by_gradient.get(source._sequence_nr())
+                if ref is None and hasattr(source, "variable"):  # a leaf of autograd's graph
+                    ref = self._ref(source.variable)
+                if ref is None:
+                    waiting.append(source)
+                else:
+                    inputs[ref] = None
         op_type = _BACKWARD.sub("", function.name()).rpartition("::")[2]
-        return self._builder.node(
-            op_type, self._running[-1].scope, list(dict.fromkeys(inputs)), (), tensor_type(tensor)
-        )
-
-    def _counts_batches(self, name: str, used: Sequence[torch.Tensor]) -> bool:
-        """Whether batch norm counts its batches, a number that is no part of what it computes."""
-        return name == "add_" and used[0] is self._running[-1].module._buffers.get("num_batches_tracked")
-
-
-def _writes_in_place(name: str, kwargs: dict[str, Any]) -> bool:
-    if name.startswith("__"):
-        return name == "__setitem__" or (name.startswith("__i") and name not in ("__invert__", "__index__", "__int__"))
-    return (
-        (name.endswith("_") and name != "requires_grad_")
-        or kwargs.get("out") is not None
-        or kwargs.get("inplace") is True
-    )
+        return self._builder.node(op_type, self._running[-1].scope, list(inputs), (), tensor_type(tensor))
 
 
 def _is_users_call() -> bool:
@@ -227,6 +209,6 @@ def _is_users_call() -> bool:
         if module.startswith(_HIDDEN):
             return False
         if module != "torch" and not module.startswith(("torch.", "mindsummary_lightning.", "contextlib")):
-            return module.startswith(_MODELS_OF_LIGHTNING) or not module.startswith(_LIGHTNING)
+            return _LIGHTNING.match(module) is None
         frame = frame.f_back  # type: ignore[assignment]
     return True

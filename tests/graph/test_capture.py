@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import operator
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.capture import capture_example
@@ -111,6 +114,40 @@ def test_the_arguments_of_a_function_are_attributes() -> None:
     assert attributes == {"args": (2, 3)}
 
 
+class Calling(nn.Module):
+    """Calls a function with its input."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+def test_arguments_that_are_none_are_no_attributes() -> None:
+    graph = capture_example(Calling(lambda x: F.softmax(x, dim=1, dtype=None)), torch.ones(2, 2))
+
+    assert "dim" in {attribute.name for attribute in graph.nodes[0].attributes}
+    assert "dtype" not in {attribute.name for attribute in graph.nodes[0].attributes}
+
+
+@pytest.mark.parametrize(
+    ("function", "op_types"),
+    [
+        (lambda x: F.relu(x * 2, inplace=True) + 1, ["mul", "ReLU", "add"]),
+        (lambda x: x.mul(2).relu_() + 1, ["mul", "ReLU", "add"]),
+        (lambda x: operator.iand(x > 0, x > 2).sum(), ["gt", "gt", "iand", "sum"]),
+        (lambda x: torch.sub(x, 2, out=torch.mul(x, 3)) + 1, ["mul", "sub", "add"]),
+        (lambda x: (x * 2).requires_grad_() + 1, ["mul", "add"]),
+        (lambda x: (x * 2).contiguous().float() + 1, ["mul", "add"]),
+    ],
+    ids=["inplace", "underscore", "operator", "out", "requires_grad_", "same tensor"],
+)
+def test_a_function_that_returns_its_argument_counts_if_it_writes(function: Any, op_types: list[str]) -> None:
+    assert [node.op_type for node in capture_example(Calling(function), torch.ones(2)).nodes] == op_types
+
+
 def test_numbers_in_the_place_of_tensors_are_constants() -> None:
     class Doubling(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -172,6 +209,18 @@ def test_a_write_through_a_view_is_followed_by_who_reads_the_whole() -> None:
     graph = capture_example(ThroughView(), torch.ones(2, 2))
 
     assert sources(graph, node(graph, "sum-op"))[0] == "add_"
+
+
+def test_a_view_made_unseen_is_followed_to_its_base() -> None:
+    def take_first_row(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        with torch._C.DisableTorchFunction():
+            row = x[0]
+        return row.exp()
+
+    graph = capture_example(Calling(take_first_row), torch.ones(2, 2))
+
+    assert sources(graph, node(graph, "exp-op")) == ["add"]
 
 
 def test_a_dtype_unknown_to_mindinsight_is_an_attribute() -> None:
@@ -285,6 +334,25 @@ def test_a_custom_function_is_connected_through_its_gradient() -> None:
 
     assert [node.op_type for node in graph.nodes] == ["Linear", "detach", "Reversed", "sum"]
     assert sources(graph, graph.nodes[2]) == ["Linear"]
+
+
+def test_a_custom_function_of_two_results_is_one_node() -> None:
+    class Split(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            return tuple(torch.from_numpy(part.copy()) for part in x.detach().numpy())
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+            return torch.stack(gradients)
+
+    graph = capture_example(
+        Calling(lambda x: torch.add(*Split.apply(x * 2))),  # type: ignore[no-untyped-call]
+        torch.ones(2, 2, requires_grad=True),
+    )
+
+    assert [node.op_type for node in graph.nodes] == ["mul", "detach", "Split", "add"]
+    assert sources(graph, graph.nodes[2]) == ["mul"]
 
 
 def state(model: nn.Module) -> list[Any]:

@@ -133,6 +133,46 @@ def test_other_threads_are_not_observed() -> None:
     assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
 
 
+def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
+    @torch.compile(backend="eager")
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    class Threaded(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            thread = threading.Thread(target=lambda: double(batch).exp())
+            thread.start()
+            thread.join()
+            return super().training_step(batch, batch_idx)
+
+    net = Threaded()
+    observer = StepObserver(net)
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
+
+
+def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
+    class Written(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            hidden = self.layer(batch)
+            first_row = hidden[:1]
+            first_row.mul_(0.7)  # from here on autograd makes the view's function anew, when it is needed
+            parts = [hidden * 0.3, hidden * 0.1, first_row * 0.9]
+            return sum(part.sin().sum() for part in parts)  # type: ignore[return-value]
+
+    def gradient(is_observed: bool) -> torch.Tensor | None:
+        torch.manual_seed(3)
+        net, batch = Written(), torch.randn(64, 4)
+        if is_observed:
+            StepObserver(net).arm()
+        net.training_step(batch, 0).backward()
+        return net.layer.weight.grad
+
+    assert torch.equal(gradient(True), gradient(False))  # type: ignore[arg-type]
+
+
 def test_a_mode_of_the_user_is_left_as_it_is() -> None:
     class Mode(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
