@@ -49,9 +49,10 @@ class Observation:
 
     Args:
         network: the root of the scopes.
+        inputs: arguments of the observed call by their names.
     """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, inputs: Mapping[str, Any]) -> None:
         self._name = module_class_name(network)
         self._builder = GraphBuilder()
         self._names = ModuleNames(network, self._builder.scope)
@@ -60,10 +61,7 @@ class Observation:
         self._computed: dict[int, tuple[weakref.ref[torch.Tensor], str | None]] = {}  # by id of the tensor
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[str, str] = {}  # by dotted name
-
-    def add_inputs(self, arguments: Mapping[str, Any]) -> None:
-        """Name the tensors in the arguments of the observed call."""
-        for name, tensor in named_tensors(arguments):
+        for name, tensor in named_tensors(inputs):
             if not self._is_computed(tensor):
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 

@@ -75,8 +75,7 @@ def observed_call(
         Exception: what the function raises.
     """
     try:
-        observation = Observation(module)
-        observation.add_inputs(_named_arguments(function, args, kwargs))
+        observation = Observation(module, _named_arguments(function, args, kwargs))
         instruments = Instruments(observation)
     except Exception as error:  # observing never disturbs what is observed
         return function(*args, **kwargs), None, error
@@ -88,8 +87,7 @@ def observed_call(
 
 def _named_arguments(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
-        bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **kwargs)
+        bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):  # written in C, or called in a way that fails
-        return {"input": args, **kwargs}
-    rest = next((entry.name for entry in bound.signature.parameters.values() if entry.kind is entry.VAR_KEYWORD), "")
-    return {**bound.arguments.pop(rest, {}), **bound.arguments}
+        bound = {"input": args}
+    return {**kwargs, **bound}  # a keyword's own name comes first, before that of the ``**kwargs`` it is in

@@ -216,7 +216,7 @@ def fails(*_: Any, **__: Any) -> Any:
 PLACES = [
     (step_observer, "Observation"),
     (step_observer, "Instruments"),
-    (observation.Observation, "add_inputs"),
+    (observation, "named_tensors"),
     (observation.Observation, "add_operation"),
     (observation.Observation, "enter_module"),
     (observation.Observation, "leave_module"),
