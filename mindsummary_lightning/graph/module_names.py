@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -23,13 +24,8 @@ _WRAPPERS = {
 
 def unwrapped(module: nn.Module) -> nn.Module:
     """The user's module inside the wrappers of ``torch.compile``, DDP, FSDP, Fabric and the like."""
-    inner = _inner(module)
-    return module if inner is None else unwrapped(inner)
-
-
-def _inner(module: nn.Module) -> nn.Module | None:
     inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
-    return inner if isinstance(inner, nn.Module) else None
+    return unwrapped(inner) if isinstance(inner, nn.Module) else module
 
 
 def module_class_name(module: nn.Module) -> str:
@@ -64,10 +60,10 @@ class ModuleNames:
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
         self._places: dict[int, tuple[nn.Module, str, str]] = {}  # holds the modules, so that no id is used again
-        self._add(network, "", "")
+        self._add(unwrapped(network), "", "")
 
     def place(self, module: nn.Module, path: str, scope: str) -> tuple[str, str]:
-        """Path and scope of a module that is being called from another path and scope.
+        """Path and scope of an unwrapped module that is being called from another path and scope.
 
         A module that is not registered in the network has a scope inside that of its caller if it has parameters or
         children, else its operations count as the caller's.
@@ -85,22 +81,18 @@ class ModuleNames:
             running: modules that are being called and their paths, innermost first: where it most likely is.
         """
         registered = ((module, path) for module, path, _ in self._places.values())
-        for modules in (running, registered):
-            for module, path in modules:
-                for held in (module._parameters, module._buffers, module.__dict__):
-                    for key, value in held.items():
-                        if value is tensor:
-                            return _joined(path, key)
+        for module, path in chain(running, registered):
+            for held in (module._parameters, module._buffers, module.__dict__):
+                for key, value in held.items():
+                    if value is tensor:
+                        return _joined(path, key)
         return None
 
     def _add(self, module: nn.Module, path: str, scope: str) -> None:
         self._places[id(module)] = (module, path, scope)
-        if (inner := _inner(module)) is not None:
-            self._add(inner, path, scope)
-            return
         for name, child in module._modules.items():
-            if child is not None and id(child) not in self._places:
-                self._add(child, _joined(path, name), self._new_scope(scope, name, module_class_name(child)))
+            if child is not None and id(inner := unwrapped(child)) not in self._places:
+                self._add(inner, _joined(path, name), self._new_scope(scope, name, module_class_name(inner)))
 
 
 def _joined(path: str, name: str) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 
+from mindsummary_lightning.conversion.flattening import attempted
 from mindsummary_lightning.values.data_types import DataType
 from mindsummary_lightning.values.graph_nodes import Attribute, AttributeValue, GraphType, TensorType, TupleType
+from mindsummary_lightning.values.text import utf8_text
 
 __all__ = ["attribute_value", "attributes_of", "graph_type", "tensor_type"]
 
@@ -21,8 +23,7 @@ _MAX_TUPLE_ELEMENTS = 64
 _LAST_NAMED = DataType.REF  # of those that MindInsight has a name for
 _OF_PYTHON = {bool: DataType.BOOL, int: DataType.INT64, float: DataType.FLOAT64, str: DataType.STRING}
 _MAX_NUMBERS = 50  # 16 bytes each, at most
-_MAX_TEXT_BYTES = 480
-_MAX_ATTRIBUTES = 64
+_MAX_TEXT_CHARACTERS = 240  # 4 bytes each, at most
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -51,14 +52,14 @@ def graph_type(value: Any) -> GraphType | None:
 
 
 def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:
-    """Attributes of a node, at most 64 of them.
+    """Attributes of a node.
 
     Args:
         properties: names and values.
         output: what the node computes; a dtype that MindInsight shows as undefined (bfloat16, complex, float8) becomes
             the attribute ``output_dtype``.
     """
-    attributes = [Attribute(_text(name), attribute_value(value)) for name, value in properties][: _MAX_ATTRIBUTES - 1]
+    attributes = [Attribute(name, attribute_value(value)) for name, value in properties]
     if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= _LAST_NAMED:
         attributes.append(Attribute("output_dtype", str(output.dtype)))
     return tuple(attributes)
@@ -69,36 +70,24 @@ def attribute_value(value: Any) -> AttributeValue:
 
     Numbers, dtypes, ``None`` and tuples of at most 50 of them keep their type, anything else becomes a text.
     """
-    if isinstance(value, (tuple, list)) and len(value) <= _MAX_NUMBERS and all(map(_is_number, value)):
-        return tuple(map(_number, value))
-    return _number(value) if _is_number(value) else _text(value)
+    if isinstance(value, (tuple, list)) and len(value) <= _MAX_NUMBERS:
+        elements = tuple(map(_number_or_text, value))
+        if not any(isinstance(element, str) for element in elements):
+            return elements
+    return _number_or_text(value)
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int):
-        return value in _INT64
-    return value is None or isinstance(value, (float, torch.dtype))
-
-
-def _number(value: Any) -> AttributeValue:
+def _number_or_text(value: Any) -> AttributeValue:
     if isinstance(value, torch.dtype):
         return _data_type(value) or str(value)  # one that the format does not have is 0
     if value is None or isinstance(value, bool):
         return value
-    return int(value) if isinstance(value, int) else float(value)  # of enums and other subclasses
-
-
-def _text(value: Any) -> str:
+    if isinstance(value, float) or (isinstance(value, int) and value in _INT64):
+        return float(value) if isinstance(value, float) else int(value)  # of enums and other subclasses
     if isinstance(value, torch.Tensor):
-        value = f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
-    try:
-        text = str(value)
-    except Exception:  # a user's __str__ may do anything
-        text = type(value).__name__
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= _MAX_TEXT_BYTES:
-        return encoded.decode()
-    return encoded[:_MAX_TEXT_BYTES].decode("utf-8", "ignore") + "..."
+        return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
+    text = utf8_text(attempted(type(value).__name__, str, value))
+    return text if len(text) <= _MAX_TEXT_CHARACTERS else f"{text[:_MAX_TEXT_CHARACTERS]}..."
 
 
 @functools.cache

@@ -67,9 +67,9 @@ class Observation:
 
     def enter_module(self, module: nn.Module) -> None:
         """A module is about to be called."""
-        caller = self._running[-1]
+        module, caller = unwrapped(module), self._running[-1]
         path, scope = self._names.place(module, caller.path, caller.scope)
-        self._running.append(_Call(unwrapped(module), path, scope, len(self._builder)))
+        self._running.append(_Call(module, path, scope, len(self._builder)))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""

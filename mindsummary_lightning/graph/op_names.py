@@ -9,19 +9,21 @@ from torch import nn
 
 __all__ = ["familiar_name", "is_arithmetic"]
 
-# Functions whose torch.nn class is named neither like them nor like them with "Loss".
-_EXCEPTIONS = {
-    "batch_norm": "BatchNorm",
-    "binary_cross_entropy": "BCELoss",
-    "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
-    "instance_norm": "InstanceNorm",
-    "multi_head_attention_forward": "MultiheadAttention",
-    "rnn_relu": "RNN",
-    "rnn_tanh": "RNN",
+# PyTorch names functions and classes alike but for case, underscores and "Loss"; these are the others.
+_CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(kind, type)} | {
+    "batchnorm": "BatchNorm",
+    "binarycrossentropy": "BCELoss",
+    "binarycrossentropywithlogits": "BCEWithLogitsLoss",
+    "instancenorm": "InstanceNorm",
+    "multiheadattentionforward": "MultiheadAttention",
+    "rnnrelu": "RNN",
+    "rnntanh": "RNN",
 }
-_ARITHMETIC = re.compile(
+
+is_arithmetic = re.compile(
     r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
-)
+).fullmatch
+"""Whether a number given to the function is an operand such as the 2 of ``x * 2``, not an option."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -38,21 +40,8 @@ def familiar_name(function: str, module_class: str | None) -> str:
     """
     if function.startswith("_"):
         function = function.strip("_")
-    plain, classes = function.replace("_", ""), _module_classes()
-    known = _EXCEPTIONS.get(function) or classes.get(plain) or classes.get(f"{plain}loss")
+    plain = function.replace("_", "")
+    known = _CLASSES.get(plain) or _CLASSES.get(f"{plain}loss")
     if module_class is not None and known and module_class.startswith(known):
         return module_class
     return known or function or "op"
-
-
-@functools.lru_cache(maxsize=1024)
-def is_arithmetic(function: str) -> bool:
-    """Whether a number given to the function is an operand such as the 2 of ``x * 2``, not an option."""
-    return _ARITHMETIC.fullmatch(function) is not None
-
-
-@functools.cache
-def _module_classes() -> dict[str, str]:
-    """``conv2d`` to ``Conv2d`` and so on: PyTorch names functions and classes alike but for case and underscores."""
-    classes = [kind for kind in vars(nn).values() if isinstance(kind, type) and issubclass(kind, nn.Module)]
-    return {kind.__name__.lower(): kind.__name__ for kind in classes if not kind.__module__.endswith(".container")}

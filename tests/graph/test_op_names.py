@@ -23,7 +23,6 @@ from mindsummary_lightning.graph.op_names import familiar_name
         ("add_", None, "add_"),
         ("__getitem__", None, "getitem"),
         ("_", None, "op"),
-        ("sequential", None, "sequential"),
     ],
 )
 def test_a_function_has_the_name_that_users_know(function: str, module_class: str | None, op_type: str) -> None:
