@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import sys
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.module_names import (
@@ -58,11 +58,11 @@ class Observation:
         self._names = ModuleNames(network, self._builder.scope)
         self._running = [_Call(unwrapped(network), "", "", 0)]
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
-        self._computed: dict[int, tuple[weakref.ref[torch.Tensor], str | None]] = {}  # by id of the tensor
+        self._computed = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[str, str] = {}  # by dotted name
         for name, tensor in named_tensors(inputs):
-            if not self._is_computed(tensor):
+            if tensor not in self._computed:
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 
     def enter_module(self, module: nn.Module) -> None:
@@ -82,8 +82,10 @@ class Observation:
     def add_operation(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any) -> None:
         """A torch function has returned ``output``."""
         name = str(getattr(function, "__name__", "op"))
-        if name == "__get__":
-            self._add_property(str(getattr(function.__self__, "__name__", "")), args[0], output)
+        if name == "__get__":  # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
+            is_gradient = getattr(function.__self__, "__name__", "") == "grad"
+            for tensor in tensors_in(output):
+                self._remember(tensor, None if is_gradient else self._ref(args[0]))
             return
         if name == "__setitem__":
             output = args[0]
@@ -145,25 +147,18 @@ class Observation:
             properties = module_properties(call.module)
         return self._builder.node(op_type, call.scope, inputs, attributes_of(properties, output), graph_type(output))
 
-    def _add_property(self, name: str, tensor: torch.Tensor, output: Any) -> None:
-        """``x.T``, ``x.data`` and ``x.real`` are the tensor seen another way, ``x.grad`` is a gradient."""
-        for result in tensors_in(output):
-            self._remember(result, None if name == "grad" else self._ref(tensor))
-
     def _remember(self, tensor: torch.Tensor, ref: str | None) -> None:
-        self._computed[id(tensor)] = (weakref.ref(tensor), ref)
+        self._computed[tensor] = ref
         # Reading the grad_fn of a view may create one, which would change the order of the backward pass.
         if not tensor._is_view() and tensor.grad_fn is not None:
             self._by_gradient[tensor.grad_fn._sequence_nr()] = ref
 
-    def _is_computed(self, tensor: torch.Tensor) -> bool:
-        return id(tensor) in self._computed and self._computed[id(tensor)][0]() is tensor
-
     def _ref(self, tensor: torch.Tensor) -> str | None:
         """What computed a tensor: a node, a parameter or input, or a constant for a tensor from elsewhere."""
-        if not self._is_computed(tensor):
+        if tensor not in self._computed:
             self._remember(tensor, self._find(tensor))
-        return self._computed[id(tensor)][1]
+        ref: str | None = self._computed[tensor]
+        return ref
 
     def _find(self, tensor: torch.Tensor) -> str | None:
         name = self._names.parameter_name(tensor, [(call.module, call.path) for call in reversed(self._running)])
@@ -182,10 +177,10 @@ class Observation:
         if (known := self._by_gradient.get(function._sequence_nr())) is not None:
             return known
         inputs: dict[str, None] = {}  # as an ordered set
-        waiting, seen = [function], {None, function}
+        waiting, seen = [function], {function}
         while waiting:
             for source, _ in waiting.pop().next_functions:
-                if source in seen:
+                if source is None or source in seen:
                     continue
                 seen.add(source)
                 ref = self._by_gradient.get(source._sequence_nr())
@@ -195,8 +190,7 @@ class Observation:
                     waiting.append(source)
                 else:
                     inputs[ref] = None
-        op_type = _BACKWARD.sub("", function.name()).rpartition("::")[2]
-        return self._builder.node(op_type, self._running[-1].scope, list(inputs), (), tensor_type(tensor))
+        return self._add(_BACKWARD.sub("", function.name()).rpartition("::")[2], list(inputs), [], tensor)
 
 
 def _is_users_call() -> bool:

@@ -336,6 +336,25 @@ def test_a_custom_function_is_connected_through_its_gradient() -> None:
     assert sources(graph, graph.nodes[2]) == ["Linear"]
 
 
+def test_a_custom_function_of_a_weight_is_connected_with_it() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(x.detach().numpy() * 2)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return x * Doubled.apply(self.weight)  # type: ignore[no-untyped-call]
+
+    graph = capture_example(Net(), torch.ones(4))
+
+    assert sources(graph, node(graph, "Doubled")) == ["weight"]
+
+
 def test_a_custom_function_of_two_results_is_one_node() -> None:
     class Split(torch.autograd.Function):
         @staticmethod
