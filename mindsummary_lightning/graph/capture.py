@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import random
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,6 @@ from mindsummary_lightning.graph.step_observer import observed_call
 from mindsummary_lightning.values.graph_nodes import Graph
 
 __all__ = ["capture_example", "one_line"]
-
-_MAX_REASON_CHARACTERS = 300
 
 
 def capture_example(module: nn.Module, example: Any) -> Graph:
@@ -61,8 +60,8 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception in one line of a log."""
-    text = " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
+    """The message of an exception in one line of a log, at most 300 characters."""
+    text = textwrap.shorten(str(error), 300, placeholder=" ...")
     return text if isinstance(error, GraphCaptureError) else f"{type(error).__name__}: {text}"
 
 
@@ -73,9 +72,9 @@ def _refuse_unready(network: nn.Module) -> None:
             f"a forward pass in one of {count} processes could wait for the others forever; SummaryCollector records "
             "the graph of the first training step instead"
         )
-    lazy = [path for path, weight in network.named_parameters() if is_lazy(weight)]
-    if lazy:
-        raise GraphCaptureError(f"{lazy[0]} has no shape before the first call; call the model once before")
+    for path, weight in network.named_parameters():
+        if is_lazy(weight):
+            raise GraphCaptureError(f"{path} has no shape before the first call; call the model once before")
 
 
 def _placed(example: Any, network: nn.Module) -> Any:
@@ -90,7 +89,7 @@ def _placed(example: Any, network: nn.Module) -> Any:
 
 def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[str, Any]]:
     args, kwargs = example if type(example) in (tuple, list) else (example,), {}
-    if isinstance(example, Mapping) and all(isinstance(key, str) for key in example):
+    if isinstance(example, Mapping):
         args, kwargs = (), dict(example)
     try:
         inspect.signature(network.forward).bind(*args, **kwargs)
@@ -109,9 +108,9 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
 def _preserved_state(network: nn.Module) -> Iterator[None]:
     buffers = [(part._buffers, dict(part._buffers)) for part in network.modules()]
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the legacy state is the global one
-    devices = {weight.device.type for weight in network.parameters()} - {"cpu", "meta"}
+    devices = {weight.device for weight in network.parameters() if weight.device.type not in ("cpu", "meta")}
     try:
-        with torch.random.fork_rng(device_type=devices.pop() if devices else "cuda"):
+        with torch.random.fork_rng(devices, device_type=max((device.type for device in devices), default="cuda")):
             for now, before in buffers:
                 now.update({name: None if b is None else b.detach().clone() for name, b in before.items()})
             yield

@@ -1,4 +1,4 @@
-"""``StepObserver``: the graph of the next call of a module's method, such as ``training_step``."""
+"""``StepObserver``: the graph of the next call of a module's ``training_step``."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ __all__ = ["StepObserver", "observed_call"]
 
 
 class StepObserver:
-    """Observes the first call of a method after ``arm``. The call itself is the user's: nothing runs a second time.
+    """Observes the first training step after ``arm``. The call itself is the user's: nothing runs a second time.
 
     Args:
-        module: the module that has the method.
-        method: its name.
+        module: the LightningModule.
 
     Attributes:
-        graph: the graph, once the method has returned.
+        graph: the graph, once the step has returned.
         error: why there is none.
     """
 
-    def __init__(self, module: nn.Module, method: str = "training_step") -> None:
+    def __init__(self, module: Any) -> None:
         self.graph: Graph | None = None
         self.error: Exception | None = None
         self._module = module
-        self._method = method
-        self._own: Any = None  # what the instance has in that place
+        self._own: dict[str, Any] = {}  # what the instance itself has in that place
         self._armed: Callable[..., Any] | None = None
 
     def arm(self) -> None:
         """Put an observed method in the place of the module's own, until it is called."""
-        original = getattr(self._module, self._method)
+        original = self._module.training_step
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -50,16 +48,16 @@ class StepObserver:
 
         # Lightning reads the signature of training_step one wrapper deep.
         call.__wrapped__ = getattr(original, "__wrapped__", original)
-        self._own = vars(self._module).get(self._method)
-        self._armed = vars(self._module)[self._method] = call
+        attributes = vars(self._module)
+        self._own = {"training_step": original} if "training_step" in attributes else {}
+        self._armed = attributes["training_step"] = call
 
     def disarm(self) -> None:
-        """Give the module its own method back."""
+        """Give the module its own method back, unless someone has replaced it since."""
         attributes = vars(self._module)
-        if self._armed is not None and attributes.get(self._method) is self._armed:
-            del attributes[self._method]
-            if self._own is not None:
-                attributes[self._method] = self._own
+        if self._armed is not None and attributes.get("training_step") is self._armed:
+            del attributes["training_step"]
+            attributes.update(self._own)
         self._armed = None
 
 

@@ -43,7 +43,7 @@ class GraphRecorder:
             self.recorded = resumed["graph"]
         self._modules = _fingerprint(module)
         if self._modules != self.recorded:
-            self._observer, self._record, self._has_begun = StepObserver(module, "training_step"), record, False
+            self._observer, self._record, self._has_begun = StepObserver(module), record, False
 
     def begin_batch(self) -> None:
         """A training batch begins: observe its training step, if it is the first."""

@@ -355,6 +355,20 @@ def test_a_custom_function_of_a_weight_is_connected_with_it() -> None:
     assert sources(graph, node(graph, "Doubled")) == ["weight"]
 
 
+def test_an_unseen_function_of_torch_has_its_plain_name() -> None:
+    def write_first_row(x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
+        with torch._C.DisableTorchFunction():
+            y = x * 3
+            y[0].mul_(4)
+        return y.exp()
+
+    graph = capture_example(Calling(write_first_row), torch.ones(2, 2, requires_grad=True))
+
+    assert [node.op_type for node in graph.nodes] == ["mul", "CopySlices", "exp"]
+    assert sources(graph, graph.nodes[1]) == ["mul"]
+
+
 def test_a_custom_function_of_two_results_is_one_node() -> None:
     class Split(torch.autograd.Function):
         @staticmethod
