@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from itertools import chain, count
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.values.graph_nodes import (
@@ -117,38 +118,28 @@ class GraphBuilder:
 
 def _unique(name: str, taken: set[str]) -> str:
     """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken; it is added to ``taken``."""
-    found, attempt = name, 1
-    while found in taken:
-        attempt += 1
-        found = f"{name}_{attempt}"
+    found = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in taken)
     taken.add(found)
     return found
 
 
 @functools.lru_cache(maxsize=1024)
 def _safe_op_type(text: str) -> str:
-    """An operation type that the reader counts as an operation and groups without failing.
-
-    ``Parameter`` in the type of five sibling operations makes it lay them out as weights, and it then fails on their
-    consumers; a type ending in ``_scope`` is not found by the search.
-    """
+    # The reader takes five siblings with ``Parameter`` in their types for weights, and then fails on their consumers;
+    # its search does not find a type that ends in ``_scope``.
     kept = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
     return f"{kept}_" if kept in _READER_TYPES or kept.endswith("_scope") else kept
 
 
 def _safe_parameter_name(text: str) -> str:
-    """A parameter name that no node and no scope can have.
-
-    The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each consumer, where a
-    scope (with ``-``, without dots) may be.
-    """
+    # The ids of nodes are decimal, and the reader copies a parameter to ``<scope>/<name>`` of each consumer, where a
+    # scope (with ``-``, without dots) may be.
     name = _safe(text, "parameter")
     name = name if "." in name else name.replace("-", "_")
     return f"{name}_" if name.isdecimal() or _OP_SUFFIX.search(name) else name
 
 
 def _safe_scope(name: str, class_name: str) -> str:
-    """The part of a scope that stands for a module, such as ``0-Linear``."""
     part = f"{_safe(name, 'module')}-{_safe(class_name, 'Module')}".replace(".", "_")
     return _kept_by_optimized_view(f"{part}_" if _OP_SUFFIX.search(part) else part)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
 from mindsummary_lightning.graph.module_names import (
     ModuleNames,
@@ -24,7 +25,6 @@ from mindsummary_lightning.graph.module_names import (
 )
 from mindsummary_lightning.graph.node_details import attribute_value, attributes_of, graph_type, tensor_type
 from mindsummary_lightning.graph.op_names import familiar_name, is_arithmetic
-from mindsummary_lightning.graph.tensors import named_tensors, tensors_in
 from mindsummary_lightning.values.graph_nodes import Graph
 
 __all__ = ["Observation"]
@@ -61,7 +61,7 @@ class Observation:
         self._computed = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[str, str] = {}  # by dotted name
-        for name, tensor in named_tensors(inputs):
+        for name, tensor in _named_tensors(inputs):
             if tensor not in self._computed:
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
 
@@ -84,12 +84,12 @@ class Observation:
         name = str(getattr(function, "__name__", "op"))
         if name == "__get__":  # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
             is_gradient = getattr(function.__self__, "__name__", "") == "grad"
-            for tensor in tensors_in(output):
+            for tensor in _tensors_in(output):
                 self._remember(tensor, None if is_gradient else self._ref(args[0]))
             return
         if name == "__setitem__":
             output = args[0]
-        used, results = tensors_in((args, kwargs)), tensors_in(output)
+        used, results = _tensors_in((args, kwargs)), _tensors_in(output)
         is_write = _IN_PLACE.fullmatch(name) or kwargs.get("out") is not None or kwargs.get("inplace") is True
         if not is_write:
             known = {id(tensor) for tensor in used}
@@ -100,10 +100,10 @@ class Observation:
         inputs = list(filter(None, map(self._ref, used)))
         ref = None
         if inputs or not used:  # else it is computed from gradients alone
-            options = [value for value in args if not tensors_in(value)]
+            options = [value for value in args if not _tensors_in(value)]
             numbers = [value for value in options if is_arithmetic(name) and isinstance(value, (int, float))]
             inputs += [self._builder.constant(attribute_value(number)) for number in numbers]
-            properties = [(key, value) for key, value in kwargs.items() if value is not None and not tensors_in(value)]
+            properties = [(key, value) for key, value in kwargs.items() if value is not None and not _tensors_in(value)]
             if options and not numbers:
                 properties.insert(0, ("args", options[0] if len(options) == 1 else tuple(options)))
             ref = self._add(name, inputs, properties, output)
@@ -121,9 +121,9 @@ class Observation:
             arguments: what it was called with.
             output: what it returned.
         """
-        used = [tensor for _, tensor in named_tensors({"used": arguments})]
+        used = [tensor for _, tensor in _named_tensors({"used": arguments})]
         used += [] if owner is None else [*owner.parameters(), *owner.buffers()]
-        if results := [tensor for _, tensor in named_tensors({"output": output})]:
+        if results := [tensor for _, tensor in _named_tensors({"output": output})]:
             ref = self._add(name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output)
             for tensor in results:
                 self._remember(tensor, ref)
@@ -134,7 +134,7 @@ class Observation:
         Raises:
             GraphCaptureError: no operation on a tensor was seen.
         """
-        for _, tensor in named_tensors({"output": output}):
+        for _, tensor in _named_tensors({"output": output}):
             if ref := self._ref(tensor):
                 self._builder.output(ref, tensor_type(tensor))
         return self._builder.build(self._name)
@@ -204,3 +204,21 @@ def _is_users_call() -> bool:
             return _LIGHTNING.match(module) is None
         frame = frame.f_back  # type: ignore[assignment]
     return True
+
+
+def _tensors_in(value: Any) -> list[torch.Tensor]:
+    """Every tensor in nested tuples, lists and mappings, as torch functions take and return them."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    parts = value if isinstance(value, (tuple, list)) else value.values() if isinstance(value, Mapping) else ()
+    return [tensor for part in parts for tensor in _tensors_in(part)]
+
+
+def _named_tensors(values: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor in batches or results of any structure with its dotted name, such as ``batch.0.edge_index``.
+
+    Underscored attributes add nothing to the name: a PyTorch Geometric batch keeps ``x`` in ``_store._mapping``.
+    """
+    for key, part in leaves(values, batch_items):
+        if isinstance(part, torch.Tensor):
+            yield re.sub("/_[^/]*", "", key).replace("/", "."), part

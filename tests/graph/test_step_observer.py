@@ -218,7 +218,7 @@ def fails(*_: Any, **__: Any) -> Any:
 PLACES = [
     (step_observer, "Observation"),
     (step_observer, "Instruments"),
-    (observation, "named_tensors"),
+    (observation, "_named_tensors"),
     (observation.Observation, "add_operation"),
     (observation.Observation, "enter_module"),
     (observation.Observation, "leave_module"),
