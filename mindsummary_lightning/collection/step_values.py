@@ -62,12 +62,10 @@ class StepValues:
     (('loss', 0.5),)
     """
 
-    def __init__(self, *, _defer_cpu: bool = False) -> None:
-        # _defer_cpu treats CPU tensors as those of an accelerator, so that tests can compare the two ways.
+    def __init__(self) -> None:
         self.problems: list[tuple[str, Exception]] = []
         self._values: list[tuple[str, SummaryValue | _Pending | _InFlight]] = []
         self._copies: list[DeviceCopy] | None = None
-        self._defer_cpu = _defer_cpu
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
         """Add the one number that ``value`` holds."""
@@ -147,7 +145,7 @@ class StepValues:
         defer: Callable[[torch.Tensor], _Pending],
     ) -> None:
         try:
-            deferred = isinstance(value, torch.Tensor) and (self._defer_cpu or _must_wait(value))
+            deferred = isinstance(value, torch.Tensor) and _must_wait(value)
             self._values.append((tag, defer(value.detach()) if deferred else convert(value)))
         except Exception as error:  # recording never stops training; the caller reports it
             self.problems.append((tag, error))

@@ -29,16 +29,14 @@ class HookGuard:
 
     Attributes:
         raise_exception: as given; a callback may change it when it learns where it records.
-        failures: failures so far.
     """
 
     def __init__(self, logger: logging.Logger, owner: str, raise_exception: bool = False) -> None:
         self.raise_exception = raise_exception
-        self.failures = 0
         self._logger = logger
         self._owner = owner
         self._warn_once = WarnOnce(logger)
-        self._unreported = 0
+        self._failures = 0
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
@@ -52,8 +50,7 @@ class HookGuard:
         """Log and count a failure, or raise it if this guard raises."""
         if self.raise_exception:
             raise error
-        self.failures += 1
-        self._unreported += 1
+        self._failures += 1
         self._warn_once.warn(
             (what, type(error)),
             "%s could not record %s: %s: %s. Training continues; further failures of this kind are counted and the "
@@ -64,9 +61,9 @@ class HookGuard:
 
     def log_total(self) -> None:
         """Log how many failures there were since the last call, if there were more than one."""
-        if self._unreported > 1:
-            self._logger.error("%s: %d failures to record in all", self._owner, self._unreported)
-        self._unreported = 0
+        if self._failures > 1:
+            self._logger.error("%s: %d failures to record in all", self._owner, self._failures)
+        self._failures = 0
 
 
 def guarded_hooks(callback_class: C) -> C:

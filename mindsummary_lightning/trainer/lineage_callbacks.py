@@ -147,9 +147,7 @@ class TrainLineage(_LineageCallback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the lineage so far and close the files."""
-        if self._has_begun:
-            with self._guard("the train lineage"):
-                self._write_progress(trainer, pl_module)
+        self._has_saved_checkpoint = self._has_begun  # so that it is written
         super().on_exception(trainer, pl_module, exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:

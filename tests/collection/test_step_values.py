@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-from mindsummary_lightning.collection import device_histograms
+from mindsummary_lightning.collection import device_histograms, step_values
 from mindsummary_lightning.collection.device_histograms import histogram_from_parts, histogram_parts
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -110,9 +110,21 @@ def everything(values: StepValues) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
-def test_every_kind_comes_back_in_order_and_right(defer: bool) -> None:
-    values = StepValues(_defer_cpu=defer)
+@pytest.fixture
+def deferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors on the CPU are treated as those of an accelerator."""
+    monkeypatch.setattr(step_values, "_must_wait", lambda tensor: True)
+
+
+@pytest.fixture(params=["at once", "deferred"])
+def both_ways(request: pytest.FixtureRequest) -> None:
+    if request.param == "deferred":
+        request.getfixturevalue("deferred")
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_every_kind_comes_back_in_order_and_right() -> None:
+    values = StepValues()
     expected = everything(values)
     harvested = values.collect_finished()
 
@@ -125,10 +137,10 @@ def test_every_kind_comes_back_in_order_and_right(defer: bool) -> None:
             assert pickle.dumps(value) == pickle.dumps(expected[tag])
 
 
-@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
-def test_what_changes_after_adding_does_not_change_the_value(defer: bool) -> None:
+@pytest.mark.usefixtures("both_ways")
+def test_what_changes_after_adding_does_not_change_the_value() -> None:
     source = {"scalar": torch.tensor(1.0), "histogram": noise(5000), "tensor": noise(7), "image": noise(1, 1, 4, 4)}
-    values = StepValues(_defer_cpu=defer)
+    values = StepValues()
     for kind, tensor in source.items():
         getattr(values, f"add_{kind}")(kind, tensor)
     expected = [1.0, to_histogram(source["histogram"]), to_tensor(source["tensor"]), batch_to_image(source["image"])]
@@ -141,9 +153,9 @@ def test_what_changes_after_adding_does_not_change_the_value(defer: bool) -> Non
     assert pickle.dumps((tensor_value, image)) == pickle.dumps((expected[2], expected[3]))
 
 
-@pytest.mark.parametrize("defer", [False, True], ids=["at once", "deferred"])
-def test_what_cannot_be_converted_is_left_out_and_noted(defer: bool) -> None:
-    values = StepValues(_defer_cpu=defer)
+@pytest.mark.usefixtures("both_ways")
+def test_what_cannot_be_converted_is_left_out_and_noted() -> None:
+    values = StepValues()
     values.add_scalar("several", torch.ones(2))
     values.add_scalar("complex", torch.tensor(1j))
     values.add_scalar("text", "0.5")  # type: ignore[arg-type]
@@ -157,9 +169,10 @@ def test_what_cannot_be_converted_is_left_out_and_noted(defer: bool) -> None:
     assert {type(error) for _, error in values.problems} <= {TypeError, ValueError}
 
 
+@pytest.mark.usefixtures("deferred")
 def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -> None:
     sparse = torch.eye(50).to_sparse()
-    values = StepValues(_defer_cpu=True)
+    values = StepValues()
     values.add_histogram("sparse", sparse)
     values.add_tensor("sparse", sparse)
 
@@ -168,15 +181,21 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     assert pickle.dumps(tensor) == pickle.dumps(to_tensor(sparse))
 
 
-def test_values_are_ready_at_once_on_the_cpu_and_after_sending_elsewhere() -> None:
-    at_once, deferred = StepValues(), StepValues(_defer_cpu=True)
-    for values in (at_once, deferred):
-        values.add_scalar("loss", torch.tensor(1.0))
+def test_values_are_ready_at_once_on_the_cpu() -> None:
+    values = StepValues()
+    values.add_scalar("loss", torch.tensor(1.0))
 
-    assert at_once.is_ready()
-    assert not deferred.is_ready()
-    deferred.send()
-    assert deferred.is_ready()
+    assert values.is_ready()
+
+
+@pytest.mark.usefixtures("deferred")
+def test_values_elsewhere_are_ready_after_sending() -> None:
+    values = StepValues()
+    values.add_scalar("loss", torch.tensor(1.0))
+
+    assert not values.is_ready()
+    values.send()
+    assert values.is_ready()
 
 
 def test_nothing_added_gives_nothing() -> None:

@@ -40,7 +40,9 @@ class _Hostile:
 
 
 @pytest.mark.parametrize("name", _CALLBACKS)
-def test_no_hook_raises_whatever_the_trainer_the_module_and_the_batch_do(tmp_path: Path, name: str) -> None:
+def test_no_hook_raises_whatever_the_trainer_the_module_and_the_batch_do(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     callback = _CALLBACKS[name](tmp_path / "run")
     trainer(logger=False, callbacks=[callback]).fit(Net(), loader(2), loader(1))
     hooks = [hook for hook in dir(L.Callback) if hook.startswith("on_") or hook == "teardown"]
@@ -48,7 +50,7 @@ def test_no_hook_raises_whatever_the_trainer_the_module_and_the_batch_do(tmp_pat
         called = getattr(callback, hook)
         called(*[_Hostile() for _ in inspect.signature(called).parameters])
 
-    assert name != "SummaryCollector" or callback._guard.failures > 0
+    assert name != "SummaryCollector" or "SummaryCollector could not record" in caplog.text
 
 
 def test_a_hook_that_fails_costs_its_step_only_and_is_counted(
