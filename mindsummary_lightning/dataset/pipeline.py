@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mindsummary_lightning.dataset.sampling import sampler_of, sampler_operation, shuffles
 from mindsummary_lightning.dataset.sources import (
     MAX_STAGES,
     has_room,
@@ -22,8 +21,14 @@ from mindsummary_lightning.dataset.sources import (
     wrapped_datasets,
     yields,
 )
-from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, read, shown_name
-from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph
+from mindsummary_lightning.dataset.stage_parameters import (
+    dataset_class_name,
+    parameters_of,
+    public_fields,
+    read,
+    shown_name,
+)
+from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph, Operation
 
 __all__ = ["batch_size", "dataset_graph", "dataset_path", "dataset_size"]
 
@@ -31,6 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 _ENDLESS = -1  # as in MindSpore's Repeat
 _MAX_DEPTH = 16
+_MAX_WEIGHTS = 32
 
 
 def dataset_graph(dataloader: Any) -> DatasetGraph | None:  # Any, here and below: a loader of any library
@@ -73,7 +79,7 @@ def dataset_size(dataloader: Any, max_batches: float = math.inf) -> int | None:
         does not state its batch size, or the number exceeds 32 bits.
     """
     loader = _first_loader(dataloader)
-    size, sampler, dataset = batch_size(loader), sampler_of(loader), read(loader, "dataset")
+    size, sampler, dataset = batch_size(loader), _sampler_of(loader), read(loader, "dataset")
     samples = length_of(sampler) if sampler is not None else length_of(dataset)
     batches = length_of(loader)
     if size is None or (samples is None and batches is None):
@@ -150,11 +156,11 @@ def _batches(loader: Any) -> float:
 
 
 def _batched(loader: Any, dataset: Any, left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph | None:
-    sampler = sampler_of(loader)
-    graph = source_graph(dataset, left, outer, None if sampler is None else sampler_operation(sampler))
+    sampler = _sampler_of(loader)
+    graph = source_graph(dataset, left, outer, None if sampler is None else _sampler_operation(sampler))
     if graph is None:
         return None
-    if shuffles(sampler):
+    if _shuffles(sampler):
         graph = stage("ShuffleDataset", {"buffer_size": length_of(sampler) or length_of(dataset)}, graph)
     size = batch_size(loader)
     if size is None or read(loader, "batch_sampler", size) is None:  # batch_size=None: the data set yields batches
@@ -179,3 +185,45 @@ def _batch_fields(loader: Any, size: int) -> dict[str, Any]:
         if (value := read(loader, key)) is not None:
             fields[key] = value
     return fields
+
+
+def _sampler_of(loader: Any) -> Any:  # Any: a loader of any class
+    """The sampler that picks single samples, also that inside a batch sampler; ``None`` if there is none."""
+    sampler = read(read(loader, "batch_sampler"), "sampler")
+    sampler = read(loader, "sampler") if sampler is None else sampler
+    # torch gives an iterable data set a sampler of this class, which picks nothing.
+    return None if type(sampler).__name__ == "_InfiniteConstantSampler" else sampler
+
+
+def _shuffles(sampler: Any) -> bool:
+    """Whether the samples come in random order."""
+    shuffle = read(sampler, "shuffle")  # torch's DistributedSampler
+    return shuffle if isinstance(shuffle, bool) else "Random" in type(_innermost(sampler)).__name__
+
+
+def _sampler_operation(sampler: Any) -> Operation:
+    """The sampler as the ``sampler`` of a data source: its class and the numbers and texts it holds."""
+    inner = _innermost(sampler)
+    fields: dict[str, Any] = {"sampler_name": shown_name(type(sampler).__name__)}
+    if inner is not sampler:
+        fields["wraps"] = shown_name(type(inner).__name__)
+    for part in (inner, sampler):
+        values = public_fields(part)
+        fields |= {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
+        if isinstance(count := read(part, "num_samples"), int):
+            fields["num_samples"] = count
+    return Operation(parameters_of(fields), weights=_weights(inner))
+
+
+def _innermost(sampler: Any) -> Any:
+    """The sampler whose choice Lightning's wrapper shares out among devices."""
+    inner = read(read(sampler, "dataset"), "_sampler")
+    return sampler if inner is None else inner
+
+
+def _weights(sampler: Any) -> tuple[float, ...]:
+    weights = read(sampler, "weights")
+    try:
+        return tuple(float(weight) for weight in weights) if 0 < len(weights) <= _MAX_WEIGHTS else ()
+    except (TypeError, ValueError):
+        return ()

@@ -33,11 +33,10 @@ from mindsummary_lightning.conversion.arguments import (
 )
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
 from mindsummary_lightning.trainer.collected_run import CollectedRun
-from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_saver import LandscapeSaver
-from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import (

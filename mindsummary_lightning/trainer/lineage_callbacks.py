@@ -13,9 +13,8 @@ from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import check_flag
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
-from mindsummary_lightning.trainer.evaluation_hooks import EvaluationHooks
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 

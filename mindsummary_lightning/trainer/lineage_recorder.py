@@ -14,6 +14,7 @@ from typing import Any
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
     environment,
     evaluation_dataset,
@@ -27,7 +28,7 @@ from mindsummary_lightning.trainer.trainer_state import evaluation, training_loa
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
-__all__ = ["LineageRecorder"]
+__all__ = ["EvaluationHooks", "LineageRecorder"]
 
 _BETWEEN_EVALUATIONS_S = 10.0
 
@@ -131,3 +132,28 @@ class LineageRecorder:
         if custom:
             self.record.write_lineage(UserDefinedInfo(custom))
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
+
+
+@guarded_hooks
+class EvaluationHooks:
+    """Hooks around a validation or test; the class that mixes them in gives the recorder."""
+
+    _guard: HookGuard
+
+    def _evaluation_recorder(self) -> LineageRecorder | None:
+        """Where evaluations are recorded, or ``None`` if they are not."""
+        raise NotImplementedError
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Remember the metrics from before the evaluation."""
+        recorder = self._evaluation_recorder()
+        if recorder is not None and not trainer.sanity_checking:
+            recorder.evaluation_begins(trainer)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Record the evaluation's metrics as evaluation lineage."""
+        recorder = self._evaluation_recorder()
+        if recorder is not None and not trainer.sanity_checking:
+            recorder.evaluation_ends(trainer)
+
+    on_test_start, on_test_end = on_validation_start, on_validation_end

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from lightning.pytorch.overrides.distributed import DistributedSamplerWrapper
 from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
 
@@ -195,6 +196,20 @@ def test_a_loader_without_a_data_set_is_a_stage() -> None:
 
     assert root is not None
     assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("Batches", 3, ())
+
+
+def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> None:
+    data = TensorDataset(torch.zeros(10))
+    sampler = DistributedSamplerWrapper(SubsetRandomSampler(range(8)), num_replicas=2, rank=0, shuffle=False)
+
+    root = dataset_graph(DataLoader(data, 2, sampler=sampler))
+
+    assert root is not None
+    found = list(stages(root))[-1].sampler
+    assert found is not None
+    assert {"sampler_name": "DistributedSamplerWrapper", "wraps": "SubsetRandomSampler", "num_samples": 4}.items() <= (
+        found.parameter.items()
+    )
 
 
 @pytest.mark.parametrize("nothing", [None, 3, "text", object()])
