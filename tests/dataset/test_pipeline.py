@@ -8,9 +8,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from lightning.pytorch.overrides.distributed import DistributedSamplerWrapper
+from lightning.fabric.utilities.distributed import DistributedSamplerWrapper
 from lightning.pytorch.utilities import CombinedLoader
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
 
 from mindsummary_lightning.dataset.pipeline import batch_size, dataset_graph, dataset_path, dataset_size
 from mindsummary_lightning.dataset.stage_parameters import json_text, parameters_of, shown_name
@@ -210,6 +210,19 @@ def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> No
     assert {"sampler_name": "DistributedSamplerWrapper", "wraps": "SubsetRandomSampler", "num_samples": 4}.items() <= (
         found.parameter.items()
     )
+
+
+def test_a_batch_sampler_of_the_users_is_named() -> None:
+    class Buckets(BatchSampler):
+        pass
+
+    data = TensorDataset(torch.zeros(10))
+    root = dataset_graph(DataLoader(data, batch_sampler=Buckets(SubsetRandomSampler(range(8)), 3, True)))
+
+    assert root is not None
+    assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
+    assert str(root.parameter["batch_sampler"]).endswith(".Buckets")
+    assert (root.parameter["batch_size"], root.parameter["drop_remainder"]) == (3, True)
 
 
 @pytest.mark.parametrize("nothing", [None, 3, "text", object()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import lightning as L
 import pytest
+from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -44,6 +46,14 @@ class _Stop(L.Callback):
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step == self.at:
             raise self.error
+
+
+class _SavedLast(ModelCheckpoint):
+    """Saves in ``on_train_end``, behind our callbacks, as Lightning's does with ``save_last``."""
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self.best_model_path = str(Path(str(self.dirpath)) / "last.ckpt")
+        trainer.save_checkpoint(self.best_model_path)
 
 
 def _check_whole(run: Path, last_said: int) -> None:
@@ -173,3 +183,15 @@ def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(tmp_p
         process.communicate(timeout=60)
 
         _check_whole(directory / "run", last)
+
+
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(tmp_path: Path, callback: Any) -> None:
+    saving = _SavedLast(tmp_path / "saved", every_n_epochs=100)
+    options: dict[str, Any] = {"logger": False, "enable_checkpointing": True}
+    trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(Net(), loader(2))
+
+    train = SummaryReader(tmp_path / "run").lineage().train
+    assert train is not None
+    assert train.model_path == json.dumps({"ckpt": saving.best_model_path})
+    assert train.model_size == Path(saving.best_model_path).stat().st_size
