@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mindsummary_lightning.conversion.flattening import attempted
 from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, parameters_of, read, shown_name
 from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
@@ -104,11 +105,9 @@ def yields(value: Any) -> bool:
 
 
 def length_of(dataset: Any) -> int | None:
-    """``len()`` of a data set, sampler or loader, if it has one."""
-    try:
-        return len(dataset)
-    except Exception:  # no __len__, or the user's own fails
-        return None
+    """``len()`` of a data set, sampler or loader; ``None`` if it has none, or the user's own fails."""
+    length: int | None = attempted(None, len, dataset)
+    return length
 
 
 def path_of(dataset: Any) -> str | None:

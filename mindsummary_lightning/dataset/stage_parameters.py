@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mindsummary_lightning.conversion.flattening import attempted
 from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN, ParameterValue
 from mindsummary_lightning.values.text import utf8_text
@@ -29,10 +30,7 @@ _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"}
 
 def read(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
     """An attribute, or the default if reading it fails in any way."""
-    try:
-        return getattr(owner, name, default)
-    except Exception:  # a property is the user's code
-        return default
+    return attempted(default, getattr, owner, name, default)
 
 
 def shown_name(text: str) -> str:

@@ -77,6 +77,9 @@ class LandscapeCheckpointWriter:
         step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
         file_mode: permission bits of the files.
         all_or_nothing: save nothing, with one INFO line, if not every wanted number fits; otherwise those that do.
+
+    Attributes:
+        unit: what the numbers count, ``"step"`` or ``"epoch"``.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class LandscapeCheckpointWriter:
         self._directory = checkpoint_dir(summary_dir)
         self._network_name = network_name
         self._settings = settings
+        self.unit = settings.unit
         self._max_bytes = max_bytes
         self._file_mode = file_mode
         self._all_or_nothing = all_or_nothing
@@ -145,7 +149,7 @@ class LandscapeCheckpointWriter:
                 return False
         buffer = io.BytesIO()
         torch.save(tensors, buffer)
-        name = f"{self._network_name}_{number}_{self._settings.unit}.ckpt"
+        name = f"{self._network_name}_{number}_{self.unit}.ckpt"
         replace_file(os.path.join(self._directory, name), buffer.getvalue(), self._file_mode)
         self._names[number] = name
         self._write_metadata()

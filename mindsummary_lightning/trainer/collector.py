@@ -31,11 +31,12 @@ from mindsummary_lightning.conversion.arguments import (
     checked_directory,
     checked_name,
 )
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
 from mindsummary_lightning.trainer.collected_run import CollectedRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_saver import LandscapeSaver
+from mindsummary_lightning.trainer.landscape_saver import landscape_saver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -130,7 +131,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._warn_once = WarnOnce(_LOG)
         self._is_on = False
         self._steps: StepCollector | None = None
-        self._landscape: LandscapeSaver | None = None
+        self._landscape: LandscapeCheckpointWriter | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
@@ -192,7 +193,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, self._run.record, self._resumed)
         if self._specified.landscape is not None:
-            self._landscape = LandscapeSaver(
+            self._landscape = landscape_saver(
                 self._run.record,
                 trainer,
                 pl_module,
@@ -242,9 +243,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
             self._graph.write_when_observed()
-        if has_stepped and self._landscape is not None:
+        saver = self._landscape
+        if has_stepped and saver is not None and saver.unit == "step" and saver.wants(steps.step):
             with self._guard("the parameters for a landscape"):
-                self._landscape.after_step(steps.step)
+                saver.save(steps.step, pl_module.state_dict())
 
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
@@ -268,9 +270,13 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._steps is None:
             return
         self._steps.close_operators()  # they are open if the module skipped the rest of the epoch
-        if self._landscape is not None:
+        saver, epoch, step = self._landscape, trainer.current_epoch + 1, self._steps.step
+        if saver is not None:
             with self._guard("the parameters for a landscape"):
-                self._landscape.after_epoch(trainer.current_epoch + 1, self._steps.step)
+                if step:
+                    saver.set_step_per_epoch(max(1, round(step / epoch)))
+                if saver.unit == "epoch" and saver.wants(epoch):
+                    saver.save(epoch, pl_module.state_dict())
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
