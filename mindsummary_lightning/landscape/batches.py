@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.13
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 
@@ -63,7 +64,8 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     group: list[Batch] = []
     for batch in batches:
         count = sum(one.samples for one in (*group, batch))
-        if group and (count > max_samples or not _alike(group[0], batch)):
+        layout = _layout(batch)
+        if group and (count > max_samples or layout is None or layout != _layout(group[0])):
             result.append(_join(group))
             group = []
         group.append(batch)
@@ -93,35 +95,19 @@ def _samples(data: Any) -> int:
     raise ValueError(f"a batch of type {type(data).__name__} has no tensor with a batch dimension")
 
 
-def _alike(one: Batch, other: Batch) -> bool:
-    shape = _shape(one.data, one.samples)
-    return shape is not None and bool(shape == _shape(other.data, other.samples))
-
-
-def _shape(data: Any, samples: int) -> Any:
-    """Structure, dtypes and sizes without the batch dimension; ``None`` if it cannot be joined with another."""
-    if isinstance(data, Tensor):
-        plain = type(data) is Tensor and data.layout == torch.strided
-        return (data.dtype, data.device, data.shape[1:]) if plain and data.ndim and len(data) == samples else None
-    if type(data) is dict:
-        parts = {key: _shape(part, samples) for key, part in data.items()}
-        return None if None in parts.values() else parts
-    if type(data) in (list, tuple):
-        shapes = [_shape(part, samples) for part in data]
-        return None if None in shapes else (type(data), shapes)
-    return None
+def _layout(batch: Batch) -> Any:
+    """What batches have in common that can be joined; ``None`` if this one cannot be joined with any."""
+    leaves_of_batch, structure = tree_flatten(batch.data)
+    for leaf in leaves_of_batch:
+        is_plain = type(leaf) is Tensor and leaf.layout == torch.strided
+        if not is_plain or not leaf.ndim or len(leaf) != batch.samples:
+            return None
+    return structure, [(leaf.dtype, leaf.device, leaf.shape[1:]) for leaf in leaves_of_batch]
 
 
 def _join(group: list[Batch]) -> Batch:
     if len(group) == 1:
         return group[0]
-    return Batch(_concatenated([batch.data for batch in group]), sum(batch.samples for batch in group))
-
-
-def _concatenated(parts: list[Any]) -> Any:
-    first = parts[0]
-    if isinstance(first, Tensor):
-        return torch.cat(parts)
-    if isinstance(first, dict):
-        return {key: _concatenated([part[key] for part in parts]) for key in first}
-    return type(first)(_concatenated(list(column)) for column in zip(*parts, strict=True))
+    columns = zip(*(tree_flatten(batch.data)[0] for batch in group), strict=True)
+    data = tree_unflatten(map(torch.cat, columns), tree_flatten(group[0].data)[1])
+    return Batch(data, sum(batch.samples for batch in group))
