@@ -43,7 +43,6 @@ from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import (
     continues_itself,
     is_tuning,
-    logged_metric,
     loss_scale,
     planned_steps,
     resume_path,
@@ -256,7 +255,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                     self._graph.write_when_observed()
 
     def _logged_loss(self, trainer: Any) -> torch.Tensor | None:
-        value = logged_metric(trainer, self._loss_name or "")
+        value = trainer.callback_metrics.get(self._loss_name)
         if value is None:
             self._warn_once.warn(
                 "loss", "loss/auto is not recorded: training_step has not logged a metric %r", self._loss_name

@@ -14,7 +14,6 @@ __all__ = [
     "continues_itself",
     "evaluation",
     "is_tuning",
-    "logged_metric",
     "loss_scale",
     "planned_steps",
     "resume_path",
@@ -101,11 +100,6 @@ def steps_done(trainer: Any) -> int:
     """
     epoch_loop = getattr(getattr(trainer, "fit_loop", None), "epoch_loop", None)
     return int(getattr(epoch_loop, "_batches_that_stepped", trainer.global_step))
-
-
-def logged_metric(trainer: Any, name: str) -> Any | None:
-    """The newest value of a metric that the module has logged, or ``None``."""
-    return trainer.callback_metrics.get(name)
 
 
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
