@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from mindsummary_lightning.conversion.hyperparameters import flatten
+from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
     "CollectOptions",
@@ -149,7 +150,7 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
             raise TypeError(f"keys of custom_lineage_data must be str, not {key!r}")
         if not isinstance(value, (str, int, float)):
             raise TypeError(f"custom_lineage_data[{key!r}] must be a str, int or float, not {value!r}")
-    return dict(flatten(dict(data)))
+    return {utf8_text(key): plain_value(value) for key, value in data.items() if key}
 
 
 def hyper_config() -> dict[str, CustomValue]:

@@ -60,7 +60,6 @@ class StepCollector:
         self.step = step
         self._specified = specified
         self._schedule = schedule
-        self._steps_before = step
         self._only_collective = only_collective
         self._warn_once = WarnOnce(_LOG)
         self._histograms = self._select(named, "histogram_regular", specified.histogram_regular, specified.histograms)
@@ -68,7 +67,7 @@ class StepCollector:
         self._operators = operator_buffer.OperatorBuffer()
         self._values: StepValues | None = None
         self._in_flight: deque[tuple[int, StepValues]] = deque()
-        self._last_state = 0
+        self._last_state = step  # after which the state was collected, or nothing was done yet
         self._read_loss: Callable[[], torch.Tensor | None] = lambda: None
 
     @property
@@ -132,7 +131,7 @@ class StepCollector:
     def end_run(self) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
         self.close_operators()
-        if self.step > self._steps_before and self._last_state != self.step:
+        if self._last_state != self.step:
             if self._gradients is not None:
                 self._gradients.clear()
             values = StepValues()

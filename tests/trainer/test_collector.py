@@ -319,6 +319,14 @@ def test_custom_data_stand_above_the_environment_and_the_hyper_parameters(
     assert {key: custom.values[key] for key in ("fold", "width", "depth")} == {"fold": 9, "width": 8, "depth": 3}
 
 
+def test_custom_data_that_the_user_names_keep_a_leading_underscore(tmp_path: Path) -> None:
+    _fit(tmp_path, custom_lineage_data={"_fold": 9, "rate": float("nan")}, limit_train_batches=1)
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert (custom.values["_fold"], custom.values["rate"]) == (9, "nan")
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"custom_lineage_data": {"a": [1]}}', " " * 100_001, "[" * 50_000])
 def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
