@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, ridge_figure
 from mindsummary_lightning.export.report.graph_outline import graph_outline
@@ -136,6 +137,13 @@ def test_the_epoch_is_the_last_of_the_curves(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(step, {"epoch": float(step), "loss": 1.0}) for step in (1, 2)])
 
     assert re.findall("<h3>(.*?)</h3>", _page(tmp_path, tmp_path / "a")) == ["loss", "epoch"]
+
+
+def test_of_many_images_the_first_the_middle_and_the_last_are_shown(tmp_path: Path) -> None:
+    picture = to_image(np.zeros((1, 2, 2), np.float32), "CHW")
+    write_summary(tmp_path / "a", [values_at(step, {"x": picture}) for step in range(1, 10)])
+
+    assert re.findall(r">step (\d+)<", _page(tmp_path, tmp_path / "a")) == ["1", "5", "9"]
 
 
 def test_an_empty_run_gets_a_page_without_scripts(tmp_path: Path) -> None:

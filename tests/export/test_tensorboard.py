@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,16 @@ def test_a_tag_of_two_kinds_becomes_two_tags(tmp_path: Path) -> None:
     tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
 
     assert (tags["scalars"], tags["histograms"]) == (["w"], ["w/histogram"])
+
+
+def test_a_tag_that_is_named_like_a_second_kind_keeps_its_name(tmp_path: Path) -> None:
+    write_summary(
+        tmp_path / "run", [values_at(1, {"w": 1.0, "w/histogram": 2.0}), values_at(1, {"w": histogram(1, 2)})]
+    )
+
+    tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
+
+    assert (tags["scalars"], tags["histograms"]) == (["w", "w/histogram"], ["w/histogram/histogram"])
 
 
 def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:
@@ -349,6 +360,16 @@ def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureF
     assert "has no page for it: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage" in there.out
     assert "6 histogram, 1 hparams, 2 image, 120 scalar, 1 tensor" in back.out
     assert "not imported: 1 graph" in back.out
+
+
+def test_an_import_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_tb(tmp_path / "tb" / "a", _keras("loss", 1, 0.5, "scalars"), _keras("note", 1, "text", "text"))
+
+    answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi", "--json")
+
+    (run,) = json.loads(answer.out)["runs"]
+    assert (run["source"], run["run"]) == (str(tmp_path / "tb" / "a"), str(tmp_path / "mi" / "a"))
+    assert (run["written"], run["skipped"]) == ({"scalar": 1}, {"text": 1})
 
 
 def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,9 @@ from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
+from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import KINDS, SummaryReader
-from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor
+from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
 
 __all__ = ["ExportedRun", "export_tensorboard"]
 
@@ -81,9 +81,13 @@ def export_tensorboard(
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
         write(first, file_version="brain.Event:2")
-        for kind, part in _description(tb, reader.graph(), lineage, series):
-            write(first, **part)
-            written[kind] += 1
+        graph, settings = reader.graph(), session_start(tb, lineage, series)
+        if graph is not None:
+            write(first, graph_def=graph_def(tb, graph).SerializeToString())
+            written["graph"] = 1
+        if settings is not None:
+            write(first, summary=tb.Summary(value=[settings]))
+            written["hparams"] = 1
         for step, wall_time, values in _scalar_samples(tb, series, names):
             write(wall_time, step=step, summary=tb.Summary(value=values))
             written["scalar"] += len(values)
@@ -102,22 +106,14 @@ def export_tensorboard(
     return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number})
 
 
-def _description(
-    tb: SimpleNamespace, graph: Graph | None, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if graph is not None:
-        yield "graph", {"graph_def": graph_def(tb, graph).SerializeToString()}
-    settings = session_start(tb, lineage, scalars)
-    if settings is not None:
-        yield "hparams", {"summary": tb.Summary(value=[settings])}
-
-
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
     for kind in KINDS:
         for tag in tags[kind]:
-            name = tag if tag not in taken else f"{tag}/{kind}"
+            name = tag
+            while name in taken:
+                name += f"/{kind}"
             names[kind, tag] = name
             taken.add(name)
     return names
