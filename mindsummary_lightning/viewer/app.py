@@ -16,7 +16,7 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
-from mindsummary_lightning.viewer.static_files import StaticFiles
+from mindsummary_lightning.viewer.static_files import file_response, static_files
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
 __all__ = ["API_PREFIX", "create_app", "create_site"]
@@ -46,14 +46,12 @@ def create_site(
         access: the check of every request.
         memory_bytes: budget for loaded runs.
     """
-    return create_app(LoadedRuns(directory, memory_bytes), StaticFiles(frontend), access, page_handlers())
+    return create_app(LoadedRuns(directory, memory_bytes), frontend, access, page_handlers())
 
 
-def create_app(
-    runs: LoadedRuns, files: StaticFiles, access: Access, handlers: Mapping[str, Handler]
-) -> web.Application:
+def create_app(runs: LoadedRuns, frontend: str, access: Access, handlers: Mapping[str, Handler]) -> web.Application:
     """The application; ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`."""
-    site = _Site(runs, files, access, handlers)
+    site = _Site(runs, frontend, access, handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", site.answer)
     app.cleanup_ctx.append(site.live)
@@ -61,9 +59,9 @@ def create_app(
 
 
 class _Site:
-    def __init__(self, runs: LoadedRuns, files: StaticFiles, access: Access, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, runs: LoadedRuns, frontend: str, access: Access, handlers: Mapping[str, Handler]) -> None:
         self._runs = runs
-        self._files = files
+        self._files = static_files(frontend)
         self._access = access
         self._handlers = handlers
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
@@ -90,7 +88,7 @@ class _Site:
                 raise _NOT_FOUND
             if request.method != "GET":
                 raise _WRONG_METHOD
-            return self._files.response(path)
+            return file_response(self._files[path])
         except ApiError as error:
             return _error_response(error)
         except web.HTTPException as error:  # a body that is too large or cannot be decoded

@@ -7,7 +7,7 @@ import re
 
 from aiohttp import web
 
-__all__ = ["StaticFiles"]
+__all__ = ["file_response", "static_files"]
 
 # Not the system's table, which differs between Python versions and can be changed on Windows.
 _TYPES = {
@@ -25,38 +25,26 @@ _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
 
 
-class StaticFiles:
-    """The files below a directory, by the path of their address.
+def static_files(directory: str) -> dict[str, str]:
+    """The files below a directory that holds ``index.html`` and ``static/``, by the path of their address."""
+    files = {}
+    for folder, _, names in os.walk(os.path.join(directory, "static")):
+        for name in names:
+            if os.path.splitext(name)[1] in _TYPES:
+                path = os.path.join(folder, name)
+                files["/" + os.path.relpath(path, directory).replace(os.sep, "/")] = path
+    files["/"] = os.path.join(directory, "index.html")
+    # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
+    wasm = "/static/js/graphvizlib.wasm"
+    if wasm in files:
+        files["/graphvizlib.wasm"] = files[wasm]
+    return files
 
-    The directory holds ``index.html`` and ``static/``. Conditional requests, byte ranges and compressed copies
-    (``<file>.gz``) are served by aiohttp.
-    """
 
-    def __init__(self, directory: str) -> None:
-        self._files: dict[str, str] = {}
-        for folder, _, names in os.walk(os.path.join(directory, "static")):
-            for name in names:
-                if os.path.splitext(name)[1] in _TYPES:
-                    path = os.path.join(folder, name)
-                    self._files["/" + os.path.relpath(path, directory).replace(os.sep, "/")] = path
-        self._files["/"] = os.path.join(directory, "index.html")
-        # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
-        wasm = "/static/js/graphvizlib.wasm"
-        if wasm in self._files:
-            self._files["/graphvizlib.wasm"] = self._files[wasm]
-
-    def __contains__(self, path: str) -> bool:
-        return path in self._files
-
-    def response(self, path: str) -> web.FileResponse:
-        """The answer for a path.
-
-        Raises:
-            KeyError: there is no such file.
-        """
-        file = self._files[path]
-        headers = {
-            "Content-Type": _TYPES[os.path.splitext(file)[1]],
-            "Cache-Control": _FOREVER if _HASHED_NAME.search(file) else _REVALIDATED,
-        }
-        return web.FileResponse(file, headers=headers)
+def file_response(file: str) -> web.FileResponse:
+    """The answer that sends one of the files; aiohttp knows conditional requests, byte ranges and ``<file>.gz``."""
+    headers = {
+        "Content-Type": _TYPES[os.path.splitext(file)[1]],
+        "Cache-Control": _FOREVER if _HASHED_NAME.search(file) else _REVALIDATED,
+    }
+    return web.FileResponse(file, headers=headers)

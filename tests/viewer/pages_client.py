@@ -13,7 +13,6 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import Handler
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.static_files import StaticFiles
 
 __all__ = ["API_PREFIX", "Client", "visit", "write_frontend"]
 
@@ -47,7 +46,7 @@ def visit(
     """
     (folder / "runs").mkdir()
     runs = LoadedRuns(str(folder / "runs"))
-    app = create_app(runs, StaticFiles(write_frontend(folder)), access or Access(None), handlers or {})
+    app = create_app(runs, write_frontend(folder), access or Access(None), handlers or {})
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)  # an IP address may set cookies

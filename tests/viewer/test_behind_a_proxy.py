@@ -15,7 +15,6 @@ from yarl import URL
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.static_files import StaticFiles
 from tests.viewer.pages_client import write_frontend
 
 _TOKEN = "a-token"
@@ -45,7 +44,7 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
 def _visit(
     folder: Path, prefix: str, headers: Mapping[str, str], check: Callable[[TestClient], Awaitable[None]]
 ) -> None:
-    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(_TOKEN), _HANDLERS)
+    app = create_app(LoadedRuns(str(folder)), write_frontend(folder), Access(_TOKEN), _HANDLERS)
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)

@@ -18,7 +18,6 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen
-from mindsummary_lightning.viewer.static_files import StaticFiles
 from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
 
@@ -28,7 +27,7 @@ _HANDLERS = {"GET count": lambda runs, request: len(request.query.get("train_id"
 @contextmanager
 def _serving(folder: Path) -> Iterator[int]:
     """A server in a thread; gives its port."""
-    app = create_app(LoadedRuns(str(folder)), StaticFiles(write_frontend(folder)), Access(None), _HANDLERS)
+    app = create_app(LoadedRuns(str(folder)), write_frontend(folder), Access(None), _HANDLERS)
     with serving(app) as port:
         yield port
 
@@ -90,10 +89,9 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until_signal
-from mindsummary_lightning.viewer.static_files import StaticFiles
 listener = listen("127.0.0.1", 0)
 handlers = {"GET stall": lambda runs, request: print("begun", flush=True) or time.sleep(600)}
-app = create_app(LoadedRuns(sys.argv[1]), StaticFiles(sys.argv[2]), Access(None), handlers)
+app = create_app(LoadedRuns(sys.argv[1]), sys.argv[2], Access(None), handlers)
 serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
 print("ended")
 """
