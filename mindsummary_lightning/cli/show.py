@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from mindsummary_lightning.cli.output import (
     columns,
@@ -18,124 +20,136 @@ from mindsummary_lightning.cli.output import (
     width,
 )
 from mindsummary_lightning.cli.runs import files_size, one_run
-from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.run_overview import run_overview
+from mindsummary_lightning.export.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Histogram, Image, Tensor
 
 __all__ = ["run"]
 
 _MAX_TAG = 44
 _MAX_CURVE = 40
+_COLUMNS = {  # of each kind of samples, behind tag, samples and last step
+    "scalars": ("last", "min", "max", "curve"),
+    "histograms": ("elements", "min", "max", "buckets"),
+    "images": ("size",),
+    "tensors": ("shape",),
+}
+_Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, and the numbers of its curve
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the page."""
+    """Print the page, or what is on it as JSON."""
     reader = SummaryReader(one_run(arguments.run_dir))
+    tags, series, graph = reader.tags(), reader.all_scalars(), reader.graph()
+    samples: dict[str, _Samples] = {
+        "scalars": {tag: _facts(len(found), int(found.steps[-1]), found) for tag, found in series.items()},
+        "histograms": {tag: _last(reader.histograms(tag)) for tag in tags["histogram"]},
+        "images": {tag: _last(reader.images(tag)) for tag in tags["image"]},
+        "tensors": {tag: _last(reader.tensors(tag)) for tag in tags["tensor"]},
+    }
+    rest = {
+        "landscapes": [
+            {
+                "tag": found.tag,
+                "grid": [found.x.size, found.y.size],
+                "smallest_loss": float(found.z.min()),
+                "intervals": list(found.intervals),
+                "unit": found.metadata.unit,
+            }
+            for found in (reader.landscapes() if tags["loss_landscape"] else [])
+        ],
+        "graph": graph
+        and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
+        "lineage": lineage_values(reader.lineage()),
+    }
     if arguments.json:
-        say_json(run_overview(reader))
-        return 0
-    for line in _page(reader):
-        print(line)
+        facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
+        say_json({"run": reader.run_dir, **facts, **rest})
+    else:
+        for line in (*_head(reader.run_dir, series), *_page(samples, rest)):
+            print(line)
     return 0
 
 
-def _page(reader: SummaryReader) -> Iterator[str]:
-    tags = reader.tags()
-    series = reader.all_scalars()
-    yield from _head(reader, series)
-    yield from _section("Scalars", _scalars(series), right=[1, 2, 3, 4, 5])
-    yield from _section("Histograms", _histograms(reader, tags["histogram"]), right=[1, 2, 3, 4, 5])
-    yield from _section("Images", _images(reader, tags["image"]), right=[1, 2])
-    yield from _section("Tensors", _tensors(reader, tags["tensor"]), right=[1, 2])
-    yield from _section("Loss landscapes", _landscapes(reader) if tags["loss_landscape"] else [])
-    graph = reader.graph()
-    if graph is not None:
-        counted = (
-            f"{len(graph.nodes)} nodes, {len(graph.parameters)} parameters and inputs, {len(graph.constants)} constants"
-        )
-        yield from _section("Graph", [[""], [counted]])
-    yield from _section("Lineage", [["", ""], *map(list, lineage_fields(reader.lineage()).items())])
+def _last(samples: Iterator[tuple[int, float, Histogram | Image | Tensor]]) -> tuple[dict[str, Any], Any]:
+    for number, (step, _, value) in enumerate(samples, start=1):  # noqa: B007  # the last ones are wanted
+        pass
+    return _facts(number, step, value)
 
 
-def _head(reader: SummaryReader, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
-    summaries, lineages = len(summary_files(reader.run_dir)), len(lineage_file_paths(reader.run_dir))
-    files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(reader.run_dir))}"
-    yield heading(reader.run_dir)
+def _facts(samples: int, step: int, last: ScalarSeries | Histogram | Image | Tensor) -> tuple[dict[str, Any], Any]:
+    """What is shown of a tag, and the numbers of its curve."""
+    facts: dict[str, Any] = {"samples": samples, "last_step": step}
+    if isinstance(last, ScalarSeries):
+        finite = last.values[np.isfinite(last.values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+        return {**facts, "last": float(last.values[-1]), "min": low, "max": high}, last.values
+    if isinstance(last, Histogram):
+        return {**facts, "elements": last.count, "min": last.min, "max": last.max}, last.counts
+    if isinstance(last, Image):
+        return {**facts, "width": last.width, "height": last.height, "bytes": len(last.encoded)}, None
+    return {**facts, "shape": list(last.data.shape), "data_type": last.data_type.name.lower()}, None
+
+
+def _head(run_dir: str, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
+    summaries, lineages = len(summary_files(run_dir)), len(lineage_file_paths(run_dir))
+    files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(run_dir))}"
+    yield heading(run_dir)
     yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
     times = [float(time) for found in series.values() for time in (found.wall_times.min(), found.wall_times.max())]
     if times:
         yield f"recorded {readable_time(min(times))} to {readable_time(max(times))}"
 
 
-def _section(name: str, rows: list[list[str]], right: list[int] | None = None) -> Iterator[str]:
-    """A table whose first row names the columns; nothing if there is no second row."""
-    if len(rows) < 2:
-        return
-    yield ""
-    yield heading(name)
-    for line in columns(rows if any(rows[0]) else rows[1:], right or []):
-        yield f"  {line}"
+def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
+    for kind, names in _COLUMNS.items():
+        used = 2 + min(_MAX_TAG, max(map(len, samples[kind]), default=0)) + 5 * 12  # the tag and five numbers
+        length = max(8, min(_MAX_CURVE, width() - used))
+        rows = [
+            [_short(tag), str(facts["samples"]), str(facts["last_step"]), *_cells(kind, facts, curve, length)]
+            for tag, (facts, curve) in samples[kind].items()
+        ]
+        yield from _section(
+            kind.capitalize(), rows, ["tag", "samples", "last step", *names], right=range(1, 2 + len(names))
+        )
+    rows = [
+        [
+            _short(found["tag"]),
+            " x ".join(map(str, found["grid"])),
+            short_number(found["smallest_loss"]),
+            f"{len(found['intervals'])} points, {found['unit']}" if found["intervals"] else "final",
+        ]
+        for found in rest["landscapes"]
+    ]
+    yield from _section("Loss landscapes", rows, ["tag", "grid", "smallest loss", "path"])
+    if rest["graph"]:
+        counted = "{nodes} nodes, {parameters} parameters and inputs, {constants} constants".format(**rest["graph"])
+        yield from _section("Graph", [[counted]])
+    yield from _section("Lineage", [[name, as_text(value)] for name, value in rest["lineage"].items()])
 
 
-def _scalars(series: Mapping[str, ScalarSeries]) -> list[list[str]]:
-    rows = [["tag", "samples", "last step", "last", "min", "max", "curve"]]
-    length = _curve_length(series)
-    for tag, found in series.items():
-        finite = found.values[abs(found.values) < float("inf")]
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-        numbers = [short_number(number) for number in (float(found.values[-1]), low, high)]
-        curve = sparkline(found.values.tolist(), length)
-        rows.append([_short(tag), str(len(found)), str(found.steps[-1]), *numbers, curve])
-    return rows
+def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:
+    if kind == "scalars":
+        return [*(short_number(facts[name]) for name in ("last", "min", "max")), sparkline(curve.tolist(), length)]
+    if kind == "histograms":
+        low, high = short_number(facts["min"]), short_number(facts["max"])
+        return [str(facts["elements"]), low, high, sparkline(curve.tolist(), length)]
+    if kind == "images":
+        return [f"{facts['width']} x {facts['height']}, {readable_size(facts['bytes'])}"]
+    return [f"{' x '.join(map(str, facts['shape'])) or 'one number'}, {facts['data_type']}"]
 
 
-def _curve_length(tags: Iterable[str]) -> int:
-    used = 2 + min(_MAX_TAG, max(map(len, tags), default=0)) + 5 * 12  # the tag and five numbers
-    return max(8, min(_MAX_CURVE, width() - used))
-
-
-def _histograms(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
-    rows = [["tag", "samples", "last step", "elements", "min", "max", "buckets"]]
-    length = _curve_length(tags)
-    for tag in tags:
-        steps, last = _count(reader.histograms(tag))
-        shape = sparkline(last.counts.tolist(), length)
-        rows.append([_short(tag), *steps, str(last.count), short_number(last.min), short_number(last.max), shape])
-    return rows
-
-
-def _images(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
-    rows = [["tag", "samples", "last step", "size"]]
-    for tag in tags:
-        steps, last = _count(reader.images(tag))
-        rows.append([_short(tag), *steps, f"{last.width} x {last.height}, {readable_size(len(last.encoded))}"])
-    return rows
-
-
-def _tensors(reader: SummaryReader, tags: list[str]) -> list[list[str]]:
-    rows = [["tag", "samples", "last step", "shape"]]
-    for tag in tags:
-        steps, last = _count(reader.tensors(tag))
-        shape = " x ".join(map(str, last.data.shape)) or "one number"
-        rows.append([_short(tag), *steps, f"{shape}, {last.data_type.name.lower()}"])
-    return rows
-
-
-def _count(samples: Iterator[tuple[int, float, Any]]) -> tuple[list[str], Any]:
-    number, step, last = 0, 0, None
-    for number, (step, _, last) in enumerate(samples, start=1):  # noqa: B007  # the last ones are wanted
-        pass
-    return [str(number), str(step)], last
-
-
-def _landscapes(reader: SummaryReader) -> list[list[str]]:
-    rows = [["tag", "grid", "smallest loss", "path"]]
-    for found in reader.landscapes():
-        path = f"{len(found.intervals)} points, {found.metadata.unit}" if found.intervals else "final"
-        rows.append([_short(found.tag), f"{found.x.size} x {found.y.size}", short_number(float(found.z.min())), path])
-    return rows
+def _section(
+    name: str, rows: Sequence[Sequence[str]], head: Sequence[str] = (), right: Sequence[int] = ()
+) -> Iterator[str]:
+    """A table with or without names of columns; nothing if there is no row."""
+    if rows:
+        yield ""
+        yield heading(name)
+        for line in columns([head, *rows] if head else rows, right):
+            yield f"  {line}"
 
 
 def _short(tag: str) -> str:

@@ -11,7 +11,7 @@ from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["lineage_fields", "lineage_values"]
+__all__ = ["as_text", "lineage_fields", "lineage_values"]
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
@@ -30,11 +30,13 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:
-    """The values as text, floats in six significant digits."""
-    return {
-        name: f"{value:.6g}" if isinstance(value, float) else str(value)
-        for name, value in lineage_values(lineage).items()
-    }
+    """The values as text."""
+    return {name: as_text(value) for name, value in lineage_values(lineage).items()}
+
+
+def as_text(value: Any) -> str:
+    """One of the values as text, a float in six significant digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _checkpoint(text: str | None) -> Any:
