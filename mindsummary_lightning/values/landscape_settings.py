@@ -42,19 +42,17 @@ class LandscapeSettings:
     intervals: tuple[tuple[int, ...], ...] = (tuple(range(1, 10)), tuple(range(10, 20)))
 
     def __post_init__(self) -> None:
-        _check_int("landscape_size", self.landscape_size)
+        _check("landscape_size", self.landscape_size, int, "an int")
         if self.landscape_size not in _SIZES:
             raise ValueError(f"landscape_size must be from 3 to 256, not {self.landscape_size}")
-        if not isinstance(self.unit, str):
-            raise TypeError(f"unit must be a str, not {type(self.unit).__name__}")
+        _check("unit", self.unit, str, "a str")
         if self.unit not in _UNITS:
             raise ValueError(f"unit must be 'step' or 'epoch', not {self.unit!r}")
-        _check_int("num_samples", self.num_samples)
+        _check("num_samples", self.num_samples, int, "an int")
         if self.num_samples < 1:
             raise ValueError(f"num_samples must be at least 1, not {self.num_samples}")
         for key in ("train", "result"):
-            if not isinstance(getattr(self, key), bool):
-                raise TypeError(f"create_landscape[{key!r}] must be a bool, not {type(getattr(self, key)).__name__}")
+            _check(f"create_landscape[{key!r}]", getattr(self, key), bool, "a bool")
         object.__setattr__(self, "intervals", _checked_intervals(self.intervals))
 
     @classmethod
@@ -70,14 +68,12 @@ class LandscapeSettings:
             TypeError: a value has the wrong type; the message names the key.
             ValueError: a key is unknown, or a value is out of range.
         """
-        if not isinstance(values, Mapping):
-            raise TypeError(f"collect_landscape must be a dict or None, not {type(values).__name__}")
+        _check("collect_landscape", values, Mapping, "a dict or None")
         _check_keys("collect_landscape", values, cls.known_keys())
         changes = {key: value for key, value in values.items() if key != "create_landscape"}
         if "create_landscape" in values:
             wanted = values["create_landscape"]
-            if not isinstance(wanted, Mapping):
-                raise TypeError(f"create_landscape must be a dict, not {type(wanted).__name__}")
+            _check("create_landscape", wanted, Mapping, "a dict")
             _check_keys("create_landscape", wanted, ("train", "result"))
             changes |= wanted
         return replace(base or cls(), **changes)
@@ -99,9 +95,9 @@ class LandscapeSettings:
         return any(number in interval for interval in self.intervals)
 
 
-def _check_int(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+def _check(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> None:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{name} must be {expected}, not {type(value).__name__}")
 
 
 def _check_keys(name: str, values: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -111,15 +107,13 @@ def _check_keys(name: str, values: Mapping[str, Any], known: Iterable[str]) -> N
 
 
 def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(intervals, (list, tuple)):
-        raise TypeError(f"intervals must be a list of lists, not {type(intervals).__name__}")
+    _check("intervals", intervals, (list, tuple), "a list of lists")
     if not intervals:
         raise ValueError("intervals must hold at least one interval")
     for interval in intervals:
-        if not isinstance(interval, (list, tuple, range)):
-            raise TypeError(f"each of intervals must be a list of ints, not {type(interval).__name__}")
+        _check("each of intervals", interval, (list, tuple, range), "a list of ints")
         for number in interval:
-            _check_int("each number in intervals", number)
+            _check("each number in intervals", number, int, "an int")
         if len(interval) < _SHORTEST_INTERVAL:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
