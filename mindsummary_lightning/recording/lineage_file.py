@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame
@@ -27,14 +26,13 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.events import LineageValue
-from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.lineage_info import CustomValue, repeated_fields
 from mindsummary_lightning.values.text import printable
 from mindsummary_lightning.warn_once import WarnOnce
 
 __all__ = ["LineageFileWriter"]
 
 _LOG = logging.getLogger(__name__)
-_TRAIN_FIELDS = frozenset(field.name for field in fields(TrainInfo))
 
 
 class LineageFileWriter:
@@ -57,8 +55,7 @@ class LineageFileWriter:
     def write(self, value: LineageValue) -> None:
         """Add an event; an exact repeat is skipped.
 
-        Custom data that repeat a field of the training lineage (a ``batch_size`` among the hyper-parameters) become a
-        :class:`RunInfo`, or MindInsight's tables would have two columns of it.
+        Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
 
         The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
         and the lineage files that are there now are read.
@@ -89,15 +86,13 @@ class LineageFileWriter:
         hidden: dict[str, CustomValue] = {}
         kept: list[LineageEvent] = []
         for event in self._events:
-            if train is not None and type(event.what) is UserDefinedInfo:
-                custom = event.what.values
-                repeated = {name for name in custom.keys() & _TRAIN_FIELDS if custom[name] == getattr(train, name)}
-                hidden.update((name, custom[name]) for name in repeated)
-                if repeated == custom.keys():
+            if isinstance(train, TrainInfo) and type(event.what) is UserDefinedInfo:
+                repeated = repeated_fields(event.what, train)
+                hidden.update(repeated)
+                rest = {name: entry for name, entry in event.what.values.items() if name not in repeated}
+                if not rest:
                     continue
-                if repeated:
-                    rest = {name: entry for name, entry in custom.items() if name not in repeated}
-                    event = LineageEvent(event.wall_time, UserDefinedInfo(rest))
+                event = LineageEvent(event.wall_time, UserDefinedInfo(rest))
             kept.append(event)
         if hidden:
             self._events = [*kept, LineageEvent(self._clock(), RunInfo(hidden))]

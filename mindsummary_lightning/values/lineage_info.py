@@ -26,6 +26,7 @@ __all__ = [
     "TrainInfo",
     "UserDefinedInfo",
     "parsed_metric",
+    "repeated_fields",
 ]
 
 INT32_MAX = 2**31 - 1
@@ -149,6 +150,12 @@ class RunInfo(UserDefinedInfo):
     Attributes:
         values: as of :class:`UserDefinedInfo`.
     """
+
+
+def repeated_fields(custom: UserDefinedInfo, train: TrainInfo) -> dict[str, CustomValue]:
+    """The entries that a field of the training lineage says too; MindInsight would show two columns of each."""
+    known = {field_.name: getattr(train, field_.name) for field_ in fields(train)}
+    return {name: entry for name, entry in custom.values.items() if name in known and entry == known[name]}
 
 
 def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:
