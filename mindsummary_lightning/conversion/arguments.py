@@ -16,12 +16,8 @@ from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.values.text import utf8_text
 
 __all__ = [
-    "check_callable",
     "check_export_options",
-    "check_flag",
-    "check_network",
     "checked",
-    "checked_count",
     "checked_directory",
     "checked_name",
     "checked_path",
@@ -35,66 +31,66 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for 
 
 
 class _Rule(NamedTuple):
-    types: tuple[type, ...]
-    type_text: str
-    is_in_range: Callable[[Any], bool]
-    range_text: str
+    is_kind: Callable[[Any], bool]
+    kind: str
+    is_in_range: Callable[[Any], bool] = lambda value: True
+    range: str = ""
     show: Callable[[Any], str] = repr
+    is_optional: bool = False  # None is allowed
 
 
-_INT = (int,)
-_COUNT = _Rule(_INT, "an int", lambda count: count >= 1, "at least 1")
-_FLAG = _Rule((bool,), "a bool", lambda flag: True, "")
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_network(value: Any) -> bool:
+    return hasattr(value, "forward") and hasattr(value, "named_modules")  # without importing torch
+
+
+_FLAG = _Rule(lambda flag: isinstance(flag, bool), "a bool")
+_COUNT = _Rule(_is_int, "an int", lambda count: count >= 1, "at least 1")
+_OPTIONAL_COUNT = _COUNT._replace(is_optional=True)
+_NETWORK = _Rule(_is_network, "a torch.nn.Module", is_optional=True)
 _RULES = {
-    "max_file_size": _Rule(
-        (int, type(None)),
-        "an int of bytes or None",
-        lambda size: size is None or size >= 1,
-        "at least 1 byte, or None for no limit",
-    ),
+    **dict.fromkeys(("raise_exception", "keep_default_action", "log_graph"), _FLAG),
+    **dict.fromkeys(("collect_freq", "landscape_max_bytes"), _COUNT),
+    **dict.fromkeys(("collect_tensor_freq", "collect_input_freq"), _OPTIONAL_COUNT),
+    **dict.fromkeys(("model", "network", "train_network"), _NETWORK),
+    "plugin_filter": _Rule(callable, "callable", is_optional=True),
+    "max_file_size": _OPTIONAL_COUNT._replace(kind="an int of bytes", range="at least 1 byte, or None for no limit"),
     "file_mode": _Rule(
-        _INT,
+        _is_int,
         "an int such as 0o640",
         lambda mode: 0o600 <= mode <= 0o777 and mode & 0o600 == 0o600,
         "0o600..0o777 and let the owner read and write",
         oct,
     ),
     "fsync_secs": _Rule(
-        (int, float, type(None)),
-        "a number of seconds or None",
-        lambda seconds: seconds is None or seconds > 0,
+        lambda seconds: isinstance(seconds, float) or _is_int(seconds),
+        "a number of seconds",
+        lambda seconds: seconds > 0,
         "above 0, or None for no fsync",
+        is_optional=True,
     ),
-    "free_space_factor": _Rule(_INT, "an int", lambda factor: factor >= 0, "0 or more"),
-    "step": _Rule(_INT, "an int", lambda step: -(2**63) <= step < 2**63, "in the range of 64 bits"),
+    "free_space_factor": _Rule(_is_int, "an int", lambda factor: factor >= 0, "0 or more"),
+    "step": _Rule(_is_int, "an int", lambda step: -(2**63) <= step < 2**63, "in the range of 64 bits"),
 }
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value of ``max_file_size``, ``file_mode``, ``fsync_secs``, ``free_space_factor`` or ``step``.
+    """The value of an argument, by the rule that arguments of this name have everywhere.
 
     Raises:
         TypeError: it has another type; a bool is not an int.
         ValueError: it is out of range.
     """
-    return _checked(name, value, _RULES[name])
-
-
-def checked_count(name: str, count: Any) -> int:
-    """An int of at least 1; raises as :func:`checked`."""
-    return int(_checked(name, count, _COUNT))
-
-
-def check_flag(name: str, flag: Any) -> None:
-    """Refuse what is not a bool."""
-    _checked(name, flag, _FLAG)
-
-
-def _checked(name: str, value: Any, rule: _Rule) -> Any:
-    if not isinstance(value, rule.types) or (isinstance(value, bool) and bool not in rule.types):
-        raise TypeError(f"{name} must be {rule.type_text}, not {value!r}")
+    rule = _RULES[name]
+    if value is None and rule.is_optional:
+        return None
+    if not rule.is_kind(value):
+        raise TypeError(f"{name} must be {rule.kind}{' or None' if rule.is_optional else ''}, not {value!r}")
     if not rule.is_in_range(value):
-        raise ValueError(f"{name} must be {rule.range_text}, not {rule.show(value)}")
+        raise ValueError(f"{name} must be {rule.range}, not {rule.show(value)}")
     return value
 
 
@@ -158,18 +154,6 @@ def check_export_options(export_options: Any) -> bool:
     if tensor_format not in (None, "npy"):
         raise ValueError(f"tensor_format of export_options must be 'npy' or None, not {tensor_format!r}")
     return tensor_format == "npy"
-
-
-def check_network(name: str, network: Any) -> None:
-    """Refuse what is not a ``torch.nn.Module``, without importing torch."""
-    if network is not None and not (hasattr(network, "forward") and hasattr(network, "named_modules")):
-        raise TypeError(f"{name} must be a torch.nn.Module or None, not {network!r}")
-
-
-def check_callable(name: str, value: Any) -> None:
-    """Refuse what is neither callable nor ``None``."""
-    if value is not None and not callable(value):
-        raise TypeError(f"{name} must be callable or None, not {value!r}")
 
 
 def drops_num_process(position: int) -> Callable[[_F], _F]:

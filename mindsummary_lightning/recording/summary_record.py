@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import (
-    check_callable,
     check_export_options,
-    check_flag,
-    check_network,
     checked,
     checked_directory,
     drops_num_process,
@@ -94,8 +91,8 @@ class SummaryRecord(TensorBoardMethods):
     ) -> None:
         self._directory = checked_directory("log_dir", log_dir)
         check_prefix_and_suffix(file_prefix, file_suffix)
-        check_flag("raise_exception", raise_exception)
-        check_network("network", network)
+        checked("raise_exception", raise_exception)
+        checked("network", network)
         is_exporting = check_export_options(export_options)
         options = FileOptions(
             prefix=file_prefix,
@@ -190,8 +187,8 @@ class SummaryRecord(TensorBoardMethods):
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
         checked("step", step)
-        check_callable("plugin_filter", plugin_filter)
-        check_network("train_network", train_network)
+        checked("plugin_filter", plugin_filter)
+        checked("train_network", train_network)
         values, originals = self._pending.take(plugin_filter, self._mode == "train")
         if self._is_closed:
             return False

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-from mindsummary_lightning.conversion.arguments import check_network, checked_name
+from mindsummary_lightning.conversion.arguments import checked, checked_name
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
@@ -124,7 +124,7 @@ class TensorBoardMethods(ABC):
 
     def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
-        check_network("model", model)
+        checked("model", model)
         example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
         if example is not None:
             self.capture_graph(model, example)

@@ -25,9 +25,7 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    check_flag,
     checked,
-    checked_count,
     checked_directory,
     checked_name,
 )
@@ -113,10 +111,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
-        self._freq = checked_count("collect_freq", collect_freq)
-        self._tensor_freq = _optional_count("collect_tensor_freq", collect_tensor_freq)
-        self._input_freq = _optional_count("collect_input_freq", collect_input_freq)
-        check_flag("keep_default_action", keep_default_action)
+        self._freq = checked("collect_freq", collect_freq)
+        self._tensor_freq = checked("collect_tensor_freq", collect_tensor_freq)
+        self._input_freq = checked("collect_input_freq", collect_input_freq)
+        checked("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         custom = checked_custom_lineage(custom_lineage_data)
         checked("max_file_size", max_file_size)
@@ -124,7 +122,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
         self._run = CollectedRun(self._summary_dir, self._file_options, custom)
         self._gradients = checked_gradients(collect_gradients)
-        self._landscape_max_bytes = checked_count("landscape_max_bytes", landscape_max_bytes)
+        self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._warn_once = WarnOnce(_LOG)
@@ -337,7 +335,3 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_steps": None, "_landscape": None}
-
-
-def _optional_count(name: str, count: Any) -> int | None:
-    return None if count is None else checked_count(name, count)

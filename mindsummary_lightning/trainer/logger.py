@@ -13,8 +13,6 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    check_flag,
-    check_network,
     checked,
     checked_path,
 )
@@ -101,8 +99,8 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
         checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        check_flag("raise_exception", raise_exception)
-        check_flag("log_graph", log_graph)
+        checked("raise_exception", raise_exception)
+        checked("log_graph", log_graph)
         options = {
             "max_file_size": max_file_size,
             "export_options": export_options,
@@ -257,7 +255,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         Raises:
             TypeError: ``model`` is not a module.
         """
-        check_network("model", model)
+        checked("model", model)
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
             if trainer.state.fn == "fit":
