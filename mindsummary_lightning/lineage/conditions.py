@@ -245,10 +245,8 @@ def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compare(first: JsonValue, second: JsonValue) -> int:
-    if first is None or second is None:
-        return (first is not None) - (second is not None)
     try:
         return int(first > second) - int(first < second)
     except TypeError:
-        first_type, second_type = type(first).__name__, type(second).__name__
+        first_type, second_type = type(first).__name__, type(second).__name__  # NoneType comes before all others
         return (first_type > second_type) - (first_type < second_type)

@@ -121,9 +121,23 @@ class TestTheOlderSpelling:
             ("summary_dir", "eq", "./run1"),
         )
 
+    def test_a_relative_summary_dir_has_nothing_to_do_with_the_working_directory(
+        self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+
+        condition = parse_condition({"summary_dir": {"eq": "run1"}}, str(tmp_path.resolve()))
+
+        assert condition.tests == (("summary_dir", "eq", "run1"),)
+
     @pytest.mark.parametrize(
         ("spelling", "shown"),
-        [("model", ("dataset", "model")), (None, ("dataset", "model")), ("dataset", ("dataset",))],
+        [
+            ("model", ("dataset", "model")),
+            (None, ("dataset", "model")),
+            ({}, ("dataset", "model")),
+            ("dataset", ("dataset",)),
+        ],
     )
-    def test_of_a_lineage_type_is_a_name_or_none(self, spelling: str | None, shown: tuple[str, ...]) -> None:
+    def test_of_a_lineage_type_is_a_name_or_nothing(self, spelling: object, shown: tuple[str, ...]) -> None:
         assert parse_condition({"lineage_type": spelling}, "/runs").lineage_types == shown
