@@ -59,6 +59,7 @@ REFUSED: list[Any] = [
     {"limit": None},
     {"offset": -1},
     {"offset": 100_001},
+    {"offset": True},
     {"offset": 1.0},
     {"sorted_name": "metric/"},
     {"sorted_name": "user_defined/"},
