@@ -53,7 +53,7 @@ _OPTIONAL_COUNT = _COUNT._replace(is_optional=True)
 _NETWORK = _Rule(_is_network, "a torch.nn.Module", is_optional=True)
 _RULES = {
     **dict.fromkeys(("raise_exception", "keep_default_action", "log_graph"), _FLAG),
-    **dict.fromkeys(("collect_freq", "landscape_max_bytes"), _COUNT),
+    **dict.fromkeys(("collect_freq", "landscape_max_bytes", "points_at_once"), _COUNT),
     **dict.fromkeys(("collect_tensor_freq", "collect_input_freq"), _OPTIONAL_COUNT),
     **dict.fromkeys(("model", "network", "train_network"), _NETWORK),
     "plugin_filter": _Rule(callable, "callable", is_optional=True),

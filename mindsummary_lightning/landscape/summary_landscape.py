@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from mindsummary_lightning.conversion.arguments import checked_count, checked_directory
+from mindsummary_lightning.conversion.arguments import checked, checked_directory
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
@@ -154,7 +154,7 @@ class SummaryLandscape:
         if not isinstance(module, nn.Module):
             raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
         target = self._summary_dir if output is None else checked_directory("output", output)
-        checked_count("points_at_once", points_at_once)
+        checked("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         with on_its_own(module):
             loss = MeanLoss(module, loss_fn)
