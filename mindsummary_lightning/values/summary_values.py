@@ -12,6 +12,14 @@ from mindsummary_lightning.values.data_types import DataType, data_type_of
 
 __all__ = ["Histogram", "Image", "LandscapeMetadata", "LossLandscape", "Points", "Tensor"]
 
+_MEDIA_TYPES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"RIFF", "image/webp"),
+)
+
 
 def owned(array: Any, dtype: Any) -> NDArray[Any]:
     """A C-contiguous, read-only array that owns its memory; copied unless it already is one."""
@@ -62,6 +70,13 @@ class Image:
     width: int
     encoded: bytes = field(repr=False)
     colorspace: int = 3
+
+    @property
+    def media_type(self) -> str:
+        """What the first bytes say, such as ``image/png``; ``application/octet-stream`` if they say nothing known."""
+        return next(
+            (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)), "application/octet-stream"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -130,3 +130,18 @@ def test_lineage_made_of_undecodable_paths_holds_utf8() -> None:
     assert train.train_dataset_path == "/data/\\udcff"
     assert EvaluationInfo("{}", "\udcff").valid_dataset_path == "\\udcff"
     assert custom.values == {"k\\udcff": "v\\udcff"}
+
+
+@pytest.mark.parametrize(
+    ("start", "media_type"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"BM", "image/bmp"),
+        (b"RIFF\x10\0\0\0WEBP", "image/webp"),
+        (b"<svg>", "application/octet-stream"),
+    ],
+)
+def test_the_media_type_of_an_image_is_that_of_its_bytes(start: bytes, media_type: str) -> None:
+    assert Image(1, 1, start + b"rest").media_type == media_type

@@ -15,6 +15,7 @@ from mindsummary_lightning.export.report.figures import MAX_RIDGES, curve_figure
 from mindsummary_lightning.export.report.graph_outline import Scope, graph_outline
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Image
 
 __all__ = ["Card", "ReportRun", "lineage_rows", "open_runs", "sections", "single_values"]
 
@@ -22,7 +23,6 @@ _T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
-_MEDIA_TYPES = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"BM": "bmp", b"RIFF": "webp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
         Card(
             tag,
             run,
-            images=[(step, _data_uri(image.encoded)) for step, image in _spread(run.reader.images, tag, _MAX_IMAGES)],
+            images=[(step, _data_uri(image)) for step, image in _spread(run.reader.images, tag, _MAX_IMAGES)],
         )
         for tag, run in _tagged(runs, "image")
     ]
@@ -187,6 +187,5 @@ def _spread(read: Callable[[str], Iterator[tuple[int, float, _T]]], tag: str, mo
     return [(step, value) for step, _, value in read(tag) if step in steps]
 
 
-def _data_uri(encoded: bytes) -> str:
-    media_type = next((name for magic, name in _MEDIA_TYPES.items() if encoded.startswith(magic)), "png")
-    return f"data:image/{media_type};base64,{base64.b64encode(encoded).decode()}"
+def _data_uri(image: Image) -> str:
+    return f"data:{image.media_type};base64,{base64.b64encode(image.encoded).decode()}"

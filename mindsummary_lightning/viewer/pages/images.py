@@ -24,13 +24,6 @@ from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 __all__ = ["image_metadata", "single_image"]
 
 _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
-_CONTENT_TYPES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"BM", "image/bmp"),
-)
 
 
 def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -56,12 +49,12 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedImage:
     )
     try:
         (sample,) = found
-        content = cast("Image", read_value(sample.location)).encoded
+        image = cast("Image", read_value(sample.location))
     except (ValueError, OSError):  # no such step, or its bytes changed since they were located
         raise ApiError(
             _UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: Can not find the step with given train job id and tag."
         ) from None
-    return EncodedImage(content, _content_type(content))
+    return EncodedImage(image.encoded, image.media_type)
 
 
 def _image_tag(run: FollowedRun, shown: str) -> str:
@@ -69,7 +62,3 @@ def _image_tag(run: FollowedRun, shown: str) -> str:
     if kind != "image":
         raise ApiError(_UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: there is no image in this tag: {shown}")
     return tag
-
-
-def _content_type(content: bytes) -> str:
-    return next((name for start, name in _CONTENT_TYPES if content.startswith(start)), "application/octet-stream")
