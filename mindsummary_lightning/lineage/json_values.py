@@ -18,7 +18,6 @@ from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValu
 __all__ = [
     "JsonValue",
     "dataset_graph_to_json",
-    "deep_copy",
     "double_to_json",
     "float32_to_json",
     "user_defined_to_json",
@@ -88,12 +87,3 @@ def _shown_parameter(parameter: Mapping[str, ParameterValue]) -> dict[str, JsonV
         else:
             shown[key] = None if value == "None" else value
     return shown
-
-
-def deep_copy(value: JsonValue) -> JsonValue:
-    """A copy down to the leaves: whatever a caller changes in it, the cache keeps its own."""
-    if isinstance(value, dict):
-        return {key: deep_copy(element) for key, element in value.items()}
-    if isinstance(value, list):
-        return [deep_copy(element) for element in value]
-    return value

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from typing import Any
 
 from mindsummary_lightning.errors import (
@@ -17,7 +18,6 @@ from mindsummary_lightning.errors import (
     LineageQuerySummaryDataError,
 )
 from mindsummary_lightning.lineage.conditions import parse_condition
-from mindsummary_lightning.lineage.json_values import deep_copy
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
@@ -65,7 +65,7 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
     lineage = CACHE.lineage(directory, runs[0].files)
     if lineage is None:
         return {}
-    return {"summary_dir": directory, **{key: deep_copy(lineage.sections[key]) for key in wanted}}
+    return {"summary_dir": directory, **{key: deepcopy(lineage.sections[key]) for key in wanted}}
 
 
 def filter_summary_lineage(
@@ -118,8 +118,7 @@ def filter_summary_lineage(
         directories = list_train_jobs(base)
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
-    answer: dict[str, Any] = deep_copy(search_lineage(directories, condition))
-    return answer
+    return deepcopy(search_lineage(directories, condition))
 
 
 def _checked_keys(keys: object) -> list[str]:
