@@ -12,6 +12,7 @@ ACCEPTED: list[Any] = [
     {},
     {"network": {"eq": "LeNet5", "not_in": ["A"], "in": ("B",)}},
     {"network": {"in": [1, None]}},
+    {"summary_dir": {"in": [1, None]}},
     {"network": {}},
     {"epoch": {"lt": 0, "ge": 2**63 - 1, "in": ["x"], "not_in": []}},
     {"loss": {"lt": 1, "ge": 0.5, "in": [None]}},
@@ -72,6 +73,7 @@ REFUSED: list[Any] = [
     {"lineage_type": {"eq": "other"}},
     {"lineage_type": {"eq": 5, "in": ["model"]}},
     {"lineage_type": {"in": "model"}},
+    {"lineage_type": {"in": 5}},
     {"lineage_type": {"in": [["model"]]}},
     {"lineage_type": {"not_in": ["model"]}},
 ]
