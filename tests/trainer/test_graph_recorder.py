@@ -116,7 +116,8 @@ def test_log_graph_says_in_one_line_what_it_cannot_do(
     logger.log_graph(Net(), torch.ones(2, 5))
 
     (line,) = [record.getMessage() for record in caplog.records if "graph" in record.getMessage()]
-    assert line.startswith("the computational graph is not recorded: Net: RuntimeError: mat1 and mat2 shapes")
+    assert line.startswith("the computational graph is not recorded: Net: RuntimeError: ")
+    assert "mat1 and mat2 shapes" in line
     assert "\n" not in line
     assert capfd.readouterr() == ("", "")
 
