@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -28,7 +29,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
@@ -120,10 +121,14 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
     return losses
 
 
-def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: object) -> Way:
-    plane_loss = loss_on_plane(
-        MeanLoss(net, LOSS), job.plane, tuple(batches), torch.device("cpu"), EvaluationOptions(**options)
-    )
+def ours(
+    net: nn.Module,
+    job: LandscapeGrid,
+    batches: list[Batch],
+    make: Callable[..., PlaneLoss] = loss_on_plane,
+    **options: Any,
+) -> Way:
+    plane_loss = make(MeanLoss(net, LOSS), job.plane, tuple(batches), torch.device("cpu"), EvaluationOptions(**options))
     return plane_loss.losses
 
 
@@ -206,7 +211,7 @@ def main() -> None:
     plain = naive(net, job, batch)
     ways = {
         "MLP 784-128-10, 2,048 samples: plain loop": plain,
-        "  this package, structure not used": ours(net, job, batch, use_structure=False),
+        "  this package, structure not used": ours(net, job, batch, PlaneLoss),
         "  this package": ours(net, job, batch),
         "  plain loop, batches of 32": naive(net, job, small),
         "  this package, batches of 32": ours(net, job, small),

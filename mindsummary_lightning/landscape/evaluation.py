@@ -38,7 +38,6 @@ class EvaluationOptions:
         precision: a mixed precision of Fabric (``"bf16-mixed"``), or ``"32-true"``.
         compile: run through ``torch.compile``.
         points_at_once: grid points per ``vmap``; above 1 pays for tiny networks only.
-        use_structure: join batches and use the linearity of the first layer where that is exact.
     """
 
     train_mode: bool = False
@@ -46,7 +45,6 @@ class EvaluationOptions:
     precision: str = "32-true"
     compile: bool = False
     points_at_once: int = 1
-    use_structure: bool = True
 
 
 class PlaneLoss:

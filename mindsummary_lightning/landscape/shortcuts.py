@@ -52,8 +52,7 @@ def loss_on_plane(
     :class:`PlaneLoss`.
     """
     best = PlaneLoss(loss, plane, batches, device, options, autocast)
-    is_plain = options.train_mode or options.compile or options.points_at_once > 1 or options.precision != "32-true"
-    if is_plain or not options.use_structure:
+    if options.train_mode or options.compile or options.points_at_once > 1 or options.precision != "32-true":
         return best
     probe = np.array([_PROBE])
     expected = best.losses(probe)

@@ -236,7 +236,7 @@ def _loss_of_first_batch(
     loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
     """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
-    once = replace(options, compile=False, points_at_once=1, use_structure=False)
+    once = replace(options, compile=False, points_at_once=1)
     return float(PlaneLoss(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from mindsummary_lightning.landscape.batches import take_batches
+from mindsummary_lightning.landscape.batches import Batch, take_batches
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
 from mindsummary_lightning.landscape.plane import Plane
@@ -38,6 +38,11 @@ def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = n
                 tensor.copy_(plane.anchor[name] + moved)
             losses.append(np.mean([loss_fn(net(inputs), target).item() for inputs, target in loader]))
     return np.array(losses)
+
+
+def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] | None = None) -> PlaneLoss:
+    own = take_batches(nets.loader(net), 96, 0) if batches is None else batches
+    return PlaneLoss(MeanLoss(net, nets.LOSS), plane, own, CPU, EvaluationOptions())
 
 
 def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:

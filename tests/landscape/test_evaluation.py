@@ -10,11 +10,9 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import take_batches
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from tests.landscape import nets
-from tests.landscape.plain_loop import CPU, POINTS, evaluation, plain_loop, plane_of
+from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of, without_shortcuts
 
 
 @pytest.fixture(params=[nets.Mlp, nets.ConvNet, nets.Transformer, nets.Tied, nets.Frozen])
@@ -31,7 +29,7 @@ def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))
     np.testing.assert_allclose(evaluation(net, plane).losses(POINTS), expected, rtol=1e-5)
-    np.testing.assert_allclose(evaluation(net, plane, use_structure=False).losses(POINTS), expected, rtol=1e-5)
+    np.testing.assert_allclose(without_shortcuts(net, plane).losses(POINTS), expected, rtol=1e-5)
 
 
 def test_several_points_at_once_give_the_same_losses(net: nn.Module) -> None:
@@ -46,8 +44,7 @@ def test_unequal_batches_count_by_their_samples() -> None:
     batches = take_batches(nets.loader(net, batch_size=40), 96, 0)
     assert [batch.samples for batch in batches] == [40, 40, 16]
     whole = take_batches(nets.loader(net, batch_size=96), 96, 0)
-    options = EvaluationOptions(use_structure=False)
-    found = [loss_on_plane(MeanLoss(net, nets.LOSS), plane, b, CPU, options).losses(POINTS) for b in (batches, whole)]
+    found = [without_shortcuts(net, plane, own).losses(POINTS) for own in (batches, whole)]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
@@ -83,7 +80,7 @@ def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -
     net = nets.Mlp().bfloat16()
     plane = plane_of(net)
     batches = take_batches([(x.bfloat16(), y) for x, y in nets.loader(net)], 96, 0)
-    found = loss_on_plane(MeanLoss(net, nets.LOSS), plane, batches, CPU, EvaluationOptions(use_structure=False))
+    found = without_shortcuts(net, plane, batches)
     exact = plain_loop(net.float(), plane, nets.loader(net))
     np.testing.assert_allclose(found.losses(POINTS), exact, rtol=0.05)
 

@@ -98,7 +98,7 @@ def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
     np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net), summed), rtol=1e-5)
 
 
-@pytest.mark.parametrize("option", [{"use_structure": False}, {"train_mode": True}, {"precision": "bf16-mixed"}])
+@pytest.mark.parametrize("option", [{"points_at_once": 2}, {"train_mode": True}, {"precision": "bf16-mixed"}])
 def test_no_shortcut_is_tried_where_it_could_change_the_loss(option: dict[str, object]) -> None:
     net = nets.Mlp()
     found = evaluation(net, plane_of(net), **option)
