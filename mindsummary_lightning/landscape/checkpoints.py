@@ -138,15 +138,11 @@ class LandscapeCheckpointWriter:
         Raises:
             OSError: it could not be written; the metadata still names the files saved before.
         """
-        if not self.wants(number):
-            return False
-        tensors = self._owned_tensors(state_dict)
-        if not tensors:
-            return False
-        if self._fitting is None:
+        tensors = self._owned_tensors(state_dict) if self.wants(number) else {}
+        if tensors and self._fitting is None:
             self._begin(number, sum(tensor.nbytes for tensor in tensors.values()))
-            if not self.wants(number):
-                return False
+        if not tensors or not self.wants(number):
+            return False
         buffer = io.BytesIO()
         torch.save(tensors, buffer)
         name = f"{self._network_name}_{number}_{self.unit}.ckpt"
