@@ -17,6 +17,7 @@ from mindsummary_lightning.dataset.sources import (
     length_of,
     path_of,
     source_graph,
+    source_name,
     stage,
     wrapped_datasets,
     yields,
@@ -133,7 +134,7 @@ def _loader_graph(loader: Any, left: Iterator[int], outer: tuple[Any, ...]) -> D
     if dataset is not None:
         return _batched(loader, dataset, left, outer)
     fields = {"dataset_class": dataset_class_name(loader), "num_batches": length_of(loader)}
-    return stage(shown_name(type(loader).__name__), fields) if yields(loader) else None
+    return stage(source_name(loader), fields) if yields(loader) else None
 
 
 def _combined(loader: Any, parts: list[tuple[str, Any]], left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph:

@@ -11,7 +11,17 @@ from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, p
 from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
 
-__all__ = ["MAX_STAGES", "has_room", "length_of", "path_of", "source_graph", "stage", "wrapped_datasets", "yields"]
+__all__ = [
+    "MAX_STAGES",
+    "has_room",
+    "length_of",
+    "path_of",
+    "source_graph",
+    "source_name",
+    "stage",
+    "wrapped_datasets",
+    "yields",
+]
 
 MAX_STAGES = 200
 """Stages of one pipeline that are drawn; a concatenation of thousands of files would fill the page."""
@@ -78,15 +88,20 @@ def source_graph(
 def _own_stage(
     dataset: Any, children: tuple[DatasetGraph, ...], skipped: int, sampler: Operation | None
 ) -> DatasetGraph:
-    name = type(dataset).__name__
     found = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset), "datasets_skipped": skipped or None}
-    shown = _MINDSPORE_NAMES.get(name) or shown_name(name)
     fields = {
-        "op_type": f"{shown}Source" if shown in _STAGE_NAMES else shown,
+        "op_type": source_name(dataset),
         "dataset_class": dataset_class_name(dataset),
         **{key: value for key, value in found.items() if value is not None},
     }
     return DatasetGraph(parameters_of(fields), sampler=sampler, children=children)
+
+
+def source_name(source: Any) -> str:
+    """The type of the stage that a data set, or a loader without one, is drawn as."""
+    name = type(source).__name__
+    shown = _MINDSPORE_NAMES.get(name) or shown_name(name)
+    return f"{shown}Source" if shown in _STAGE_NAMES else shown
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:

@@ -81,6 +81,16 @@ class Stream(IterableDataset[Any]):
         raise AssertionError("nothing may be iterated")
 
 
+class Batch:
+    """A loader of another library, named like a stage of the pages."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("nothing may be iterated")
+
+    def __len__(self) -> int:
+        return 3
+
+
 class Wrapper(Dataset[Any]):
     def __init__(self, dataset: Dataset[Any]) -> None:
         self.dataset = dataset
@@ -146,5 +156,6 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     ),
     "many": lambda: DataLoader(ConcatDataset([_tensors(1)] * 5000), 2),
     "untouchable": lambda: DataLoader(Untouchable(), 2),
+    "of-another-library": Batch,
     "itself": lambda: DataLoader(_itself(), 2),
 }

@@ -185,17 +185,9 @@ def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> Non
 
 
 def test_a_loader_without_a_data_set_is_a_stage() -> None:
-    class Batches:
-        def __iter__(self) -> Iterator[Any]:
-            raise AssertionError("nothing may be iterated")
+    root = graph("of-another-library")
 
-        def __len__(self) -> int:
-            return 3
-
-    root = dataset_graph(Batches())
-
-    assert root is not None
-    assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("Batches", 3, ())
+    assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("BatchSource", 3, ())
 
 
 def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> None:
