@@ -143,11 +143,7 @@ class StepCollector:
         operator_buffer.close(self._operators)
 
     def collect_finished(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
-        """The steps whose values have arrived, oldest first, and their values.
-
-        Args:
-            wait: wait for the in-flight steps, too.
-        """
+        """The steps whose values have arrived, oldest first, and their values; with ``wait`` all in-flight steps."""
         in_flight = self._in_flight
         while in_flight and (wait or len(in_flight) > _MAX_IN_FLIGHT or in_flight[0][1].is_ready()):
             step, values = in_flight.popleft()

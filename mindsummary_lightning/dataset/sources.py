@@ -43,12 +43,9 @@ _STAGE_NAMES = frozenset(f"{name}{end}" for name in ("Batch", "Map", "Repeat", "
 
 
 def has_room(part: Any, left: Iterator[int], outer: tuple[Any, ...]) -> bool:
-    """Whether one more stage is drawn; it then counts as one.
+    """Whether a data set or loader is drawn as one more stage of those that are ``left``, and counts as one.
 
-    Args:
-        part: its data set or loader.
-        left: yields once for each stage that may still be drawn.
-        outer: the data sets and loaders around it; one may contain itself.
+    It is not if it is among those around it (``outer``): one may contain itself.
     """
     is_new = len(outer) < _MAX_DEPTH and all(part is not around for around in outer)
     return is_new and next(left, None) is not None
@@ -62,16 +59,9 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
 def source_graph(
     dataset: Any, left: Iterator[int], outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, what it wraps and the transforms of each, the last stage first.
+    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` without :func:`has_room`.
 
-    Args:
-        dataset: any object that yields samples.
-        left: as of :func:`has_room`, like ``outer``.
-        outer: the loader and the data sets around this one.
-        sampler: shown at the outermost data set.
-
-    Returns:
-        None when there are stages enough or the data set is inside itself.
+    The sampler is shown at the outermost data set.
     """
     if not has_room(dataset, left, outer):
         return None
