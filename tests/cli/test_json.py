@@ -60,6 +60,10 @@ def test_show_has_every_kind_and_lineage(tmp_path: Path, capsys: pytest.CaptureF
     assert list(page) == kinds
     assert all(page[kind] for kind in kinds)
     assert set(page["scalars"]["loss/auto"]) == {"samples", "last_step", "last", "min", "max"}
+    assert page["histograms"]["conv1.weight/auto"].items() >= {"samples": 6, "last_step": 60, "elements": 864}.items()
+    assert page["images"]["input_data/auto"].items() >= {"samples": 2, "width": 48, "height": 24}.items()
+    assert page["tensors"]["logits"] == {"samples": 1, "last_step": 60, "shape": [3, 3], "data_type": "float32"}
+    assert page["graph"] == {"nodes": 2, "parameters": 0, "constants": 0}
     assert page["lineage"]["network"] == "LeNet"
 
 

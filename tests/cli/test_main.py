@@ -39,7 +39,7 @@ def test_help_lists_every_verb_and_the_exit_codes(capsys: pytest.CaptureFixture[
     assert "Exit codes" in answer.out
 
 
-@pytest.mark.parametrize("words", [["nope"], ["show"], ["show", "a", "--nope"]])
+@pytest.mark.parametrize("words", [["nope"], ["show"], ["show", "a", "--nope"], ["lineage", "a", "--limit", "0"]])
 def test_a_wrong_command_line_gives_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, *words)
 

@@ -12,6 +12,7 @@ from mindsummary_lightning.mindinsight.isolation import (
     find_program,
     isolated_variables,
     python_command,
+    run_isolated,
 )
 
 
@@ -72,3 +73,20 @@ def test_a_program_is_not_looked_for_in_the_working_directory(tmp_path: Path, mo
     assert find_program("uv") is None
     monkeypatch.setenv("PATH", os.pathsep.join([".", str(tmp_path / "bin")]))
     assert find_program("uv") == str(tmp_path / "bin" / "uv")
+
+
+def test_a_program_runs_in_the_cache_with_the_variables_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    done = run_isolated([sys.executable, "-c", "import os; print(os.getcwd(), os.environ['ASKED'])"], ASKED="yes")
+
+    assert (done.returncode, done.stdout) == (0, f"{os.path.realpath(cache_directory())} yes\n")
+
+
+def test_a_program_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_isolated([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.1)
