@@ -62,16 +62,17 @@ class ModuleNames:
         self._places: dict[int, tuple[nn.Module, str, str]] = {}  # holds the modules, so that no id is used again
         self._add(unwrapped(network), "", "")
 
-    def place(self, module: nn.Module, path: str, scope: str) -> tuple[str, str]:
-        """Path and scope of an unwrapped module that is being called from another path and scope.
+    def place(self, module: nn.Module, path: str, scope: str) -> tuple[nn.Module, str, str]:
+        """The unwrapped module, path and scope of a module that is being called from another path and scope.
 
         A module that is not registered in the network has a scope inside that of its caller if it has parameters or
         children, else its operations count as the caller's.
         """
+        module = unwrapped(module)
         if id(module) not in self._places and (module._modules or module._parameters):
             name = module_class_name(module)
             self._add(module, _joined(path, name), self._new_scope(scope, name, name))
-        return self._places.get(id(module), (module, path, scope))[1:]
+        return self._places.get(id(module), (module, path, scope))
 
     def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
         """Name of a parameter, buffer or plain tensor attribute.

@@ -1,4 +1,4 @@
-"""Details of a node in the terms of the format: the type of what it computes, and its attributes.
+"""Details of a node in the terms of the format: its operation, the type of what it computes, and its attributes.
 
 MindInsight drops an attribute of more than 1,024 serialized bytes, so a larger one becomes a shortened text.
 """
@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from mindsummary_lightning.conversion.flattening import attempted
 from mindsummary_lightning.values.data_types import DataType
 from mindsummary_lightning.values.graph_nodes import Attribute, AttributeValue, GraphType, TensorType, TupleType
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["attribute_value", "attributes_of", "graph_type", "tensor_type"]
+__all__ = ["attribute_value", "attributes_of", "familiar_name", "graph_type", "tensor_type"]
 
 # Any, in this module: whatever a model computes or is made of.
 _MAX_TUPLE_ELEMENTS = 64
@@ -25,6 +26,37 @@ _OF_PYTHON = {bool: DataType.BOOL, int: DataType.INT64, float: DataType.FLOAT64,
 _MAX_NUMBERS = 50  # 16 bytes each, at most
 _MAX_TEXT_CHARACTERS = 240  # 4 bytes each, at most
 _INT64 = range(-(2**63), 2**63)
+# PyTorch names functions and classes alike but for case, underscores and "Loss"; these are the others.
+_CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(kind, type)} | {
+    "batchnorm": "BatchNorm",
+    "binarycrossentropy": "BCELoss",
+    "binarycrossentropywithlogits": "BCEWithLogitsLoss",
+    "instancenorm": "InstanceNorm",
+    "multiheadattentionforward": "MultiheadAttention",
+    "rnnrelu": "RNN",
+    "rnntanh": "RNN",
+}
+
+
+@functools.lru_cache(maxsize=1024)
+def familiar_name(function: str, module_class: str | None) -> str:
+    """The operation type shown for a function.
+
+    Args:
+        function: its bare name (``conv2d``, ``relu_``, ``__getitem__``).
+        module_class: class of the torch.nn module that calls it, if one does.
+
+    Returns:
+        ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d`` for
+        ``batch_norm``); the function's name where users know it by that (``matmul``, ``cat``, ``add_``).
+    """
+    if function.startswith("_"):
+        function = function.strip("_")
+    plain = function.replace("_", "")
+    known = _CLASSES.get(plain) or _CLASSES.get(f"{plain}loss")
+    if module_class is not None and known and module_class.startswith(known):
+        return module_class
+    return known or function or "op"
 
 
 def tensor_type(tensor: torch.Tensor) -> TensorType:

@@ -16,21 +16,18 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
-from mindsummary_lightning.graph.module_names import (
-    ModuleNames,
-    module_class_name,
-    module_properties,
-    torch_class_name,
-    unwrapped,
-)
-from mindsummary_lightning.graph.node_details import attribute_value, attributes_of, graph_type, tensor_type
-from mindsummary_lightning.graph.op_names import familiar_name, is_arithmetic
+from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties, torch_class_name
+from mindsummary_lightning.graph.node_details import attributes_of, familiar_name, graph_type, tensor_type
 from mindsummary_lightning.values.graph_nodes import Graph
 
 __all__ = ["Observation"]
 
 # Any, in this module: arguments and results of whatever the user calls.
 _BACKWARD = re.compile(r"Backward\d*$")
+# A number given to one of these is an operand such as the 2 of x * 2, else it is an option.
+_ARITHMETIC = re.compile(
+    r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
+)
 _IN_PLACE = re.compile(r"__(setitem|i\w+)__|(?!requires_grad_)\w*[^_]_")
 # What these packages call in a training step is theirs: logging, gradient clipping, updates of weights, sharding.
 _HIDDEN = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.")
@@ -56,7 +53,7 @@ class Observation:
         self._name = module_class_name(network)
         self._builder = GraphBuilder()
         self._names = ModuleNames(network, self._builder.scope)
-        self._running = [_Call(unwrapped(network), "", "", 0)]
+        self._running = [_Call(*self._names.place(network, "", ""), nodes_before=0)]
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
         self._computed = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
@@ -67,9 +64,8 @@ class Observation:
 
     def enter_module(self, module: nn.Module) -> None:
         """A module is about to be called."""
-        module, caller = unwrapped(module), self._running[-1]
-        path, scope = self._names.place(module, caller.path, caller.scope)
-        self._running.append(_Call(module, path, scope, len(self._builder)))
+        caller = self._running[-1]
+        self._running.append(_Call(*self._names.place(module, caller.path, caller.scope), len(self._builder)))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""
@@ -101,8 +97,8 @@ class Observation:
         ref = None
         if inputs or not used:  # else it is computed from gradients alone
             options = [value for value in args if not _tensors_in(value)]
-            numbers = [value for value in options if is_arithmetic(name) and isinstance(value, (int, float))]
-            inputs += [self._builder.constant(attribute_value(number)) for number in numbers]
+            numbers = [value for value in options if isinstance(value, (int, float)) and _ARITHMETIC.fullmatch(name)]
+            inputs += map(self._builder.constant, numbers)
             properties = [(key, value) for key, value in kwargs.items() if value is not None and not _tensors_in(value)]
             if options and not numbers:
                 properties.insert(0, ("args", options[0] if len(options) == 1 else tuple(options)))
@@ -161,8 +157,8 @@ class Observation:
         return ref
 
     def _find(self, tensor: torch.Tensor) -> str | None:
-        name = self._names.parameter_name(tensor, [(call.module, call.path) for call in reversed(self._running)])
-        if name is not None:
+        running = [(call.module, call.path) for call in reversed(self._running)]
+        if (name := self._names.parameter_name(tensor, running)) is not None:
             if name not in self._parameters:
                 self._parameters[name] = self._builder.parameter(name, tensor_type(tensor))
             return self._parameters[name]

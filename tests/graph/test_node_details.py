@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mindsummary_lightning.graph.op_names import familiar_name
+from mindsummary_lightning.graph.node_details import familiar_name
 
 
 @pytest.mark.parametrize(
