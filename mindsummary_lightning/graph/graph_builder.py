@@ -87,8 +87,7 @@ class GraphBuilder:
         if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(f"it has more than {MAX_NODES} operations, the most that MindInsight loads")
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
-        leaf = f"{op_type}-op{name}"
-        full_name = f"{scope}/{leaf}" if scope else leaf
+        full_name = f"{scope}/{op_type}-op{name}".lstrip("/")
         edges = tuple(map(GraphInput, inputs))
         self._nodes.append(GraphNode(name, op_type, scope, full_name, edges, attributes, output_type))
         return name

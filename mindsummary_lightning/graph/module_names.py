@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-__all__ = ["ModuleNames", "module_class_name", "module_properties", "torch_class_name", "unwrapped"]
+__all__ = ["ModuleNames", "Place", "module_class_name", "module_properties", "torch_class_name", "unwrapped"]
 
 # Attributes in which the wrappers of torch.compile, DDP, FSDP, activation checkpointing and Fabric hold the module.
 _WRAPPERS = {
@@ -49,6 +49,14 @@ def module_properties(module: nn.Module) -> list[tuple[str, Any]]:  # Any: value
     return [(name, getattr(module, name)) for name in getattr(module, "__constants__", ()) if hasattr(module, name)]
 
 
+class Place(NamedTuple):
+    """Where a module is: its path has dots (``encoder.0``), its scope has slashes and classes."""
+
+    module: nn.Module
+    path: str
+    scope: str
+
+
 class ModuleNames:
     """Paths and scopes of all modules of a network, and names of their tensors.
 
@@ -59,42 +67,36 @@ class ModuleNames:
 
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
-        self._places: dict[int, tuple[nn.Module, str, str]] = {}  # holds the modules, so that no id is used again
-        self._add(unwrapped(network), "", "")
+        self._places: dict[int, Place] = {}  # holds the modules, so that no id is used again
+        self.root = self._add(Place(unwrapped(network), "", ""))
 
-    def place(self, module: nn.Module, path: str, scope: str) -> tuple[nn.Module, str, str]:
-        """The unwrapped module, path and scope of a module that is being called from another path and scope.
+    def place(self, module: nn.Module, caller: Place) -> Place:
+        """The place of a module that is being called.
 
         A module that is not registered in the network has a scope inside that of its caller if it has parameters or
         children, else its operations count as the caller's.
         """
         module = unwrapped(module)
         if id(module) not in self._places and (module._modules or module._parameters):
-            name = module_class_name(module)
-            self._add(module, _joined(path, name), self._new_scope(scope, name, name))
-        return self._places.get(id(module), (module, path, scope))
+            return self._add(self._child(caller, module_class_name(module), module))
+        return self._places.get(id(module), caller._replace(module=module))
 
-    def parameter_name(self, tensor: torch.Tensor, running: Iterable[tuple[nn.Module, str]]) -> str | None:
-        """Name of a parameter, buffer or plain tensor attribute.
-
-        Args:
-            tensor: any tensor.
-            running: modules that are being called and their paths, innermost first: where it most likely is.
-        """
-        registered = ((module, path) for module, path, _ in self._places.values())
-        for module, path in chain(running, registered):
+    def parameter_name(self, tensor: torch.Tensor, running: Place) -> str | None:
+        """Name of a parameter, buffer or plain tensor attribute, most likely of the place that is running."""
+        for module, path, _ in chain([running], self._places.values()):
             for held in (module._parameters, module._buffers, module.__dict__):
                 for key, value in held.items():
                     if value is tensor:
-                        return _joined(path, key)
+                        return f"{path}.{key}".lstrip(".")
         return None
 
-    def _add(self, module: nn.Module, path: str, scope: str) -> None:
-        self._places[id(module)] = (module, path, scope)
-        for name, child in module._modules.items():
+    def _add(self, place: Place) -> Place:
+        self._places[id(place.module)] = place
+        for name, child in place.module._modules.items():
             if child is not None and id(inner := unwrapped(child)) not in self._places:
-                self._add(inner, _joined(path, name), self._new_scope(scope, name, module_class_name(inner)))
+                self._add(self._child(place, name, inner))
+        return place
 
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    def _child(self, parent: Place, name: str, module: nn.Module) -> Place:
+        path = f"{parent.path}.{name}".lstrip(".")
+        return Place(module, path, self._new_scope(parent.scope, name, module_class_name(module)))

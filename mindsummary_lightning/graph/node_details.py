@@ -22,7 +22,6 @@ __all__ = ["attribute_value", "attributes_of", "familiar_name", "graph_type", "t
 # Any, in this module: whatever a model computes or is made of.
 _MAX_TUPLE_ELEMENTS = 64
 _LAST_NAMED = DataType.REF  # of those that MindInsight has a name for
-_OF_PYTHON = {bool: DataType.BOOL, int: DataType.INT64, float: DataType.FLOAT64, str: DataType.STRING}
 _MAX_NUMBERS = 50  # 16 bytes each, at most
 _MAX_TEXT_CHARACTERS = 240  # 4 bytes each, at most
 _INT64 = range(-(2**63), 2**63)
@@ -66,21 +65,14 @@ def tensor_type(tensor: torch.Tensor) -> TensorType:
 
 
 def graph_type(value: Any) -> GraphType | None:
-    """The type of a computed value.
-
-    Args:
-        value: tensor, number, text, or a sequence or mapping of these (at most 64 elements are kept).
-
-    Returns:
-        ``None`` for a value that has no type in the format.
-    """
+    """The type of a tensor, or of the first 64 elements of a sequence or mapping; ``None`` for anything else."""
     if isinstance(value, torch.Tensor):
         return tensor_type(value)
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, (tuple, list)):
         return TupleType(tuple(graph_type(element) or DataType.NONE for element in value[:_MAX_TUPLE_ELEMENTS]))
-    return _OF_PYTHON.get(type(value))
+    return None
 
 
 def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:

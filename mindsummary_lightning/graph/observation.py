@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,13 +34,6 @@ _HIDDEN = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.dist
 _LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)")
 
 
-class _Call(NamedTuple):
-    module: nn.Module
-    path: str
-    scope: str
-    nodes_before: int
-
-
 class Observation:
     """The graph of a network, built while it runs.
 
@@ -53,7 +46,8 @@ class Observation:
         self._name = module_class_name(network)
         self._builder = GraphBuilder()
         self._names = ModuleNames(network, self._builder.scope)
-        self._running = [_Call(*self._names.place(network, "", ""), nodes_before=0)]
+        self._running = [self._names.root]
+        self._nodes_before: list[int] = []  # the number of nodes when each running module was entered
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
         self._computed = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
@@ -64,15 +58,15 @@ class Observation:
 
     def enter_module(self, module: nn.Module) -> None:
         """A module is about to be called."""
-        caller = self._running[-1]
-        self._running.append(_Call(*self._names.place(module, caller.path, caller.scope), len(self._builder)))
+        self._running.append(self._names.place(module, self._running[-1]))
+        self._nodes_before.append(len(self._builder))
 
     def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
         """The innermost module has returned ``output``, or raised (then it is ``None``)."""
-        call = self._running[-1]
+        module, is_empty = self._running[-1].module, len(self._builder) == self._nodes_before.pop()
         # A module without children or operations runs C++ that torch does not know, or nothing at all.
-        if is_whole or (len(self._builder) == call.nodes_before and not call.module._modules):
-            self.add_whole(module_class_name(call.module), call.module, arguments, output)
+        if is_whole or (is_empty and not module._modules):
+            self.add_whole(module_class_name(module), module, arguments, output)
         self._running.pop()
 
     def add_operation(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any) -> None:
@@ -111,11 +105,7 @@ class Observation:
     def add_whole(self, name: str, owner: nn.Module | None, arguments: Any, output: Any) -> None:
         """Something ran that is shown as one node: a compiled or scripted region, a fused kernel, a C++ extension.
 
-        Args:
-            name: its name.
-            owner: the module whose parameters and buffers it uses, if known.
-            arguments: what it was called with.
-            output: what it returned.
+        ``owner`` is the module whose parameters and buffers it uses, if known.
         """
         used = [tensor for _, tensor in _named_tensors({"used": arguments})]
         used += [] if owner is None else [*owner.parameters(), *owner.buffers()]
@@ -136,12 +126,12 @@ class Observation:
         return self._builder.build(self._name)
 
     def _add(self, name: str, inputs: Sequence[str], properties: Sequence[tuple[str, Any]], output: Any) -> str:
-        call = self._running[-1]
-        module_class = torch_class_name(call.module)
+        module, _, scope = self._running[-1]
+        module_class = torch_class_name(module)
         op_type = familiar_name(name, module_class)
         if op_type == module_class:
-            properties = module_properties(call.module)
-        return self._builder.node(op_type, call.scope, inputs, attributes_of(properties, output), graph_type(output))
+            properties = module_properties(module)
+        return self._builder.node(op_type, scope, inputs, attributes_of(properties, output), graph_type(output))
 
     def _remember(self, tensor: torch.Tensor, ref: str | None) -> None:
         self._computed[tensor] = ref
@@ -157,8 +147,7 @@ class Observation:
         return ref
 
     def _find(self, tensor: torch.Tensor) -> str | None:
-        running = [(call.module, call.path) for call in reversed(self._running)]
-        if (name := self._names.parameter_name(tensor, running)) is not None:
+        if (name := self._names.parameter_name(tensor, self._running[-1])) is not None:
             if name not in self._parameters:
                 self._parameters[name] = self._builder.parameter(name, tensor_type(tensor))
             return self._parameters[name]

@@ -64,13 +64,10 @@ class StepObserver:
 def observed_call(
     module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, Graph | None, Exception | None]:
-    """Call a function, usually a method of the module, once and observe it.
+    """Call a function, usually a method of the module, once and observe it; what it raises passes.
 
     Returns:
         What it returned, its graph, and the reason if there is no graph.
-
-    Raises:
-        Exception: what the function raises.
     """
     try:
         observation = Observation(module, _named_arguments(function, args, kwargs))

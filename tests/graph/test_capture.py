@@ -170,6 +170,20 @@ def test_a_tensor_from_elsewhere_is_a_constant_of_its_type() -> None:
     assert sources(graph, graph.nodes[0]) == ["x", TensorType(DataType.FLOAT32, (3,))]
 
 
+def test_a_plain_tensor_of_a_module_is_a_parameter() -> None:
+    class Shifting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.prior = torch.zeros(2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x - self.prior
+
+    graph = capture_example(nn.Sequential(Shifting()), torch.ones(2))
+
+    assert sources(graph, graph.nodes[0]) == ["input", "0.prior"]
+
+
 def test_tied_weights_are_one_parameter() -> None:
     graph = captured("tied")
 
@@ -278,6 +292,15 @@ def test_a_module_called_twice_is_two_nodes_in_one_scope() -> None:
     graph = capture_example(Twice(), torch.ones(1, 4))
 
     assert [entry.scope for entry in graph.nodes] == ["layer-Linear"] * 2
+
+
+def test_a_module_made_in_the_step_has_a_scope_if_it_has_weights() -> None:
+    extra = nn.Linear(4, 4)
+
+    graph = capture_example(Calling(lambda x: nn.L1Loss()(extra(x), nn.ReLU()(x))), torch.ones(1, 4))
+
+    assert [node.full_name for node in graph.nodes] == ["Linear-Linear/Linear-op1", "ReLU-op2", "L1Loss-op3"]
+    assert sources(graph, graph.nodes[0]) == ["x", "Linear.weight", "Linear.bias"]
 
 
 def test_a_module_that_skips_its_children_is_not_in_the_graph() -> None:
