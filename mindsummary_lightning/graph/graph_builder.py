@@ -26,16 +26,11 @@ from mindsummary_lightning.values.graph_nodes import (
 
 __all__ = ["MAX_NODES", "MAX_SCOPE_DEPTH", "GraphBuilder"]
 
-MAX_NODES = 100_000
-"""Maximum number of operations; MindInsight does not load a larger graph."""
-MAX_SCOPE_DEPTH = 64
-"""Deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls."""
-
+MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
+MAX_SCOPE_DEPTH = 64  # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
 _MAX_NAME_CHARACTERS = 120
 _OP_SUFFIX = re.compile(r"-op\d+$")  # ends the name of a node, so no other name may end so
-
-# Types the reader treats as something other than an operation (domain/graph/base.py, NodeTypeEnum).
-_READER_TYPES = frozenset({"Const", "Load", "MakeTuple", "UpdateState"})
+_READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")  # not operations to it (its NodeTypeEnum)
 
 
 class GraphBuilder:

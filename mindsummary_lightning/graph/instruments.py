@@ -33,16 +33,17 @@ class Instruments(TorchFunctionMode):
     """Reports what happens inside ``watching`` to an observation.
 
     Args:
-        observation: receives the calls.
+        begin: makes the observation.
 
     Attributes:
+        observation: receives the calls.
         error: the first exception that the observation raised. What follows it is not observed.
     """
 
-    def __init__(self, observation: Observation) -> None:
+    def __init__(self, begin: Callable[[], Observation]) -> None:
         super().__init__()
-        self._observation = observation
         self.error: Exception | None = None
+        self.observation: Observation = self.attempt(begin)
         self._thread = threading.get_ident()
         self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
         self._compiled_call: FrameType | None = None
@@ -84,13 +85,13 @@ class Instruments(TorchFunctionMode):
             output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
-        self.attempt(self._observation.add_operation, func, args, kwargs, output)
+        self.attempt(self.observation.add_operation, func, args, kwargs, output)
         return output
 
     def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         if self._is_in_function or threading.get_ident() != self._thread:
             return self._module_call(module, *args, **kwargs)
-        self.attempt(self._observation.enter_module, module)
+        self.attempt(self.observation.enter_module, module)
         output, is_whole = None, self.attempt(_is_one_node, module)
         if is_whole:
             self._remove()
@@ -99,7 +100,7 @@ class Instruments(TorchFunctionMode):
         finally:
             if is_whole:
                 self.attempt(self._install)
-            self.attempt(self._observation.leave_module, is_whole, (args, kwargs), output)
+            self.attempt(self.observation.leave_module, is_whole, (args, kwargs), output)
         return output
 
     def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
@@ -119,10 +120,8 @@ class Instruments(TorchFunctionMode):
 
     def _add_compiled_call(self, local: dict[str, Any]) -> None:
         if "result" in local:
-            owner = getattr(local["fn"], "__self__", None)
-            module = owner if isinstance(owner, nn.Module) else None
-            name = str(getattr(local["fn"], "__name__", "compiled"))
-            self._observation.add_whole(name, module, (local["args"], local["kwargs"]), local["result"])
+            name, owner = getattr(local["fn"], "__name__", "compiled"), getattr(local["fn"], "__self__", None)
+            self.observation.add_whole(name, owner, (local["args"], local["kwargs"]), local["result"])
 
     def _install(self) -> None:
         def call(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:

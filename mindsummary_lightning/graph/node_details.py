@@ -76,12 +76,9 @@ def graph_type(value: Any) -> GraphType | None:
 
 
 def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[Attribute, ...]:
-    """Attributes of a node.
+    """Attributes of a node from names and values.
 
-    Args:
-        properties: names and values.
-        output: what the node computes; a dtype that MindInsight shows as undefined (bfloat16, complex, float8) becomes
-            the attribute ``output_dtype``.
+    A dtype of ``output`` that MindInsight shows as undefined (bfloat16, complex, float8) becomes ``output_dtype``.
     """
     attributes = [Attribute(name, attribute_value(value)) for name, value in properties]
     if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= _LAST_NAMED:
@@ -104,10 +101,10 @@ def attribute_value(value: Any) -> AttributeValue:
 def _number_or_text(value: Any) -> AttributeValue:
     if isinstance(value, torch.dtype):
         return _data_type(value) or str(value)  # one that the format does not have is 0
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, (bool, float)):
         return value
-    if isinstance(value, float) or (isinstance(value, int) and value in _INT64):
-        return float(value) if isinstance(value, float) else int(value)  # of enums and other subclasses
+    if isinstance(value, int) and value in _INT64:
+        return int(value)  # of an enum
     if isinstance(value, torch.Tensor):
         return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
     text = utf8_text(attempted(type(value).__name__, str, value))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,6 @@ from mindsummary_lightning.values.graph_nodes import Graph
 __all__ = ["Observation"]
 
 # Any, in this module: arguments and results of whatever the user calls.
-_BACKWARD = re.compile(r"Backward\d*$")
 # A number given to one of these is an operand such as the 2 of x * 2, else it is an option.
 _ARITHMETIC = re.compile(
     r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
@@ -49,7 +48,7 @@ class Observation:
         self._running = [self._names.root]
         self._nodes_before: list[int] = []  # the number of nodes when each running module was entered
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
-        self._computed = WeakTensorKeyDictionary()
+        self._computed: MutableMapping[torch.Tensor, str | None] = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
         self._parameters: dict[str, str] = {}  # by dotted name
         for name, tensor in _named_tensors(inputs):
@@ -102,13 +101,13 @@ class Observation:
             if is_write and tensor._is_view() and tensor._base is not None:
                 self._remember(tensor._base, ref)
 
-    def add_whole(self, name: str, owner: nn.Module | None, arguments: Any, output: Any) -> None:
+    def add_whole(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
         """Something ran that is shown as one node: a compiled or scripted region, a fused kernel, a C++ extension.
 
-        ``owner`` is the module whose parameters and buffers it uses, if known.
+        If ``owner`` is a module, its parameters and buffers are used.
         """
         used = [tensor for _, tensor in _named_tensors({"used": arguments})]
-        used += [] if owner is None else [*owner.parameters(), *owner.buffers()]
+        used += [*owner.parameters(), *owner.buffers()] if isinstance(owner, nn.Module) else []
         if results := [tensor for _, tensor in _named_tensors({"output": output})]:
             ref = self._add(name, list(filter(None, dict.fromkeys(map(self._ref, used)))), [], output)
             for tensor in results:
@@ -143,8 +142,7 @@ class Observation:
         """What computed a tensor: a node, a parameter or input, or a constant for a tensor from elsewhere."""
         if tensor not in self._computed:
             self._remember(tensor, self._find(tensor))
-        ref: str | None = self._computed[tensor]
-        return ref
+        return self._computed[tensor]
 
     def _find(self, tensor: torch.Tensor) -> str | None:
         if (name := self._names.parameter_name(tensor, self._running[-1])) is not None:
@@ -175,7 +173,8 @@ class Observation:
                     waiting.append(source)
                 else:
                     inputs[ref] = None
-        return self._add(_BACKWARD.sub("", function.name()).rpartition("::")[2], list(inputs), [], tensor)
+        name = re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2]
+        return self._add(name, list(inputs), [], tensor)
 
 
 def _is_users_call() -> bool:

@@ -69,14 +69,10 @@ def observed_call(
     Returns:
         What it returned, its graph, and the reason if there is no graph.
     """
-    try:
-        observation = Observation(module, _named_arguments(function, args, kwargs))
-        instruments = Instruments(observation)
-    except Exception as error:  # observing never disturbs what is observed
-        return function(*args, **kwargs), None, error
+    instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs)))
     with instruments.watching():
         output = function(*args, **kwargs)
-    graph = instruments.attempt(observation.finish, output)
+    graph = instruments.attempt(lambda: instruments.observation.finish(output))
     return output, graph, instruments.error
 
 

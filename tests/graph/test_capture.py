@@ -303,6 +303,14 @@ def test_a_module_made_in_the_step_has_a_scope_if_it_has_weights() -> None:
     assert sources(graph, graph.nodes[0]) == ["x", "Linear.weight", "Linear.bias"]
 
 
+def test_a_module_with_two_names_has_the_scope_of_the_first() -> None:
+    layer = nn.Linear(4, 4)
+
+    graph = capture_example(nn.Sequential(layer, layer), torch.ones(1, 4))
+
+    assert [entry.scope for entry in graph.nodes] == ["0-Linear"] * 2
+
+
 def test_a_module_that_skips_its_children_is_not_in_the_graph() -> None:
     class Skipped(nn.Module):
         def __init__(self) -> None:

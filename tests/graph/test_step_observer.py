@@ -217,7 +217,6 @@ def fails(*_: Any, **__: Any) -> Any:
 
 PLACES = [
     (step_observer, "Observation"),
-    (step_observer, "Instruments"),
     (observation, "_named_tensors"),
     (observation.Observation, "add_operation"),
     (observation.Observation, "enter_module"),
