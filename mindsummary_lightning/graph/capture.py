@@ -88,9 +88,8 @@ def _placed(example: Any, network: nn.Module) -> Any:
 
 
 def _arguments(network: nn.Module, example: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    args, kwargs = example if type(example) in (tuple, list) else (example,), {}
-    if isinstance(example, Mapping):
-        args, kwargs = (), dict(example)
+    kwargs = dict(example) if isinstance(example, Mapping) else {}
+    args = () if isinstance(example, Mapping) else example if type(example) in (tuple, list) else (example,)
     try:
         inspect.signature(network.forward).bind(*args, **kwargs)
     except (TypeError, ValueError):
@@ -106,16 +105,16 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _preserved_state(network: nn.Module) -> Iterator[None]:
-    buffers = [(part._buffers, dict(part._buffers)) for part in network.modules()]
+    buffers = [(part._buffers, *item) for part in network.modules() for item in part._buffers.items()]
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the legacy state is the global one
     devices = {weight.device for weight in network.parameters() if weight.device.type not in ("cpu", "meta")}
     try:
         with torch.random.fork_rng(devices, device_type=max((device.type for device in devices), default="cuda")):
-            for now, before in buffers:
-                now.update({name: None if b is None else b.detach().clone() for name, b in before.items()})
+            for held, name, buffer in buffers:
+                held[name] = None if buffer is None else buffer.detach().clone()
             yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002 - as above
-        for now, before in buffers:
-            now.update(before)
+        for held, name, buffer in buffers:
+            held[name] = buffer

@@ -21,10 +21,8 @@ __all__ = ["attribute_value", "attributes_of", "familiar_name", "graph_type", "t
 
 # Any, in this module: whatever a model computes or is made of.
 _MAX_TUPLE_ELEMENTS = 64
-_LAST_NAMED = DataType.REF  # of those that MindInsight has a name for
 _MAX_NUMBERS = 50  # 16 bytes each, at most
 _MAX_TEXT_CHARACTERS = 240  # 4 bytes each, at most
-_INT64 = range(-(2**63), 2**63)
 # PyTorch names functions and classes alike but for case, underscores and "Loss"; these are the others.
 _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(kind, type)} | {
     "batchnorm": "BatchNorm",
@@ -81,7 +79,7 @@ def attributes_of(properties: Iterable[tuple[str, Any]], output: Any) -> tuple[A
     A dtype of ``output`` that MindInsight shows as undefined (bfloat16, complex, float8) becomes ``output_dtype``.
     """
     attributes = [Attribute(name, attribute_value(value)) for name, value in properties]
-    if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= _LAST_NAMED:
+    if isinstance(output, torch.Tensor) and not DataType.UNDEFINED < _data_type(output.dtype) <= DataType.REF:
         attributes.append(Attribute("output_dtype", str(output.dtype)))
     return tuple(attributes)
 
@@ -103,7 +101,7 @@ def _number_or_text(value: Any) -> AttributeValue:
         return _data_type(value) or str(value)  # one that the format does not have is 0
     if value is None or isinstance(value, (bool, float)):
         return value
-    if isinstance(value, int) and value in _INT64:
+    if isinstance(value, int) and abs(value) < 2**63:
         return int(value)  # of an enum
     if isinstance(value, torch.Tensor):
         return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device

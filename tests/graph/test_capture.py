@@ -108,6 +108,21 @@ def test_the_settings_of_a_module_are_attributes() -> None:
     assert attributes["out_channels"] == 16
 
 
+def test_settings_that_a_module_of_an_older_torch_lacks_are_left_out() -> None:
+    layer = nn.Linear(4, 2)
+    del layer.out_features
+
+    graph = capture_example(layer, torch.ones(1, 4))
+
+    assert [(entry.name, entry.value) for entry in graph.nodes[0].attributes] == [("in_features", 4)]
+
+
+def test_a_scripted_module_has_the_name_of_its_class() -> None:
+    graph = capture_example(nn.Sequential(torch.jit.script(nn.BatchNorm1d(4))), torch.ones(2, 4))
+
+    assert [node.full_name for node in graph.nodes] == ["0-BatchNorm1d/BatchNorm1d-op1"]
+
+
 def test_the_arguments_of_a_function_are_attributes() -> None:
     attributes = {a.name: a.value for a in node(captured("cnn"), "mean-op").attributes}
 
@@ -429,6 +444,14 @@ def state(model: nn.Module) -> list[Any]:
         np.random.get_state()[1].tobytes(),  # type: ignore[union-attr,index]  # noqa: NPY002
         torch.get_rng_state().tolist(),
     ]
+
+
+def test_the_buffers_of_a_scripted_module_stay() -> None:
+    model = nn.Sequential(torch.jit.script(nn.BatchNorm1d(4)))
+
+    capture_example(model, torch.randn(3, 4))
+
+    assert model[0].running_mean.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
