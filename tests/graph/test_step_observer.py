@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from mindsummary_lightning import SummaryReader, tensor_summary
 from mindsummary_lightning.collection import operator_buffer
@@ -173,6 +174,25 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
         return net.layer.weight.grad
 
     assert torch.equal(gradient(True), gradient(False))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: bool) -> None:
+    class Checkpointed(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            loss = checkpoint(self.layer, batch, use_reentrant=False).square().mean()
+            loss.backward()
+            return loss.detach()
+
+    net = Checkpointed()
+    if is_compiled:
+        net.layer = torch.compile(net.layer, backend="eager")  # type: ignore[assignment]
+    observer = StepObserver(net)
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert is_clean(net)
+    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean", "detach"]  # type: ignore[union-attr]
 
 
 def test_a_mode_of_the_user_is_left_as_it_is() -> None:
