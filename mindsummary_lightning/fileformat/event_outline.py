@@ -7,6 +7,7 @@ over its bytes and no memory. ``summary_codec`` decodes the value at such a loca
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 __all__ = ["EventOutline", "ValueLocation", "outline_event"]
@@ -68,10 +69,8 @@ def outline_event(payload: bytes) -> EventOutline:
     """
     wall_time, step, holds = 0.0, 0, None
     values: list[ValueLocation] = []
-    at, end = 0, len(payload)
     try:
-        while at < end:
-            field, wire, number, start, at = _next_field(payload, at, end)
+        for field, wire, number, start, end in _fields(payload, 0, len(payload)):
             if field == _STEP and wire == _VARINT:
                 step = number - (1 << 64) if number >= 1 << 63 else number
             elif field == _WALL_TIME and wire == _FIXED64:
@@ -81,64 +80,61 @@ def outline_event(payload: bytes) -> EventOutline:
                     values.clear()
                 holds = _HOLDS[field]
                 if field == _SUMMARY:
-                    _outline_values(payload, start, at, values)
+                    _outline_values(payload, start, end, values)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"payload of {end} bytes is not a summary event: {error}") from error
+        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
     return EventOutline(wall_time, step, holds, tuple(values))
 
 
-def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> None:
-    while at < end:
-        field, wire, _, start, at = _next_field(payload, at, end)
+def _outline_values(payload: bytes, start: int, end: int, values: list[ValueLocation]) -> None:
+    for field, wire, _, begin, stop in _fields(payload, start, end):
         if field == 1 and wire == _DELIMITED:
-            location = _location(payload, start, at)
+            location = _location(payload, begin, stop)
             if location is not None:
                 values.append(location)
 
 
 def _location(payload: bytes, start: int, end: int) -> ValueLocation | None:
-    tag, kind, scalar, width, height, at = "", None, 0.0, 0, 0, start
-    while at < end:
-        field, wire, _, body, at = _next_field(payload, at, end)
+    tag, kind, scalar, width, height = "", None, 0.0, 0, 0
+    for field, wire, _, begin, stop in _fields(payload, start, end):
         if field == _TAG and wire == _DELIMITED:
-            tag = payload[body:at].decode()
+            tag = payload[begin:stop].decode()
         elif field in _KINDS and wire == (_FIXED32 if field == _SCALAR else _DELIMITED):
             kind = _KINDS[field]
             if field == _SCALAR:
-                (scalar,) = _FLOAT32.unpack_from(payload, body)
+                (scalar,) = _FLOAT32.unpack_from(payload, begin)
             elif field == _IMAGE:
-                width, height = _image_size(payload, body, at)
+                width, height = _image_size(payload, begin, stop)
     return None if kind is None else ValueLocation(tag, kind, start, end, scalar, width, height)
 
 
-def _image_size(payload: bytes, at: int, end: int) -> tuple[int, int]:
+def _image_size(payload: bytes, start: int, end: int) -> tuple[int, int]:
     sizes = {_IMAGE_HEIGHT: 0, _IMAGE_WIDTH: 0}
-    while at < end:
-        field, wire, number, _, at = _next_field(payload, at, end)
+    for field, wire, number, _, _ in _fields(payload, start, end):
         if field in sizes and wire == _VARINT:
             sizes[field] = number & 0x7FFFFFFF  # an int32; no writer leaves a negative one
     return sizes[_IMAGE_WIDTH], sizes[_IMAGE_HEIGHT]
 
 
-def _next_field(payload: bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
-    """Field number, wire type, the number of a varint field, and the offsets of the field's bytes."""
-    key, at = _varint(payload, at)
-    wire, number = key & 7, 0
-    if wire == _VARINT:
-        start = at
-        number, at = _varint(payload, at)
-    elif wire == _DELIMITED:
-        length, start = _varint(payload, at)
-        at = start + length
-    elif wire in (_FIXED64, _FIXED32):
-        start, at = at, at + (8 if wire == _FIXED64 else 4)
-    else:
-        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}")
-    if at > end or not key >> 3:
-        raise ValueError(
-            f"payload of {len(payload)} bytes is not a summary event: field {key >> 3} ends at {at} of {end}"
-        )
-    return key >> 3, wire, number, start, at
+def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Number, wire type, value if it is a varint, start and end of each field of a message."""
+    while at < end:
+        key, at = _varint(payload, at)
+        wire, number, start = key & 7, 0, at
+        if wire == _VARINT:
+            number, at = _varint(payload, at)
+        elif wire == _DELIMITED:
+            length, start = _varint(payload, at)
+            at = start + length
+        elif wire in (_FIXED64, _FIXED32):
+            at += 8 if wire == _FIXED64 else 4
+        else:
+            raise ValueError(f"payload of {len(payload)} bytes is not a summary event: wire type {wire} at byte {at}")
+        if at > end or not key >> 3:
+            raise ValueError(
+                f"payload of {len(payload)} bytes is not a summary event: field {key >> 3} ends at {at} of {end}"
+            )
+        yield key >> 3, wire, number, start, at
 
 
 def _varint(payload: bytes, at: int) -> tuple[int, int]:
