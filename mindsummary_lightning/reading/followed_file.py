@@ -56,22 +56,18 @@ class FollowedFile(FileContent):
         is_other = (device, inode) != (stat.st_dev, stat.st_ino) or stat.st_size < max(size, self.offset)
         return is_other or (stat.st_size == size and stat.st_mtime_ns != mtime_ns and size > 0)
 
-    def read_on(self, stat: os.stat_result) -> bool:
+    def read_on(self, stat: os.stat_result) -> None:
         """Read the records that have been added.
 
         Args:
             stat: state of the file, taken before this call.
-
-        Returns:
-            Whether there were any.
 
         Raises:
             OSError: the file cannot be read.
         """
         seen = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if seen == self._seen:
-            return False
-        before = self.offset
+            return
         while self._damages < _MAX_DAMAGES:
             try:
                 self.read_records(self._skip)
@@ -88,7 +84,6 @@ class FollowedFile(FileContent):
         self.join_chunks()
         self._seen = seen
         self.is_complete = not self._damages and self.offset >= stat.st_size
-        return self.offset > before
 
     def _skip(self, error: DamagedFileError) -> None:
         self._warnings.warn("record", "records that are not events are skipped, the first one here: %s", error)

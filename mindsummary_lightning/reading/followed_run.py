@@ -86,11 +86,12 @@ class FollowedRun:
             return changed
 
     def _read_file(self, file: FollowedFile, stat: os.stat_result) -> bool:
+        before = file.offset
         try:
-            return file.read_on(stat)
+            file.read_on(stat)
         except OSError as error:
             self._warnings.warn(file.path, "skipped a file that cannot be read: %s", error)
-            return False
+        return file.offset > before
 
     def tags(self) -> dict[str, list[str]]:
         """Sorted tags of each kind, as :meth:`SummaryReader.tags` gives them."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.reading import followed_file
+from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.reading import file_content, followed_file
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
@@ -162,6 +165,22 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path, caplog: pytest.LogCa
     assert found.scalars("x").steps.tolist() == [0, 1, 4]
     assert not found.is_complete
     assert len(caplog.records) == 2
+
+
+def test_what_was_read_before_a_disk_failed_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FailingScanner(RecordScanner):
+        def batches(self) -> Iterator[list[bytes]]:
+            yield from super().batches()
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)
+
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
+    found = followed(tmp_path)
+    with open(path, "ab") as file:
+        file.write(values_at(1, {"y": 2.0}))
+    monkeypatch.setattr(file_content, "RecordScanner", FailingScanner)
+
+    assert found.read_on()
+    assert found.tags()["scalar"] == ["x", "y"]
 
 
 def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -> None:
