@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from mindsummary_lightning.conversion.flattening import Items, attempted, field_items, leaves, mapping_items
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
@@ -83,8 +81,6 @@ def _readable(value: Any) -> CustomValue:
         return utf8_text(str(value))
     if isinstance(value, type):  # before its attributes are asked for: a module's class has those of a module
         return _type_name(value)
-    if isinstance(value, np.generic):
-        return plain_value(value.item())
     if isinstance(value, os.PathLike):
         return utf8_text(str(os.fspath(value)))
     if hasattr(value, "named_parameters") and hasattr(value, "forward"):

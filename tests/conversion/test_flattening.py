@@ -126,6 +126,21 @@ class Network:
         """Has what every module has."""
 
 
+def test_a_container_below_sixteen_others_is_a_leaf() -> None:
+    nested: dict[str, Any] = {}
+    for level in range(20):
+        nested = {str(level): nested}
+
+    ((key, value),) = leaves(nested)
+
+    assert key == "19/18/17/16/15/14/13/12/11/10/9/8/7/6/5/4/3"
+    assert value == {"2": {"1": {"0": {}}}}
+
+
+def test_what_is_no_container_has_no_leaves() -> None:
+    assert list(leaves(5)) == []
+
+
 @pytest.mark.parametrize("kind", [Pair, Slotted, dict, Storage])
 def test_a_batch_is_made_of_its_parts(kind: type[Any]) -> None:
     items = dict(leaves({"batch": [kind(image=1, label=(2,))]}, batch_items))

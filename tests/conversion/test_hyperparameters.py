@@ -159,7 +159,10 @@ def test_an_omegaconf_value_that_cannot_be_had_is_named_by_its_error() -> None:
 def test_a_module_is_named_with_its_size() -> None:
     torch = pytest.importorskip("torch")
 
-    assert flatten({"net": torch.nn.Linear(2, 3)}) == {"net": "Linear (9 parameters)"}
+    assert flatten({"net": torch.nn.Linear(2, 3), "class": torch.nn.Linear}) == {
+        "net": "Linear (9 parameters)",
+        "class": "Linear",
+    }
 
 
 def test_a_lazy_module_and_a_tensor_without_data_are_named() -> None:
