@@ -103,7 +103,8 @@ print("ended")
 def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", _SCRIPT, str(tmp_path), write_frontend(tmp_path)]
 
-    assert min(_seconds_until_the_end(command, number) for _ in range(3)) < 5.0  # 0.1 on a machine with nothing else to do; the read takes 600
+    # It takes 0.1 on a machine with nothing else to do; the read takes 600.
+    assert min(_seconds_until_the_end(command, number) for _ in range(3)) < 5.0
 
 
 def _seconds_until_the_end(command: list[str], number: signal.Signals) -> float:
