@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import count
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.values.graph_nodes import (
@@ -112,9 +112,10 @@ class GraphBuilder:
 
 def _unique(name: str, taken: set[str]) -> str:
     """The name, or the first of ``<name>_2``, ``<name>_3``, ... that is not taken; it is added to ``taken``."""
-    found = next(each for each in chain([name], (f"{name}_{n}" for n in count(2))) if each not in taken)
-    taken.add(found)
-    return found
+    if name in taken:
+        name = next(each for each in (f"{name}_{n}" for n in count(2)) if each not in taken)
+    taken.add(name)
+    return name
 
 
 @functools.lru_cache(maxsize=1024)

@@ -119,7 +119,7 @@ class Instruments(TorchFunctionMode):
         return set_callback(callback)
 
     def _add_compiled_call(self, local: dict[str, Any]) -> None:
-        if "result" in local:
+        if "result" in local and not self._is_in_function:
             name, owner = getattr(local["fn"], "__name__", "compiled"), getattr(local["fn"], "__self__", None)
             self.observation.add_whole(name, owner, (local["args"], local["kwargs"]), local["result"])
 
@@ -133,7 +133,7 @@ class Instruments(TorchFunctionMode):
 
     def _remove(self) -> None:
         nn.Module.__call__ = self._module_call  # type: ignore[method-assign]
-        if self._is_in_function or self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+        if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
             return
         above: list[Any] = []  # modes that the user entered since and has not left
         while (mode := _pop_mode()) is not self:  # type: ignore[no-untyped-call]

@@ -173,8 +173,7 @@ class Observation:
                     waiting.append(source)
                 else:
                     inputs[ref] = None
-        name = re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2]
-        return self._add(name, list(inputs), [], tensor)
+        return self._add(re.sub(r"Backward\d*$", "", function.name()).rpartition("::")[2], list(inputs), [], tensor)
 
 
 def _is_users_call() -> bool:

@@ -177,22 +177,26 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
-def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: bool) -> None:
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: bool, use_reentrant: bool) -> None:
     class Checkpointed(Net):
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
-            loss = checkpoint(self.layer, batch, use_reentrant=False).square().mean()
+            hidden = checkpoint(lambda x: self.layer(x).exp(), batch, use_reentrant=use_reentrant)
+            loss = hidden.square().mean()
             loss.backward()
             return loss.detach()
 
     net = Checkpointed()
-    if is_compiled:
-        net.layer = torch.compile(net.layer, backend="eager")  # type: ignore[assignment]
+    block = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Tanh())
+    net.layer = torch.compile(block, backend="eager") if is_compiled else block  # type: ignore[assignment]
     observer = StepObserver(net)
     observer.arm()
-    net.training_step(torch.ones(2, 4), 0)
+    net.training_step(torch.ones(2, 4, requires_grad=True), 0)
 
     assert is_clean(net)
-    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean", "detach"]  # type: ignore[union-attr]
+    assert observer.graph is not None
+    in_block = ["Sequential"] if is_compiled else ["Linear", "Tanh", "Tanh"]
+    assert [node.op_type for node in observer.graph.nodes] == [*in_block, "exp", "square", "mean", "detach"]
 
 
 def test_a_mode_of_the_user_is_left_as_it_is() -> None:
