@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("tensorboard")
 
@@ -15,6 +16,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.util.tensor_util import make_tensor_proto
+from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
@@ -210,8 +212,6 @@ def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:
 
 
 def test_torchs_writer_is_understood(tmp_path: Path) -> None:
-    from torch.utils.tensorboard import SummaryWriter
-
     data = np.random.default_rng(0).normal(size=5000).astype(np.float32)
     with SummaryWriter(str(tmp_path / "tb")) as writer:
         writer.add_scalar("loss", 0.5, 3, walltime=1234.5)
@@ -335,15 +335,17 @@ def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
         import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
 
-def test_a_tensor_of_bfloat16_is_imported(tmp_path: Path) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    event = Event(step=1, wall_time=1.0)
-    event.summary.value.add(tag="t", tensor=make_tensor_proto(np.ones(2, ml_dtypes.bfloat16)))
-    _write_tb(tmp_path / "tb", event)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_tensor_that_tensorboard_cannot_read_is_counted_and_the_rest_imported(
+    tmp_path: Path, dtype: torch.dtype
+) -> None:
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_tensor("t", torch.tensor([1.5, -2.0], dtype=dtype), 1)
+        writer.add_scalar("loss", 0.5, 1)
 
-    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
-    assert next(SummaryReader(tmp_path / "mi").tensors("t"))[2].data_type == DataType.FLOAT32
+    assert (run.skipped, run.written) == ({"tensor": 1}, {"scalar": 1})
 
 
 # ---- the command

@@ -196,7 +196,8 @@ def _values(tb: SimpleNamespace, event: Any, skipped: Counter[str]) -> Iterator[
         elif kind == "histo":
             yield "histogram", tag, _old_histogram(message.histo)
         elif kind == "tensor":
-            found = list(_of_tensor(tag, plugin, _array(tb, message.tensor)))
+            array = _array(tb, message.tensor)
+            found = [] if array is None else list(_of_tensor(tag, plugin, array))
             yield from found
             if not found:
                 skipped[plugin or "tensor"] += 1
@@ -215,16 +216,18 @@ def _of_tensor(tag: str, plugin: str, array: np.ndarray[Any, Any]) -> Iterator[t
         yield "histogram", tag, _new_histogram(array)
     elif array.dtype.kind in "biuf" and plugin in _TENSOR_PLUGINS:
         yield "tensor", tag, Tensor(array)
-    elif array.dtype.name == "bfloat16" and plugin in _TENSOR_PLUGINS:
-        yield "tensor", tag, Tensor(array.astype(np.float32))
 
 
-def _array(tb: SimpleNamespace, tensor: Any) -> np.ndarray[Any, Any]:
+def _array(tb: SimpleNamespace, tensor: Any) -> np.ndarray[Any, Any] | None:
+    """The numbers of a tensor; ``None`` of the 16-bit floats as torch writes them, which TensorBoard cannot read."""
     # A few bytes may claim any shape: the one value of a message fills it all.
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     if not 0 <= size <= MAX_ELEMENTS:
         raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
-    array: np.ndarray[Any, Any] = tb.make_ndarray(tensor)
+    try:
+        array: np.ndarray[Any, Any] = tb.make_ndarray(tensor)
+    except (TypeError, OverflowError):
+        return None
     return array
 
 
