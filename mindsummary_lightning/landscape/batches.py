@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.13
+from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.15
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 

@@ -36,6 +36,17 @@ def test_a_shuffling_loader_depends_on_the_seed_alone_and_leaves_the_random_stat
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_a_batch_may_be_an_object_with_tensors_and_is_joined_with_no_other() -> None:
+    class Graphs:  # as libraries of graph networks have them
+        def __init__(self, value: float) -> None:
+            self.x, self.names = torch.full((4, 2), value), ["a", "b", "c", "d"]
+
+    zeros, ones = (take_batches([Graphs(value)] * 3, 8, 0) for value in (0.0, 1.0))
+
+    assert counts(joined(zeros, 8)) == [4, 4]
+    assert digest(zeros) != digest(ones)
+
+
 def test_a_batch_without_a_batch_dimension_is_refused() -> None:
     with pytest.raises(ValueError, match="a batch of type str has no tensor with a batch dimension"):
         take_batches(["text"], 4, 0)
