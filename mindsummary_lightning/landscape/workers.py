@@ -148,14 +148,12 @@ def compute_rows(
             stores[job].keep(row, mine[job][row])
             bar.set_postfix_str(_range(mine[job]), refresh=False)
             bar.update(position + 1 - bar.n)
+    result = [_gathered(fabric, rows, of_job) for rows, of_job in zip(all_rows, mine, strict=True)]
     if fabric.world_size > 1:
-        others: list[list[Rows]] = [[] for _ in range(fabric.world_size)]
-        torch.distributed.all_gather_object(others, mine)
-        mine = [{row: losses for part in parts for row, losses in part.items()} for parts in zip(*others, strict=True)]
         # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
         fabric.barrier()
         torch.distributed.destroy_process_group()
-    return [[of_job[row] for row in sorted(of_job)] for of_job in mine]
+    return result
 
 
 def _positions(fabric: Fabric, count: int) -> Iterator[int]:
@@ -177,6 +175,23 @@ def _positions(fabric: Fabric, count: int) -> Iterator[int]:
 def _stored(store: RowStore, rows: Sequence[NDArray[np.float64]]) -> Rows:
     stored = {index: store.find(index, len(points)) for index, points in enumerate(rows)}
     return {index: losses for index, losses in stored.items() if losses is not None}
+
+
+def _gathered(fabric: Fabric, rows: Sequence[NDArray[np.float64]], mine: Rows) -> list[NDArray[np.float64]]:
+    """The losses of all rows, from the one process that has each."""
+    if fabric.world_size == 1:
+        return [mine[index] for index in range(len(rows))]
+    flat = np.concatenate([mine.get(index, np.full(len(points), np.nan)) for index, points in enumerate(rows)])
+    has = np.repeat([index in mine for index in range(len(rows))], [len(points) for points in rows])
+    # As bytes, because some accelerators have no float64; not as objects, which not every backend of torch can gather.
+    own = torch.from_numpy(np.concatenate([flat.view(np.uint8), has.view(np.uint8)])).to(fabric.device)
+    others = [torch.empty_like(own) for _ in range(fabric.world_size)]
+    torch.distributed.all_gather(others, own)
+    for other in others:
+        content = other.cpu().numpy()
+        theirs = content[flat.nbytes :].view(bool)
+        flat[theirs] = content[: flat.nbytes].view(np.float64)[theirs]
+    return np.split(flat, np.cumsum([len(points) for points in rows])[:-1])
 
 
 def _progress(total: int, fabric: Fabric) -> Any:
