@@ -156,14 +156,12 @@ def types(session: nox.Session) -> None:
 @nox.session
 def protos(session: nox.Session) -> None:
     """Generate the protobuf classes."""
-    session.install(*group("protos"))
     generate(session, ROOT)
 
 
 @nox.session
 def protos_check(session: nox.Session) -> None:
     """The committed protobuf classes are what the sources give."""
-    session.install(*group("protos"))
     target = Path(session.create_tmp()).resolve()
     generate(session, target)
     for fresh in sorted((target / PROTOS).glob("*_pb2.py*")):
@@ -174,8 +172,9 @@ def protos_check(session: nox.Session) -> None:
 def generate(session: nox.Session, target: Path) -> None:
     sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
     session.chdir(ROOT / "protos")
-    command = ["python", "-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}"]
-    session.run(*command, *sources)
+    python = environment(session, "protoc", group("protos"), ("3.11", "3.12", "3.10"))  # no later ones have a wheel
+    command = [python, "-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}"]
+    session.run(*command, *sources, external=True)
     session.chdir(ROOT)
 
 
