@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
-from mindsummary_lightning.fileformat.framing import Buffer
+from mindsummary_lightning.fileformat.framing import Buffer, total_length
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
 from mindsummary_lightning.fileformat.scalar_event import encode_scalars, event_head
 from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
@@ -79,7 +79,7 @@ def encode_step(wall_time: float, step: int, pairs: _Pairs) -> list[list[Buffer]
 
 def _encode_values(wall_time: float, step: int, pairs: _Pairs) -> list[Buffer]:
     chunks = [chunk for tag, value in pairs for chunk in _encode_value(tag, value)]
-    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, _length(chunks)), *chunks]
+    return [event_head(wall_time, step) + length_delimited(_EVENT_SUMMARY, total_length(chunks)), *chunks]
 
 
 def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
@@ -87,7 +87,7 @@ def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
         return [encode_scalars([(tag, value)])]
     field, encode = _ENCODERS[type(value)]
     body = encode(value)
-    length = _length(body)
+    length = total_length(body)
     head = _text(_VALUE_TAG, tag) + length_delimited(field, length)
     return [length_delimited(_SUMMARY_VALUE, len(head) + length) + head, *body]
 
@@ -148,10 +148,6 @@ def _decoded_value(message: summary_pb2.Summary.Value) -> tuple[str, SummaryValu
 def _text(field: int, text: str) -> bytes:
     encoded = text.encode()
     return length_delimited(field, len(encoded)) + encoded
-
-
-def _length(chunks: list[Buffer]) -> int:
-    return sum(map(len, chunks))
 
 
 def _encode_image(image: Image) -> list[Buffer]:

@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +119,12 @@ def test_an_error_of_the_user_passes_and_leaves_nothing() -> None:
     assert (observer.graph, observer.error) == (None, None)
 
 
-def test_other_threads_are_not_observed() -> None:
+def operations_beside_a_thread(work: Callable[[nn.Module, torch.Tensor], object]) -> list[str]:
+    """Types of the operations observed in a step that lets a thread do some work and waits for it."""
+
     class Threaded(Net):
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
-            thread = threading.Thread(target=lambda: self.layer(batch).exp())
+            thread = threading.Thread(target=work, args=(self.layer, batch))
             thread.start()
             thread.join()
             return super().training_step(batch, batch_idx)
@@ -130,8 +133,11 @@ def test_other_threads_are_not_observed() -> None:
     observer = StepObserver(net)
     observer.arm()
     net.training_step(torch.ones(2, 4), 0)
+    return [node.op_type for node in observer.graph.nodes]  # type: ignore[union-attr]
 
-    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
+
+def test_other_threads_are_not_observed() -> None:
+    assert operations_beside_a_thread(lambda layer, batch: layer(batch).exp()) == ["Linear", "square", "mean"]
 
 
 def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
@@ -139,19 +145,7 @@ def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
     def double(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
-    class Threaded(Net):
-        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
-            thread = threading.Thread(target=lambda: double(batch).exp())
-            thread.start()
-            thread.join()
-            return super().training_step(batch, batch_idx)
-
-    net = Threaded()
-    observer = StepObserver(net)
-    observer.arm()
-    net.training_step(torch.ones(2, 4), 0)
-
-    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
+    assert operations_beside_a_thread(lambda layer, batch: double(batch).exp()) == ["Linear", "square", "mean"]
 
 
 def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
