@@ -147,10 +147,10 @@ class EventWriter:
         self._lineage.write(value)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
-        record = frame(payload)
-        size = total_length(record)
+        size = total_length(payload) + OVERHEAD
         if size >= _SMALL:
             self._check_size(size)
+        record = frame(payload)
         file = self._file
         if file is None or file.size + size > self._max_bytes:
             file = self._new_file(now)
