@@ -74,7 +74,15 @@ _HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    try:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith(__name__):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs {error.name}, which is not installed: pip install mindsummary-lightning brings it",
+            name=error.name,
+        ) from error
     globals()[name] = value
     return value
 

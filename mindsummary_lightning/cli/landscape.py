@@ -6,11 +6,15 @@ import argparse
 import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
+from mindsummary_lightning import SummaryLandscape
 from mindsummary_lightning.cli.output import UsageError, say_json, say_table, short_number
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.landscape.plot import plot_landscapes
-from mindsummary_lightning.landscape.summary_landscape import CallbackFn, SummaryLandscape
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.landscape.summary_landscape import CallbackFn
 
 __all__ = ["callback_from_reference", "run"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,24 @@ def test_every_public_name_resolves_to_what_it_names() -> None:
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     assert not hasattr(mindsummary_lightning, "SummaryRecorder")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("absent", ["torch", "lightning"])
+def test_a_name_whose_package_is_missing_says_what_to_install(absent: str, tmp_path: Path) -> None:
+    code = f"""
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == {absent!r}:
+            raise ModuleNotFoundError(f"No module named {absent!r}", name={absent!r})
+sys.meta_path.insert(0, Absent())
+from mindsummary_lightning.cli import main
+sys.exit(main(["landscape", {str(tmp_path)!r}, "--module", "nowhere:f"]))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    needs = f"SummaryLandscape needs {absent}, which is not installed: pip install mindsummary-lightning brings it"
+    assert (done.returncode, done.stderr) == (1, f"mindsummary: {needs}\n")
 
 
 @pytest.mark.slow
