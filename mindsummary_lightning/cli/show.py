@@ -127,7 +127,8 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
     if rest["graph"]:
         counted = "{nodes} nodes, {parameters} parameters and inputs, {constants} constants".format(**rest["graph"])
         yield from _section("Graph", [[counted]])
-    yield from _section("Lineage", [[name, as_text(value)] for name, value in rest["lineage"].items()])
+    rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]  # a value on a line
+    yield from _section("Lineage", rows)
 
 
 def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:

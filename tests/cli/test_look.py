@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
@@ -99,6 +100,16 @@ def test_show_does_not_print_control_characters_of_a_tag(tmp_path: Path, capsys:
     write_summary(tmp_path, [values_at(1, {"\x1b[31m" + "x" * 60: 1.0})])
 
     assert "\\u001b[31m" + "x" * 33 + "…" in mindsummary(capsys, "show", tmp_path).out
+
+
+def test_show_prints_a_setting_of_several_lines_on_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with SummaryRecord(tmp_path) as record:
+        record.add_value("custom_lineage_data", "settings", {"normalizer": "Encoder(\n\tcenter=True\n)"})
+        record.record(1)
+
+    lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+
+    assert [line.split(maxsplit=1)[1] for line in lines if "normalizer" in line] == ["Encoder( center=True )"]
 
 
 def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
