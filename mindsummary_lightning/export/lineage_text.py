@@ -15,7 +15,11 @@ __all__ = ["as_text", "lineage_fields", "lineage_values"]
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data."""
+    """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data.
+
+    Custom data with the name of another entry, such as a setting ``loss``, is ``user_defined/<name>``, as in a table of
+    lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
+    """
     train = lineage.train
     fields: dict[str, Any] = plain(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
     if lineage.evaluation:
@@ -24,9 +28,9 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
         fields.update(evaluation)
     if lineage.dataset:
         fields["data"] = " <- ".join(_stages(plain(lineage.dataset)))
-    if lineage.custom:
-        fields.update(plain(lineage.custom.values))
-    return fields
+    custom = plain(lineage.custom.values) if lineage.custom else {}
+    taken = {name for name in custom if name in fields and as_text(fields[name]) != as_text(custom[name])}
+    return {**fields, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:

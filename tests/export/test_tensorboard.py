@@ -100,7 +100,7 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path / "run") as writer:
         writer.write_graph(graph)
         writer.write_lineage(TrainInfo(network="LeNet", learning_rate=0.5, loss=0.25))
-        writer.write_lineage(UserDefinedInfo({"note": "first", "fold": 3}))
+        writer.write_lineage(UserDefinedInfo({"note": "first", "fold": 3, "loss": "MAE()"}))
 
     found = _exported(tmp_path / "run", tmp_path / "tb")
 
@@ -119,6 +119,7 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
         "learning_rate": 0.5,
         "note": "first",
         "fold": 3,
+        "user_defined/loss": "MAE()",
     }
 
 

@@ -12,7 +12,7 @@ from mindsummary_lightning.values import Graph, TensorType
 
 __all__ = ["graph_def", "session_start"]
 
-_SETTINGS = ("network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num")
+_SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
 
 
 def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
@@ -44,10 +44,9 @@ def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str
     out.
     """
     content = tb.HParams()
-    train = lineage_values(RunLineage(train=lineage.train))
-    settings = {name: train[name] for name in _SETTINGS if name in train}
-    for name, value in {**settings, **lineage_values(RunLineage(custom=lineage.custom))}.items():
-        if name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+    results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
+    for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
+        if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
             continue
         if isinstance(value, (int, float)):
             content.session_start_info.hparams[name].number_value = value
