@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -148,12 +149,7 @@ def compute_rows(
             stores[job].keep(row, mine[job][row])
             bar.set_postfix_str(_range(mine[job]), refresh=False)
             bar.update(position + 1 - bar.n)
-    result = [_gathered(fabric, rows, of_job) for rows, of_job in zip(all_rows, mine, strict=True)]
-    if fabric.world_size > 1:
-        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
-        fabric.barrier()
-        torch.distributed.destroy_process_group()
-    return result
+    return _gathered(fabric, all_rows, mine)
 
 
 def _positions(fabric: Fabric, count: int) -> Iterator[int]:
@@ -177,21 +173,31 @@ def _stored(store: RowStore, rows: Sequence[NDArray[np.float64]]) -> Rows:
     return {index: losses for index, losses in stored.items() if losses is not None}
 
 
-def _gathered(fabric: Fabric, rows: Sequence[NDArray[np.float64]], mine: Rows) -> list[NDArray[np.float64]]:
-    """The losses of all rows, from the one process that has each."""
-    if fabric.world_size == 1:
-        return [mine[index] for index in range(len(rows))]
-    flat = np.concatenate([mine.get(index, np.full(len(points), np.nan)) for index, points in enumerate(rows)])
-    has = np.repeat([index in mine for index in range(len(rows))], [len(points) for points in rows])
-    # As bytes, because some accelerators have no float64; not as objects, which not every backend of torch can gather.
-    own = torch.from_numpy(np.concatenate([flat.view(np.uint8), has.view(np.uint8)])).to(fabric.device)
-    others = [torch.empty_like(own) for _ in range(fabric.world_size)]
-    torch.distributed.all_gather(others, own)
-    for other in others:
-        content = other.cpu().numpy()
-        theirs = content[flat.nbytes :].view(bool)
-        flat[theirs] = content[: flat.nbytes].view(np.float64)[theirs]
-    return np.split(flat, np.cumsum([len(points) for points in rows])[:-1])
+def _gathered(
+    fabric: Fabric, all_rows: Sequence[Sequence[NDArray[np.float64]]], mine: Sequence[Rows]
+) -> list[list[NDArray[np.float64]]]:
+    """The losses of all rows of all jobs, from the one process that has each; ends the process group."""
+    known = [of_job.get(index) for rows, of_job in zip(all_rows, mine, strict=True) for index in range(len(rows))]
+    lengths = [len(points) for rows in all_rows for points in rows]
+    flat = np.concatenate([np.full(n, np.nan) if row is None else row for n, row in zip(lengths, known, strict=True)])
+    if fabric.world_size > 1:
+        has = np.repeat([row is not None for row in known], lengths)
+        # As bytes, because some accelerators have no float64; not as objects, which not every backend of torch can
+        # gather.
+        own = torch.from_numpy(np.concatenate([flat.view(np.uint8), has.view(np.uint8)])).to(fabric.device)
+        others = [torch.empty_like(own) for _ in range(fabric.world_size)]
+        torch.distributed.all_gather(others, own)
+        for other in others:
+            content = other.cpu().numpy()
+            theirs = content[flat.nbytes :].view(bool)
+            flat[theirs] = content[: flat.nbytes].view(np.float64)[theirs]
+        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
+        # Destroying it waits for them, with Python's lock in torch 2.5, and they need that lock to free a tensor. So it
+        # is here, where ``own`` and ``others`` still exist.
+        fabric.barrier()
+        torch.distributed.destroy_process_group()
+    rows_of_all = iter(np.split(flat, np.cumsum(lengths)[:-1]))
+    return [list(itertools.islice(rows_of_all, len(rows))) for rows in all_rows]
 
 
 def _progress(total: int, fabric: Fabric) -> Any:
