@@ -111,12 +111,6 @@ def run(way: Any, directory: Path | None) -> tuple[Trace, dict[str, Any]]:
     return trace, {name: dict(copy.deepcopy(values)) for name, values in counters.items()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiler_that_has_run() -> None:
-    """The first frame that torch compiles in a process may count one more, which it then knows and skips."""
-    run(compile_child, None)
-
-
 @pytest.fixture(scope="module", params=WAYS, ids=lambda way: way.__name__)
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     directory = tmp_path_factory.mktemp("run")

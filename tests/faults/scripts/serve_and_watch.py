@@ -1,0 +1,37 @@
+"""Serve the viewer until standard input ends; print the port, and at the end the paths that were opened or listed.
+
+In a process of its own, because an audit hook cannot be removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.app import create_site
+from tests.viewer.pages_client import write_frontend
+from tests.viewer.serving import serving
+
+
+def main(runs: str, folder: str, token: str) -> None:
+    opened: list[str] = []
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], str | bytes):
+            opened.append(os.fsdecode(arguments[0]))
+
+    app = create_site(runs, write_frontend(Path(folder)), Access(token))
+    with serving(app) as port:
+        print(port, flush=True)
+        sys.addaudithook(note)
+        sys.stdin.read()
+        paths = list(opened)
+    print(json.dumps(paths))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
