@@ -12,8 +12,10 @@ import torch
 pytest.importorskip("tensorboard")
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.compat.proto import types_pb2
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.util.tensor_util import make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
@@ -337,12 +339,24 @@ def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_tensor_that_tensorboard_cannot_read_is_counted_and_the_rest_imported(
-    tmp_path: Path, dtype: torch.dtype
-) -> None:
+def test_16_bit_floats_of_torch_are_read_although_tensorboard_cannot(tmp_path: Path, dtype: torch.dtype) -> None:
     with SummaryWriter(str(tmp_path / "tb")) as writer:
-        writer.add_tensor("t", torch.tensor([1.5, -2.0], dtype=dtype), 1)
-        writer.add_scalar("loss", 0.5, 1)
+        writer.add_tensor("t", torch.tensor([[1.5, -2.0, 0.0]], dtype=dtype), 1)
+        writer.add_tensor("scalar", torch.tensor(0.25, dtype=dtype), 1)
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert (run.skipped, run.written) == ({}, {"tensor": 2})
+    reader = SummaryReader(run.run_dir)
+    assert [tensor.data.tolist() for _, _, tensor in reader.tensors("t")] == [[[1.5, -2.0, 0.0]]]
+    assert [tensor.data.tolist() for _, _, tensor in reader.tensors("scalar")] == [0.25]
+
+
+@pytest.mark.parametrize("number", [types_pb2.DT_UINT32, types_pb2.DT_VARIANT])
+def test_a_tensor_of_a_type_that_numpy_lacks_is_counted_and_the_rest_imported(tmp_path: Path, number: int) -> None:
+    event = _keras("t", 1, np.ones(2, np.float32), "tensor")
+    event.summary.value[0].tensor.CopyFrom(TensorProto(dtype=number, uint32_val=[7]))
+    _write_tb(tmp_path / "tb", event, _keras("loss", 1, np.float32(0.5), "scalars"))
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 

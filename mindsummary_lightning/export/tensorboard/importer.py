@@ -219,14 +219,19 @@ def _of_tensor(tag: str, plugin: str, array: np.ndarray[Any, Any]) -> Iterator[t
 
 
 def _array(tb: SimpleNamespace, tensor: Any) -> np.ndarray[Any, Any] | None:
-    """The numbers of a tensor; ``None`` of the 16-bit floats as torch writes them, which TensorBoard cannot read."""
+    """The numbers of a tensor; ``None`` if NumPy has none of its type, or its values are of another."""
     # A few bytes may claim any shape: the one value of a message fills it all.
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     if not 0 <= size <= MAX_ELEMENTS:
         raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
+    array: np.ndarray[Any, Any]
+    if any(not 0 <= value < 1 << 16 for value in tensor.half_val):
+        # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, which TensorBoard cannot read.
+        array = np.array(tensor.half_val, np.int32).view(np.float32)
+        return array.reshape([dim.size for dim in tensor.tensor_shape.dim])
     try:
-        array: np.ndarray[Any, Any] = tb.make_ndarray(tensor)
-    except (TypeError, OverflowError):
+        array = tb.make_ndarray(tensor)
+    except (KeyError, TypeError, OverflowError):
         return None
     return array
 
