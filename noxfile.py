@@ -235,6 +235,13 @@ def min_versions(session: nox.Session) -> None:
 
 
 @nox.session
+def libraries(session: nox.Session) -> None:
+    """Graphs of other libraries' models, which these libraries train as they do for their users."""
+    session.install("-e", ".", "darts", "neuralforecast", "pytorch-forecasting", "torch_geometric", *group("tests"))
+    session.run("pytest", "tests/graph/test_libraries.py", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
     session.install("-e", ".[tensorboard]", *group("tests"))
