@@ -285,7 +285,8 @@ def package(session: nox.Session) -> None:
     """Build wheel and sdist, install the wheel where nothing else is, train with it and look with every Python."""
     session.install(*group("package"))
     folder = Path(session.create_tmp()).resolve()
-    shutil.rmtree(folder / "dist", ignore_errors=True)
+    for left in ("dist", "runs"):  # by an earlier call
+        shutil.rmtree(folder / left, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(folder / "dist"))
     built = sorted(map(str, (folder / "dist").iterdir()))
     session.run("twine", "check", "--strict", *built)
