@@ -20,10 +20,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
+def victim_command(name: str, *arguments: object) -> list[str]:
+    """The command that runs a script of ``tests/faults/scripts``, in ``ROOT``."""
+    return [sys.executable, "-m", f"tests.faults.scripts.{name}", *map(str, arguments)]
+
+
 def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout bounds it."""
     return subprocess.run(
-        [sys.executable, "-m", f"tests.faults.scripts.{name}", *map(str, arguments)],
+        victim_command(name, *arguments),
         cwd=ROOT,
         env=environment(),
         text=True,

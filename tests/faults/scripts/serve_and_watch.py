@@ -13,6 +13,7 @@ from typing import Any
 
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_site
+from tests.faults.processes import ROOT
 from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
 
@@ -24,10 +25,11 @@ def main(runs: str, folder: str, token: str) -> None:
         if event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], str | bytes):
             opened.append(os.fsdecode(arguments[0]))
 
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path) != str(ROOT)]  # imports would list the checkout
     app = create_site(runs, write_frontend(Path(folder)), Access(token))
     with serving(app) as port:
-        print(port, flush=True)
         sys.addaudithook(note)
+        print(port, flush=True)
         sys.stdin.read()
         paths = list(opened)
     print(json.dumps(paths))
