@@ -6,6 +6,8 @@ sources are ``datavisual/data_transform/graph/{graph,msgraph,optimized_graph}.py
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection
 from typing import Any
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
@@ -24,6 +26,22 @@ def broken_rules(graph: Graph) -> list[str]:
 def edges(graph: Graph) -> set[tuple[str, str]]:
     """(source, id of the consumer), as the reader keeps them: the same source twice is one edge."""
     return {(entry.name, node.name) for node in graph.nodes for entry in node.inputs}
+
+
+def unconnected(graph: Graph) -> set[str]:
+    """Ids of the operations without an edge."""
+    return {node.name for node in graph.nodes if not node.inputs} - {source for source, _ in edges(graph)}
+
+
+def comes_from(graph: Graph, result: str, inputs: Collection[str]) -> bool:
+    """Whether a path of edges leads from one of the parameters ``inputs`` to the operation ``result``."""
+    sources_of = {node.name: [entry.name for entry in node.inputs] for node in graph.nodes}
+
+    @functools.cache
+    def search(name: str) -> bool:
+        return name in inputs or any(map(search, sources_of.get(name, ())))
+
+    return search(result)
 
 
 def attribute_size(value: Any) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 import torch
 
@@ -15,7 +13,7 @@ pytest.importorskip("torch_geometric")
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.values import Graph
 from tests.graph.library_models import LIBRARY_MODELS
-from tests.graph.reader_rules import broken_rules, edges
+from tests.graph.reader_rules import broken_rules, comes_from, edges, unconnected
 
 _QUIET = {
     "accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
@@ -56,16 +54,11 @@ def test_every_parameter_with_a_gradient_and_every_operation_has_an_edge(
     sources = {source for source, _ in edges(graph)}
 
     assert {name for name, weight in model.named_parameters() if weight.grad is not None} <= sources
-    assert {node.name for node in graph.nodes} <= {node.name for node in graph.nodes if node.inputs} | sources
+    assert unconnected(graph) == set()
 
 
 def test_the_loss_comes_from_the_batch(trained: tuple[torch.nn.Module, torch.nn.Module, Graph]) -> None:
     _, model, graph = trained
-    inputs = {node.name: [entry.name for entry in node.inputs] for node in graph.nodes}
     of_batch = {parameter.name for parameter in graph.parameters} - model.state_dict().keys()
 
-    @functools.cache
-    def comes_from_batch(name: str) -> bool:
-        return name in of_batch or any(map(comes_from_batch, inputs.get(name, ())))
-
-    assert [comes_from_batch(output.name) for output in graph.outputs] == [True]
+    assert [comes_from(graph, output.name, of_batch) for output in graph.outputs] == [True]

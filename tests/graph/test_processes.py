@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-import torch.distributed.fsdp
 
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.values import DataType, TensorType
 from tests.graph.reader_rules import broken_rules, edges
-from tests.trainer.support import run_script
+from tests.trainer.support import SHARDS_ON_CPU, run_script
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +155,7 @@ def sharded_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
+@SHARDS_ON_CPU
 @pytest.mark.parametrize("kind", ["FSDP", "checkpointed", "FSDP2"])
 def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, sharded_runs: Path) -> None:
     for rank in (0, 1):

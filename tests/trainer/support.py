@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import pytest
 import pytorch_lightning
 import torch
+import torch.distributed.fsdp
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -20,6 +22,9 @@ from mindsummary_lightning import SummaryReader
 
 NAMESPACES = ("lightning.pytorch", "pytorch_lightning")
 ROOT = Path(__file__).parents[2]
+SHARDS_ON_CPU = pytest.mark.skipif(
+    not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone"
+)
 
 torch.set_num_threads(1)
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.distributed.fsdp
 from lightning_utilities.core.rank_zero import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from tests.trainer.support import Net, files, kinds, loader, run_script, steps, trainer
+from tests.trainer.support import SHARDS_ON_CPU, Net, files, kinds, loader, run_script, steps, trainer
 
 _SCRIPT = """
 import json, os, sys
@@ -21,7 +20,7 @@ import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import ModelCheckpoint
 from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage, scalar_summary
-from tests.trainer.support import Net, loader, trainer
+from tests.trainer.support import SHARDS_ON_CPU, Net, loader, trainer
 
 class Look(Callback):
     def on_train_end(self, trainer, pl_module):
@@ -117,7 +116,7 @@ import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch.distributed.fsdp import fully_shard
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from tests.trainer.support import Net, loader, trainer
+from tests.trainer.support import SHARDS_ON_CPU, Net, loader, trainer
 
 class Sharded(Net):
     def configure_model(self):
@@ -137,7 +136,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
+@SHARDS_ON_CPU
 def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, alone: Path) -> None:
     done = run_script(_FSDP, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -165,7 +164,7 @@ import torch
 from lightning.pytorch.strategies import FSDPStrategy
 from torch.distributed.fsdp import FullyShardedDataParallel
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from tests.trainer.support import Net, loader, trainer
+from tests.trainer.support import SHARDS_ON_CPU, Net, loader, trainer
 
 class OnCpu(FSDPStrategy):  # Lightning's own asks for a GPU
     def _setup_model(self, model):
@@ -194,7 +193,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone")
+@SHARDS_ON_CPU
 def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(tmp_path: Path) -> None:
     done = run_script(_FSDP1, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
