@@ -152,7 +152,7 @@ def main() -> None:
     count = arguments.steps
     alone = ("logger=False", "null logger", "MindInsightLogger")
     pair = ("logger=False", "null logger", "the pair")
-    # Turns of less than a tenth of a second: a machine that others share changes its speed in longer ones.
+    # SerializedCalls of less than a tenth of a second: a machine that others share changes its speed in longer ones.
     for work, fit, steps, names in (
         (f"MLP 784-128-10, batches of 32, {count} steps, self.log each", mlp(count, 784, 128, 32), 40, tuple(_WAYS)),
         (f"MLP 32-64-10, batches of 16, {count} steps, self.log each", mlp(count, 32, 64, 16), 50, alone),

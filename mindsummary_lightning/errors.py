@@ -5,21 +5,6 @@ Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds 
 
 from __future__ import annotations
 
-__all__ = [
-    "DamagedFileError",
-    "ForkedWriterError",
-    "GraphCaptureError",
-    "LineageFileNotFoundError",
-    "LineageParamSummaryPathError",
-    "LineageParamTypeError",
-    "LineageParamValueError",
-    "LineageQuerySummaryDataError",
-    "LineageSearchConditionParamError",
-    "MindSummaryError",
-    "RecordTooLargeError",
-    "RemotePathError",
-]
-
 
 class MindSummaryError(Exception):
     """Base of every error this package defines."""

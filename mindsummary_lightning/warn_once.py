@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable
 
-__all__ = ["WarnOnce"]
-
 
 class WarnOnce:
     """Logs each message the first time its key is given and never again.

@@ -17,8 +17,6 @@ from mindsummary_lightning.cli.arguments import parser
 from mindsummary_lightning.cli.output import UsageError, escaped_log, say
 from mindsummary_lightning.errors import MindSummaryError
 
-__all__ = ["main", "verb_module"]
-
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
 
 

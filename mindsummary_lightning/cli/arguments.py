@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from mindsummary_lightning import __version__
 
-__all__ = ["VERBS", "parser"]
-
 _Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"  # what ArgumentParser.add_argument takes
 
 

@@ -8,8 +8,6 @@ from dataclasses import asdict
 from mindsummary_lightning.cli.output import columns, heading, say_json
 from mindsummary_lightning.mindinsight.doctor import examine, examine_viewer, installed_versions
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was found, one line per need or page."""

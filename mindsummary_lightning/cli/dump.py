@@ -17,8 +17,6 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event
 from mindsummary_lightning.fileio.scan import RecordScanner
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every complete record up to the first damaged one."""

@@ -10,8 +10,6 @@ from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.export.tensorboard import export_tensorboard
 
-__all__ = ["run"]
-
 _TABLES = {"csv": export_csv, "parquet": export_parquet, "npy": export_npy}
 
 

@@ -8,8 +8,6 @@ import os
 from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
 from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Import and list the runs."""

@@ -16,8 +16,6 @@ from mindsummary_lightning.landscape.plot import plot_landscapes
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
 
-__all__ = ["callback_from_reference", "run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the landscapes and print a table of them; 1 if the run asks for none."""

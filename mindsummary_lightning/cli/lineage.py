@@ -31,8 +31,6 @@ from mindsummary_lightning.lineage.search import run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
-__all__ = ["run"]
-
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.

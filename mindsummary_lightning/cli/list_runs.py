@@ -21,8 +21,6 @@ from mindsummary_lightning.reading.file_content import read_files
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.samples import tags_by_kind
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per run; 1 if a run cannot be read."""

@@ -19,25 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
-__all__ = [
-    "UsageError",
-    "columns",
-    "counted",
-    "escaped",
-    "escaped_log",
-    "heading",
-    "progress_bar",
-    "readable_size",
-    "readable_time",
-    "say",
-    "say_json",
-    "say_table",
-    "short_number",
-    "sparkline",
-    "tally",
-    "width",
-]
-
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LETTERS = "_.-=+*#@"
 

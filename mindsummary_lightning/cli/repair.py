@@ -9,8 +9,6 @@ from mindsummary_lightning.cli.output import progress_bar, readable_size, say, s
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.maintenance.repair import repair_run
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Repair and list what was rebuilt."""

@@ -9,8 +9,6 @@ from mindsummary_lightning.cli.output import counted, progress_bar, readable_siz
 from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.export.report import write_report
 
-__all__ = ["run"]
-
 _PARTS = 3  # runs read, figures made, file written
 
 

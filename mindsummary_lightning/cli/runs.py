@@ -7,8 +7,6 @@ import os
 from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.run_directory import find_run_directories, lineage_file_paths, summary_files
 
-__all__ = ["files_size", "one_run", "runs_below"]
-
 
 def runs_below(directory: str) -> list[str]:
     """The directory itself and all below it that contain event files.

@@ -26,8 +26,6 @@ from mindsummary_lightning.reading.run_directory import lineage_file_paths, summ
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram, Image, Tensor
 
-__all__ = ["run"]
-
 _MAX_TAG = 44
 _MAX_CURVE = 40
 _COLUMNS = {  # of each kind of samples, behind tag, samples and last step

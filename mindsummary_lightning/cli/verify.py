@@ -9,8 +9,6 @@ from mindsummary_lightning.cli.output import counted, progress_bar, say, say_jso
 from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.maintenance.verify import verify_run
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 if one of them is damage."""

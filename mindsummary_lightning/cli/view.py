@@ -16,8 +16,6 @@ from mindsummary_lightning.mindinsight.process import run_original
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_base_dir import find_base
 
-__all__ = ["run"]
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""

@@ -13,8 +13,6 @@ import torch
 
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["DeviceCopy"]
-
 _LOG = logging.getLogger(__name__)
 _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not change
 

@@ -18,8 +18,6 @@ from mindsummary_lightning.conversion.histograms import Statistics, build_histog
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
-__all__ = ["REDUCIBLE", "histogram_from_parts", "histogram_parts"]
-
 REDUCIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 """Dtypes whose histogram is reduced on the device; parameters and gradients rarely have others."""
 

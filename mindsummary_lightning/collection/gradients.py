@@ -9,8 +9,6 @@ from torch import nn
 
 from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
 
-__all__ = ["GradientCollector", "total_norm"]
-
 NamedParameters = Sequence[tuple[str, nn.Parameter]]
 
 
@@ -54,7 +52,7 @@ class GradientCollector:
         """Add the histograms, and the norm over all optimizers, to the values of their step; nothing is kept."""
         taken, self._taken = list(self._taken.values()), {}
         for histograms, _ in taken:
-            values.take_over(histograms)
+            values.extend(histograms)
         if taken:
             values.add_scalar("gradient_norm", total_norm([norm for _, norm in taken]))
 

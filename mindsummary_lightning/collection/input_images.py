@@ -8,8 +8,6 @@ import torch
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 
-__all__ = ["image_batch"]
-
 
 def image_batch(batch: Any) -> torch.Tensor | None:
     """The batch's images, of shape ``(N, C, H, W)`` with C 1 or 3 and N at least 1; ``None`` if there are none.

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["mean_loss"]
-
 
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
     """The mean of a step's loss as a float32 tensor on its device; ``None`` if there is none.

@@ -12,8 +12,6 @@ from typing import Any
 
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["OperatorBuffer", "close", "is_open", "open_for", "put"]
-
 _LOG = logging.getLogger(__name__)
 
 is_open = False

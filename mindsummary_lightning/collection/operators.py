@@ -13,17 +13,6 @@ from torch import nn
 
 from mindsummary_lightning.collection import operator_buffer
 
-__all__ = [
-    "HistogramSummary",
-    "ImageSummary",
-    "ScalarSummary",
-    "TensorSummary",
-    "histogram_summary",
-    "image_summary",
-    "scalar_summary",
-    "tensor_summary",
-]
-
 
 def scalar_summary(name: str, value: Any) -> None:
     """Record a number, or a tensor of one element, as a scalar.

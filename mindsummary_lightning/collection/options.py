@@ -18,14 +18,6 @@ from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = [
-    "CollectOptions",
-    "SpecifiedData",
-    "checked_custom_lineage",
-    "checked_gradients",
-    "hyper_config",
-]
-
 _LOG = logging.getLogger(__name__)
 
 _HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from torch import nn
 from torch.optim import Optimizer
 
-__all__ = ["parameter_names", "select_parameters"]
-
 _DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is given
 _COMPILED = "_orig_mod."
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-__all__ = ["Schedule", "tensor_steps"]
-
 MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 MAX_IMAGE_STEPS = 10  # and of an image: the tensors' steps, or every second of them
 _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8

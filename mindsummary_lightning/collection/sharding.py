@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["is_flattened", "is_sharded"]
-
 
 def is_sharded(tensor: torch.Tensor) -> bool:
     """Whether each rank holds only a part: a `DTensor` (FSDP2, tensor parallel) or a parameter of FSDP1."""

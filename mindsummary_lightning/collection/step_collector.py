@@ -25,8 +25,6 @@ from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["StepCollector"]
-
 _LOG = logging.getLogger(__name__)
 
 _MAX_IN_FLIGHT = 2  # steps; a device further behind is waited for, so that memory stays bounded
@@ -76,7 +74,7 @@ class StepCollector:
         return bool(self._in_flight)
 
     @property
-    def range_steps_taken(self) -> int:
+    def default_steps_used(self) -> int:
         """Steps of the schedule's default range so far; a run that resumes from here has that many less."""
         return self._schedule.taken_until(self.step)
 
@@ -142,12 +140,12 @@ class StepCollector:
         """Take nothing more from summary operators until a batch begins: the epoch or the run ends, or broke off."""
         operator_buffer.close(self._operators)
 
-    def collect_finished(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
+    def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values; with ``wait`` all in-flight steps."""
         in_flight = self._in_flight
         while in_flight and (wait or len(in_flight) > _MAX_IN_FLIGHT or in_flight[0][1].is_ready()):
             step, values = in_flight.popleft()
-            pairs = list(values.collect_finished())
+            pairs = list(values.drain())
             for tag, problem in values.problems:
                 self._warn(tag, "%s is not recorded: %s", tag, problem)
             yield step, pairs

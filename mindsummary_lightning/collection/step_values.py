@@ -1,7 +1,7 @@
 """Tensors on any device -> the values of one collected step.
 
 CPU tensors are converted immediately. Tensors on an accelerator are reduced there, packed into one buffer, copied
-without waiting, and turned into values when ``collect_finished`` is called, which should be at a later hook. Whether a
+without waiting, and turned into values when ``drain`` is called, which should be at a later hook. Whether a
 step is collected is not decided here.
 """
 
@@ -23,9 +23,7 @@ from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["StepValues", "at_least_1d"]
-
-_CARRIED_WHOLE = 1024
+_COPY_UP_TO = 1024
 """Elements up to which a histogram's tensor is copied instead of reduced: the result of a reduction is not smaller."""
 
 
@@ -49,7 +47,7 @@ class _InFlight:
 class StepValues:
     """The values of one step, from tensors on any device, in the order they were added.
 
-    Add, then ``send``, then ``collect_finished`` at a later hook. Adding never waits for a device and keeps no
+    Add, then ``send``, then ``drain`` at a later hook. Adding never waits for a device and keeps no
     reference to memory of the caller: what changes afterwards does not change the value. A value that cannot be
     converted, or for which a device has no memory, is skipped and noted in ``problems``; nothing is raised.
 
@@ -58,7 +56,7 @@ class StepValues:
 
     >>> values = StepValues()
     >>> values.add_scalar("loss", torch.tensor(0.5))
-    >>> values.collect_finished()
+    >>> values.drain()
     (('loss', 0.5),)
     """
 
@@ -86,7 +84,7 @@ class StepValues:
         """Add all elements of a tensor of at least one dimension."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
-    def take_over(self, other: StepValues) -> None:
+    def extend(self, other: StepValues) -> None:
         """Add the values of another one that has not been sent; it has none any more."""
         self._values += other._values
         self.problems += other.problems
@@ -114,12 +112,12 @@ class StepValues:
                 self._values[index] = (tag, _InFlight(copy, len(value.parts), value.build))
 
     def is_ready(self) -> bool:
-        """Whether ``collect_finished`` returns without waiting; False before ``send`` if anything must be copied."""
+        """Whether ``drain`` returns without waiting; False before ``send`` if anything must be copied."""
         if self._copies is None:
             return not any(isinstance(value, _Pending) for _, value in self._values)
         return all(copy.is_done() for copy in self._copies)
 
-    def collect_finished(self) -> tuple[tuple[str, SummaryValue], ...]:
+    def drain(self) -> tuple[tuple[str, SummaryValue], ...]:
         """The values, in the order they were added; waits only for their own copies. Call it once."""
         self.send()
         arrived: dict[int, Iterator[torch.Tensor]] = {}
@@ -207,7 +205,7 @@ def _pending_histogram(tensor: torch.Tensor) -> _Pending:
         tensor = tensor.to_local()  # type: ignore[attr-defined]  # only a DTensor is sharded
     else:
         tensor = _plain(tensor)
-    if tensor.dtype not in REDUCIBLE or (not groups and tensor.numel() <= _CARRIED_WHOLE):
+    if tensor.dtype not in REDUCIBLE or (not groups and tensor.numel() <= _COPY_UP_TO):
         return _pending_whole(tensor, to_histogram)
     return _Pending(histogram_parts(tensor, groups), histogram_from_parts)
 

@@ -15,16 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = [
-    "check_export_options",
-    "checked",
-    "checked_directory",
-    "checked_name",
-    "checked_path",
-    "drops_num_process",
-    "refuse_remote",
-]
-
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive; pathlib makes // one

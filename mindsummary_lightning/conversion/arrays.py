@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
-__all__ = ["refuse_what_holds_no_numbers", "to_array"]
-
 _EXPECTED = "a number, a NumPy array, a list of numbers or a dense torch.Tensor, of bools, ints or floats"
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["attempted", "batch_items", "field_items", "leaves", "mapping_items"]
-
 _T = TypeVar("_T")
 Items: TypeAlias = list[tuple[str, Any]]
 
@@ -22,7 +20,7 @@ _MAX_NODES = 100_000  # containers that share parts could otherwise unfold witho
 _OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")  # their objects hold no part of a batch
 
 
-def attempted(default: _T, read: Callable[..., _T], *arguments: Any) -> _T:
+def value_or_default(default: _T, read: Callable[..., _T], *arguments: Any) -> _T:
     """What ``read`` returns, or ``default`` if it raises anything but KeyboardInterrupt (SystemExit included)."""
     try:
         return read(*arguments)
@@ -82,7 +80,7 @@ def leaves(
             return
         key, value, outer = todo.pop()
         is_leaf = len(outer) > _MAX_DEPTH or any(value is container for container in outer)
-        items = None if is_leaf else attempted(None, items_of, value)
+        items = None if is_leaf else value_or_default(None, items_of, value)
         if items is None:
             if key:
                 yield key, value
@@ -94,7 +92,7 @@ def leaves(
 
 
 def _key_text(key: Any) -> str:
-    return attempted(type(key).__name__, lambda: utf8_text(str(key)))
+    return value_or_default(type(key).__name__, lambda: utf8_text(str(key)))
 
 
 def _item(mapping: Mapping[Any, Any], key: Any) -> Any:

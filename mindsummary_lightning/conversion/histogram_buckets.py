@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
-__all__ = ["blocks", "bucket_counts", "bucket_edges", "counts_of_ordered", "number_of_buckets"]
-
 _BLOCK = 1 << 16  # elements that fit the processor's cache
 _COUNTING = np.arange(MAX_BUCKETS + 1, dtype=np.float64)
 _FLOAT64_DIGITS = 2**53

@@ -18,8 +18,6 @@ from mindsummary_lightning.conversion.histogram_buckets import (
 )
 from mindsummary_lightning.values import Histogram
 
-__all__ = ["HISTOGRAM_LIMIT", "Statistics", "build_histogram", "to_histogram"]
-
 _FEW = 2048
 """Elements up to which one sort gives extremes and counts; most parameters have no more."""
 

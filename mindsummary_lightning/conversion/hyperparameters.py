@@ -13,11 +13,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from mindsummary_lightning.conversion.flattening import Items, attempted, field_items, leaves, mapping_items
+from mindsummary_lightning.conversion.flattening import Items, field_items, leaves, mapping_items, value_or_default
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
-
-__all__ = ["MAX_PARAMETERS", "flatten", "plain_value"]
 
 MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
@@ -66,7 +64,7 @@ def _is_list(value: Any) -> bool:
 def plain_value(value: Any) -> CustomValue:
     """One value as :func:`flatten` records it; a list or set as a text of at most 1,000 characters."""
     name: CustomValue = _type_name(type(value))
-    return attempted(name, _readable, value)
+    return value_or_default(name, _readable, value)
 
 
 def _readable(value: Any) -> CustomValue:

@@ -15,8 +15,6 @@ from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.conversion.image_grid import grid_image, has_gaps
 from mindsummary_lightning.values import Image
 
-__all__ = ["batch_to_image"]
-
 _LARGEST = 1e38  # twice as much still fits a float32, so differences cannot overflow
 
 

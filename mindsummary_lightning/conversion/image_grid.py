@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
-__all__ = ["grid_image", "has_gaps"]
-
 _IMAGES_PER_ROW = 8
 
 

@@ -10,10 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.flattening import attempted, leaves
+from mindsummary_lightning.conversion.flattening import leaves, value_or_default
 from mindsummary_lightning.conversion.numeric import to_scalar
-
-__all__ = ["finite_metrics", "metric_json"]
 
 
 def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
@@ -22,7 +20,7 @@ def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
     Args:
         metrics: names to numbers, tensors of one element, or mappings of these.
     """
-    numbers = {name: attempted(math.nan, to_scalar, value) for name, value in leaves(metrics)}
+    numbers = {name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)}
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 

@@ -11,8 +11,6 @@ from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Tensor, data_type_of
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
-__all__ = ["to_scalar", "to_tensor"]
-
 
 def to_scalar(value: Any) -> float:
     """The one number that ``value`` holds, as a Python float.

@@ -13,8 +13,6 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["encode_png"]
-
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _EIGHT_BIT_RGB = bytes((8, 2, 0, 0, 0))  # bit depth, colour type, deflate, adaptive filters, no interlace
 _FILTER_UP = 2

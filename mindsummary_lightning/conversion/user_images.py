@@ -18,8 +18,6 @@ from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.conversion.image_grid import grid_image
 from mindsummary_lightning.values import Image
 
-__all__ = ["check_dataformats", "figure_to_image", "to_image"]
-
 _CHANNELS = (1, 3, 4)
 _LARGEST = 1e300  # infinities become this large, so that differences stay finite
 _TO_NCHW = {

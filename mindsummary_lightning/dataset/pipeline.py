@@ -13,7 +13,7 @@ from typing import Any
 
 from mindsummary_lightning.dataset.sources import (
     MAX_STAGES,
-    has_room,
+    claim_stage,
     length_of,
     path_of,
     source_graph,
@@ -24,14 +24,12 @@ from mindsummary_lightning.dataset.sources import (
 )
 from mindsummary_lightning.dataset.stage_parameters import (
     dataset_class_name,
+    display_name,
     parameters_of,
     public_fields,
     read,
-    shown_name,
 )
 from mindsummary_lightning.values.lineage_info import INT32_MAX, DatasetGraph, Operation
-
-__all__ = ["batch_size", "dataset_graph", "dataset_path", "dataset_size"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -125,7 +123,7 @@ def _first_loader(loader: Any) -> Any:
 
 
 def _loader_graph(loader: Any, left: Iterator[int], outer: tuple[Any, ...]) -> DatasetGraph | None:
-    if loader is None or not has_room(loader, left, outer):
+    if loader is None or not claim_stage(loader, left, outer):
         return None
     outer = (*outer, loader)
     if parts := _several(loader):
@@ -148,7 +146,7 @@ def _combined(loader: Any, parts: list[tuple[str, Any]], left: Iterator[int], ou
             names.append(name)
             children.append(stage("RepeatDataset", {"count": _ENDLESS}, graph) if is_repeated else graph)
     fields = {"loaders": names} if mode is None else {"mode": str(mode), "loaders": names}
-    return stage(shown_name(type(loader).__name__), fields, *children)
+    return stage(display_name(type(loader).__name__), fields, *children)
 
 
 def _batches(loader: Any) -> float:
@@ -181,7 +179,7 @@ def _batch_fields(loader: Any, size: int) -> dict[str, Any]:
     collate = read(loader, "collate_fn")
     name = str(read(collate, "__qualname__") or type(collate).__qualname__)
     if collate is not None and name not in ("default_collate", "default_convert"):
-        fields["collate_fn"] = shown_name(name)
+        fields["collate_fn"] = display_name(name)
     for key in ("pin_memory", "persistent_workers", "prefetch_factor"):
         if (value := read(loader, key)) is not None:
             fields[key] = value
@@ -205,9 +203,9 @@ def _shuffles(sampler: Any) -> bool:
 def _sampler_operation(sampler: Any) -> Operation:
     """The sampler as the ``sampler`` of a data source: its class and the numbers and texts it holds."""
     inner = _innermost(sampler)
-    fields: dict[str, Any] = {"sampler_name": shown_name(type(sampler).__name__)}
+    fields: dict[str, Any] = {"sampler_name": display_name(type(sampler).__name__)}
     if inner is not sampler:
-        fields["wraps"] = shown_name(type(inner).__name__)
+        fields["wraps"] = display_name(type(inner).__name__)
     for part in (inner, sampler):
         values = public_fields(part)
         fields |= {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}

@@ -6,22 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.flattening import attempted
-from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, parameters_of, read, shown_name
+from mindsummary_lightning.conversion.flattening import value_or_default
+from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, display_name, parameters_of, read
 from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
-
-__all__ = [
-    "MAX_STAGES",
-    "has_room",
-    "length_of",
-    "path_of",
-    "source_graph",
-    "source_name",
-    "stage",
-    "wrapped_datasets",
-    "yields",
-]
 
 MAX_STAGES = 200
 """Stages of one pipeline that are drawn; a concatenation of thousands of files would fill the page."""
@@ -42,7 +30,7 @@ _MINDSPORE_NAMES = {
 _STAGE_NAMES = frozenset(f"{name}{end}" for name in ("Batch", "Map", "Repeat", "Shuffle") for end in ("", "Dataset"))
 
 
-def has_room(part: Any, left: Iterator[int], outer: tuple[Any, ...]) -> bool:
+def claim_stage(part: Any, left: Iterator[int], outer: tuple[Any, ...]) -> bool:
     """Whether a data set or loader is drawn as one more stage of those that are ``left``, and counts as one.
 
     It is not if it is among those around it (``outer``): one may contain itself.
@@ -59,11 +47,11 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
 def source_graph(
     dataset: Any, left: Iterator[int], outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` without :func:`has_room`.
+    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` without :func:`claim_stage`.
 
     The sampler is shown at the outermost data set.
     """
-    if not has_room(dataset, left, outer):
+    if not claim_stage(dataset, left, outer):
         return None
     inner = wrapped_datasets(dataset)
     children = [graph for part in inner if (graph := source_graph(part, left, (*outer, dataset))) is not None]
@@ -90,7 +78,7 @@ def _own_stage(
 def source_name(source: Any) -> str:
     """The type of the stage that a data set, or a loader without one, is drawn as."""
     name = type(source).__name__
-    shown = _MINDSPORE_NAMES.get(name) or shown_name(name)
+    shown = _MINDSPORE_NAMES.get(name) or display_name(name)
     return f"{shown}Source" if shown in _STAGE_NAMES else shown
 
 
@@ -111,7 +99,7 @@ def yields(value: Any) -> bool:
 
 def length_of(dataset: Any) -> int | None:
     """``len()`` of a data set, sampler or loader; ``None`` if it has none, or the user's own fails."""
-    length: int | None = attempted(None, len, dataset)
+    length: int | None = value_or_default(None, len, dataset)
     return length
 
 

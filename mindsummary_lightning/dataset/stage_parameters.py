@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from mindsummary_lightning.conversion.flattening import attempted
+from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN, ParameterValue
 from mindsummary_lightning.values.text import utf8_text
-
-__all__ = ["dataset_class_name", "json_text", "parameters_of", "public_fields", "read", "shown_name"]
 
 MAX_TEXT_CHARACTERS = 1000
 _MAX_ELEMENTS = 32
@@ -30,10 +28,10 @@ _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"}
 
 def read(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
     """An attribute, or the default if reading it fails in any way."""
-    return attempted(default, getattr, owner, name, default)
+    return value_or_default(default, getattr, owner, name, default)
 
 
-def shown_name(text: str) -> str:
+def display_name(text: str) -> str:
     """A type or operation name without what breaks the drawing (``<lambda>`` becomes ``lambda``)."""
     kept = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip("_ ")
     return kept[:100] or "unnamed"

@@ -9,10 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from mindsummary_lightning.dataset.stage_parameters import json_text, public_fields, read, shown_name
+from mindsummary_lightning.dataset.stage_parameters import display_name, json_text, public_fields, read
 from mindsummary_lightning.values.lineage_info import Operation
-
-__all__ = ["map_operations", "transforms_of"]
 
 MAX_OPERATIONS = 100
 _MAX_NESTING = 16
@@ -56,10 +54,10 @@ def _operation(transform: Any) -> Operation:
     name = read(function, "__name__")
     if isinstance(name, str) and not isinstance(transform, nn.Module):
         module = str(read(function, "__module__", ""))
-        return Operation({"tensor_op_name": shown_name(name), **({"python_module": module} if module else {})})
+        return Operation({"tensor_op_name": display_name(name), **({"python_module": module} if module else {})})
     fields = _fields(transform)
     parameters = json_text(fields) if fields else "None"
-    return Operation({"tensor_op_name": shown_name(type(transform).__name__), "tensor_op_params": parameters})
+    return Operation({"tensor_op_name": display_name(type(transform).__name__), "tensor_op_params": parameters})
 
 
 def _fields(transform: Any) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
-__all__ = ["mode_of_runs"]
-
 
 def mode_of_runs(run_dirs: Iterable[str]) -> int:
     """The permission bits, without execution, that all event files of some runs have; 0o600 if there are none.

@@ -24,8 +24,6 @@ from mindsummary_lightning.values import (
     kind_of,
 )
 
-__all__ = ["plain", "plain_event"]
-
 # The format's names of the lineage messages.
 _LINEAGE_NAMES = {
     TrainInfo: "TrainLineage",

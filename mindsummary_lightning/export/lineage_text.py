@@ -11,8 +11,6 @@ from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["as_text", "lineage_fields", "lineage_values"]
-
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
     """Values by name, in order: training, ``metric <name>``, evaluation data, data pipeline, custom data.

@@ -14,8 +14,6 @@ from mindsummary_lightning.export.tables import import_pandas
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-__all__ = ["export_parquet_dataset"]
-
 
 def export_parquet_dataset(
     run_dirs: Sequence[str], root: str, out_dir: str, progress: Callable[[int], object] = lambda count: None

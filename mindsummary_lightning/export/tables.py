@@ -22,8 +22,6 @@ from mindsummary_lightning.fileio.replace import replace_file, replacement
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.npy_export import quoted_name
 
-__all__ = ["export_csv", "export_npy", "export_parquet", "import_pandas"]
-
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count")
 _NAMES = "names.json"
 

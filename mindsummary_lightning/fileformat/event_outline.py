@@ -10,8 +10,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["EventOutline", "ValueLocation", "outline_event"]
-
 _DOUBLE = struct.Struct("<d")
 _FLOAT32 = struct.Struct("<f")
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5

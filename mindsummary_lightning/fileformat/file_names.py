@@ -10,19 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "DEFAULT_PREFIX",
-    "DEFAULT_SUFFIX",
-    "LINEAGE_SUFFIX",
-    "check_prefix_and_suffix",
-    "file_name",
-    "is_graph_name",
-    "is_lineage_name",
-    "is_summary_name",
-    "read_order",
-    "timestamp_of",
-]
-
 DEFAULT_PREFIX = "events"
 DEFAULT_SUFFIX = "_MS"
 LINEAGE_SUFFIX = "_lineage"

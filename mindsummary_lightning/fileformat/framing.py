@@ -21,23 +21,6 @@ from typing import TypeAlias
 
 from crc32c import crc32c
 
-__all__ = [
-    "FOOTER_SIZE",
-    "HEADER_SIZE",
-    "MASK_DELTA",
-    "MAX_PAYLOAD",
-    "OVERHEAD",
-    "Buffer",
-    "checksum_mismatch",
-    "frame",
-    "header",
-    "header_mismatch",
-    "masked_crc32c",
-    "pack_crc",
-    "total_length",
-    "unpack_length",
-]
-
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 HEADER_SIZE = 12

@@ -20,8 +20,6 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.graph_nodes import AttributeValue, GraphType
 
-__all__ = ["decode_graph", "encode_graph"]
-
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 

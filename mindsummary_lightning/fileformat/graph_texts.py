@@ -16,8 +16,6 @@ from mindsummary_lightning.fileformat.graph_codec import decode_graph
 from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import Graph, GraphTexts
 
-__all__ = ["MAX_VALUE_BYTES", "decode_graph_event", "decode_model"]
-
 MAX_VALUE_BYTES = 1024  # a serialized value above it is not shown
 
 

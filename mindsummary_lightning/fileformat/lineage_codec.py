@@ -21,8 +21,6 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
-__all__ = ["FIELDS", "decode_lineage_event", "encode_lineage_event"]
-
 
 def encode_lineage_event(event: LineageEvent) -> bytes:
     """The payload of a record.

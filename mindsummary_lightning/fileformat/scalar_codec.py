@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.wire import length_delimited
 
-__all__ = ["MAX_SCALAR_EVENT", "ScalarColumns", "decode_scalar_events"]
-
 MAX_SCALAR_EVENT = 1 << 14  # bytes; a matrix of longer events costs memory and saves nothing
 
 _WALL_TIME_KEY, _STEP_KEY, _SCALAR_KEY = 0x09, 0x10, 0x1D

@@ -10,8 +10,6 @@ import numpy as np
 
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 
-__all__ = ["encode_scalars", "event_head"]
-
 _pack_wall_time = struct.Struct("<Bd").pack
 _pack_up_to_step = struct.Struct("<BdB").pack
 _pack_float32 = struct.Struct("<f").pack  # raises OverflowError beyond float32

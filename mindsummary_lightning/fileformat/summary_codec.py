@@ -31,8 +31,6 @@ from mindsummary_lightning.values import (
     Tensor,
 )
 
-__all__ = ["VERSION", "checked_event", "decode_event", "decode_value", "encode_event", "encode_step"]
-
 _Pairs: TypeAlias = Sequence[tuple[str, SummaryValue]]
 
 VERSION = "MindSpore.Event:1"

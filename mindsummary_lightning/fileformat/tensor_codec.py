@@ -12,8 +12,6 @@ from mindsummary_lightning.fileformat.framing import Buffer
 from mindsummary_lightning.fileformat.wire import length_delimited, varint
 from mindsummary_lightning.values import DataType, Tensor
 
-__all__ = ["decode_tensor", "encode_tensor"]
-
 _DIMS, _DATA_TYPE, _FLOAT_DATA = 1, 2, 3
 _LITTLE_FLOAT32 = np.dtype("<f4")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["length_delimited", "text", "varint"]
-
 _T = TypeVar("_T")
 
 _TWO_TO_64 = 1 << 64

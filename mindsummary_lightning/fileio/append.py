@@ -20,8 +20,6 @@ try:
 except ImportError:  # Windows: no advisory locks; exclusive creation still keeps two writers apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RecordFile", "try_lock"]
-
 _MAX_CHUNKS = 512  # of one gathered write; every system takes at least 1,024
 _APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 

@@ -8,8 +8,6 @@ import os
 import re
 import stat
 
-__all__ = ["DAMAGED_DIRECTORY", "damaged_path"]
-
 DAMAGED_DIRECTORY = ".damaged"
 
 _TIMESTAMP = re.compile(r"summary\.(?=\d)")

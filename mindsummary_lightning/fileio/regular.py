@@ -6,8 +6,6 @@ import errno
 import os
 import stat
 
-__all__ = ["open_regular"]
-
 _ALWAYS = (
     getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)

@@ -8,8 +8,6 @@ import secrets
 from collections.abc import Iterator
 from typing import IO
 
-__all__ = ["replace_file", "replacement", "temporary_name"]
-
 
 def temporary_name(directory: str) -> str:
     """An unused path in a directory for something unfinished; MindInsight parses nothing of that name."""

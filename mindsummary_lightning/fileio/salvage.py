@@ -25,8 +25,6 @@ from mindsummary_lightning.fileformat.framing import (
 )
 from mindsummary_lightning.fileio.regular import open_regular
 
-__all__ = ["Piece", "pieces_of", "read_pieces", "skip_hole"]
-
 _BLOCK = 1 << 20  # offsets tried at a time
 _ZEROS = bytes(_BLOCK + HEADER_SIZE)
 

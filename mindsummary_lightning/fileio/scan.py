@@ -23,8 +23,6 @@ from mindsummary_lightning.fileformat.framing import (
 )
 from mindsummary_lightning.fileio.regular import open_regular
 
-__all__ = ["RecordScanner", "blocks_of"]
-
 _T = TypeVar("_T")
 
 _BLOCK = 1 << 20  # bytes asked from the file at a time

@@ -17,8 +17,6 @@ from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.fileio.salvage import Piece, pieces_of, skip_hole
 from mindsummary_lightning.fileio.scan import blocks_of
 
-__all__ = ["cut_torn_tail"]
-
 _BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
 _CHUNK = 1 << 20
 

@@ -25,8 +25,6 @@ from mindsummary_lightning.graph.module_names import module_class_name, unwrappe
 from mindsummary_lightning.graph.step_observer import observed_call
 from mindsummary_lightning.values.graph_nodes import Graph
 
-__all__ = ["capture_example", "one_line"]
-
 
 def capture_example(module: nn.Module, example: Any) -> Graph:
     """Run ``module`` once on an example input and return the graph of what ran.

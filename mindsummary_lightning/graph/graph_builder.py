@@ -24,8 +24,6 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-__all__ = ["MAX_NODES", "MAX_SCOPE_DEPTH", "GraphBuilder"]
-
 MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
 MAX_SCOPE_DEPTH = 64  # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
 _MAX_NAME_CHARACTERS = 120

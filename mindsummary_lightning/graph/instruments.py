@@ -21,8 +21,6 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.observation import Observation
 
-__all__ = ["Instruments"]
-
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 _SET_CALLBACK = "_maybe_set_eval_frame"

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-__all__ = ["ModuleNames", "Place", "module_class_name", "module_properties", "torch_class_name", "unwrapped"]
-
 # Attributes in which the wrappers of torch.compile, DDP, FSDP, activation checkpointing and Fabric hold the module.
 _WRAPPERS = {
     "OptimizedModule": "_orig_mod",

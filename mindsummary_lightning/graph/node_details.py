@@ -12,12 +12,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.conversion.flattening import attempted
+from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.values.data_types import DataType
 from mindsummary_lightning.values.graph_nodes import Attribute, AttributeValue, GraphType, TensorType, TupleType
 from mindsummary_lightning.values.text import utf8_text
-
-__all__ = ["attribute_value", "attributes_of", "familiar_name", "graph_type", "tensor_type"]
 
 # Any, in this module: whatever a model computes or is made of.
 _MAX_TUPLE_ELEMENTS = 64
@@ -105,7 +103,7 @@ def _number_or_text(value: Any) -> AttributeValue:
         return int(value)  # of an enum
     if isinstance(value, torch.Tensor):
         return f"tensor of shape {tuple(value.shape)}, {value.dtype}"  # its values may be on another device
-    text = utf8_text(attempted(type(value).__name__, str, value))
+    text = utf8_text(value_or_default(type(value).__name__, str, value))
     return text if len(text) <= _MAX_TEXT_CHARACTERS else f"{text[:_MAX_TEXT_CHARACTERS]}..."
 
 

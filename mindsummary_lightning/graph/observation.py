@@ -20,8 +20,6 @@ from mindsummary_lightning.graph.module_names import ModuleNames, module_class_n
 from mindsummary_lightning.graph.node_details import attributes_of, familiar_name, graph_type, tensor_type
 from mindsummary_lightning.values.graph_nodes import Graph
 
-__all__ = ["Observation"]
-
 # Any, in this module: arguments and results of whatever the user calls.
 # A number given to one of these is an operand such as the 2 of x * 2, else it is an option.
 _ARITHMETIC = re.compile(

@@ -13,8 +13,6 @@ from mindsummary_lightning.graph.instruments import Instruments
 from mindsummary_lightning.graph.observation import Observation
 from mindsummary_lightning.values.graph_nodes import Graph
 
-__all__ = ["StepObserver", "observed_call"]
-
 # Any, in this module: arguments and results of the user's methods.
 
 

@@ -17,8 +17,6 @@ from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.1
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 
-__all__ = ["Batch", "digest", "joined", "take_batches", "tensors_in_batch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

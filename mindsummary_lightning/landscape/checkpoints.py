@@ -25,14 +25,6 @@ from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = [
-    "LandscapeCheckpointError",
-    "LandscapeCheckpointWriter",
-    "LandscapeCheckpoints",
-    "checkpoint_dir",
-    "remove_checkpoints",
-]
-
 _LOG = logging.getLogger(__name__)
 
 _METADATA = "train_metadata.json"

@@ -15,22 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = [
-    "Direction",
-    "State",
-    "final_axes",
-    "moves",
-    "path_axes",
-    "path_coordinates",
-    "pca_directions",
-    "random_directions",
-    "scaled",
-]
-
 State: TypeAlias = Mapping[str, Tensor]
 Direction: TypeAlias = dict[str, Tensor]
 
-_ROOM = 0.2
+_MARGIN = 0.2
 _FINAL_REACH = 1.0
 # Squared singular values come from a Gram matrix in float64; below this ratio the second one is rounding noise.
 _NEGLIGIBLE = 1e-12
@@ -127,7 +115,7 @@ def path_axes(path: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64]
 
     def axis(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = float(coordinates.min()), float(coordinates.max())
-        room = _ROOM * (high - low)
+        room = _MARGIN * (high - low)
         return np.linspace(low - room, high + room, size) if room > 0 else final_axes(size)[0]
 
     return axis(path[:, 0]), axis(path[:, 1])

@@ -22,8 +22,6 @@ from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, aliases
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 
-__all__ = ["Autocast", "EvaluationOptions", "PlaneLoss"]
-
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 

@@ -23,8 +23,6 @@ from mindsummary_lightning.landscape.directions import (
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
-__all__ = ["LandscapeGrid", "final_job", "interval_job"]
-
 _LOG = logging.getLogger(__name__)
 
 
@@ -91,7 +89,7 @@ class LandscapeGrid:
         return LossLandscape(Points(x, y, z), (), None, centre, LandscapeMetadata("Random", unit, step_per_epoch))
 
 
-def interval_job(
+def interval_grid(
     numbers: tuple[int, ...],
     states: Sequence[State],
     names: list[str],
@@ -116,8 +114,8 @@ def interval_job(
     return LandscapeGrid(numbers, Plane(states[-1], first, second), x, y, path)
 
 
-def final_job(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:
-    """The landscape around one checkpoint, through two random directions; arguments as in :func:`interval_job`."""
+def final_grid(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:
+    """The landscape around one checkpoint, through two random directions; arguments as in :func:`interval_grid`."""
     first, second = (scaled(direction, anchor) for direction in random_directions(anchor, names, seed))
     x, y = final_axes(size)
     return LandscapeGrid((number,), Plane(anchor, first, second), x, y)

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
 from mindsummary_lightning.landscape.directions import State, moves
 
-__all__ = ["LossFunction", "MeanLoss", "aliases", "in_names_of", "moving_names", "on_its_own"]
-
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
 
@@ -89,7 +87,7 @@ def moving_names(module: nn.Module) -> list[str]:
     return [name for name, tensor in module.named_parameters() if moves(name) and tensor.is_floating_point()]
 
 
-def in_names_of(module: nn.Module, state: State, origin: str) -> dict[str, Tensor]:
+def renamed_to_module(module: nn.Module, state: State, origin: str) -> dict[str, Tensor]:
     """The checkpoint's tensors under the module's names, one entry for each tensor of the module's state dict.
 
     The checkpoint may hold the module as a part of a larger one (a network inside a LightningModule): then all of its
@@ -130,7 +128,7 @@ def _prefixes(state: State, names: list[str]) -> list[str]:
 
 
 @contextmanager
-def on_its_own(module: nn.Module) -> Iterator[None]:
+def detached_from_trainer(module: nn.Module) -> Iterator[None]:
     """Detach a LightningModule from the Trainer it was trained with, whose loops its ``self.log`` would use.
 
     Reads ``LightningModule._trainer`` (lightning 2.4 to 2.6.6); a module that is not attached stays as it is.

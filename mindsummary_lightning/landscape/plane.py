@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["FlatPlane", "Plane"]
-
 # 64 bytes, the alignment torch gives tensors of their own.
 _ALIGNED_ELEMENTS = 16
 

@@ -13,8 +13,6 @@ from mindsummary_lightning.values import LossLandscape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_landscapes"]
-
 _INCHES = 5.0
 _LEVELS = 24
 _DOTS_PER_INCH = 150

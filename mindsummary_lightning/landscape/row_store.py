@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.fileio.replace import replacement
 
-__all__ = ["RowStore"]
-
 
 class RowStore:
     """The rows of one landscape in one folder, which exists from the first :meth:`keep` to :meth:`clear`.

@@ -22,8 +22,6 @@ from mindsummary_lightning.landscape.evaluation import Autocast, EvaluationOptio
 from mindsummary_lightning.landscape.mean_loss import MeanLoss, aliases
 from mindsummary_lightning.landscape.plane import Plane
 
-__all__ = ["AffinePlaneLoss", "find_affine_layer", "loss_on_plane"]
-
 # The largest tensor a joined batch may make. Beyond 32 MB glibc maps and unmaps memory for every tensor, which costs a
 # CPU convolution as much as its arithmetic; an accelerator needs larger batches to be busy.
 _MAX_BYTES_ON_CPU = 2**24

@@ -24,15 +24,19 @@ from mindsummary_lightning.landscape.checkpoints import (
     remove_checkpoints,
 )
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
-from mindsummary_lightning.landscape.grid import LandscapeGrid, final_job, interval_job
-from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, in_names_of, moving_names, on_its_own
+from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
+from mindsummary_lightning.landscape.mean_loss import (
+    LossFunction,
+    MeanLoss,
+    detached_from_trainer,
+    moving_names,
+    renamed_to_module,
+)
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, on_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
-
-__all__ = ["CallbackFn", "SummaryLandscape"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -156,7 +160,7 @@ class SummaryLandscape:
         target = self._summary_dir if output is None else checked_directory("output", output)
         checked("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
-        with on_its_own(module):
+        with detached_from_trainer(module):
             loss = MeanLoss(module, loss_fn)
             options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
             jobs = _jobs(saved, module, seed, is_last_free=collect_landscape is None)
@@ -222,14 +226,14 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_fre
     jobs = []
     for interval in intervals:
         states = [_state(saved, number, module) for number in interval]
-        jobs.append(interval_job(interval, states, names, settings.landscape_size, seed))
+        jobs.append(interval_grid(interval, states, names, settings.landscape_size, seed))
     if settings.result:
-        jobs.append(final_job(last, _state(saved, last, module), names, settings.landscape_size, seed))
+        jobs.append(final_grid(last, _state(saved, last, module), names, settings.landscape_size, seed))
     return jobs
 
 
 def _state(saved: LandscapeCheckpoints, number: int, module: nn.Module) -> Any:
-    return in_names_of(module, saved.load(number), saved.files[number])
+    return renamed_to_module(module, saved.load(number), saved.files[number])
 
 
 def _loss_of_first_batch(

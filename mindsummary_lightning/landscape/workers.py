@@ -32,8 +32,6 @@ from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 AnyAccelerator: TypeAlias = str | Accelerator
 Rows: TypeAlias = dict[int, NDArray[np.float64]]
 
-__all__ = ["AnyAccelerator", "compute_rows", "launch", "make_fabric", "on_device"]
-
 _LAUNCHERS = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)
 _KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 

@@ -20,8 +20,6 @@ from mindsummary_lightning.reading.summary_base_dir import FileState
 from mindsummary_lightning.values import LineageEvent
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["LineageCache"]
-
 _LOG = logging.getLogger(__name__)
 # Content by path and state of a file; ``None`` if it could not be opened: that is tried again next time.
 _Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"

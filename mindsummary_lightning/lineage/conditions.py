@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.json_values import JsonValue
 
-__all__ = ["INTEGER_FIELDS", "NUMBER_FIELDS", "TEXT_FIELDS", "Ordering", "SearchCondition", "parse_condition"]
-
 TEXT_FIELDS = (
     "summary_dir",
     "loss_function",

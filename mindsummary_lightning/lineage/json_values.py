@@ -15,14 +15,6 @@ from typing import Any, TypeAlias
 from mindsummary_lightning.values import DatasetGraph, Operation
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
-__all__ = [
-    "JsonValue",
-    "dataset_graph_to_json",
-    "double_to_json",
-    "float32_to_json",
-    "user_defined_to_json",
-]
-
 JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
 
 _FLOAT32 = struct.Struct("<f")

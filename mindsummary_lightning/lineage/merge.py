@@ -24,8 +24,6 @@ from mindsummary_lightning.lineage.json_values import (
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-__all__ = ["FIELDS", "FileLineage", "MergedLineage", "lineage_of_file", "merge_files"]
-
 _RECORDED = ("hyper_parameters", "algorithm", "train_dataset", "model", "metric", "valid_dataset", "dataset_graph")
 _CUSTOM = {"user_defined": UserDefinedInfo, "run_info": RunInfo}
 

@@ -21,8 +21,6 @@ from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
 
-__all__ = ["filter_summary_lineage", "get_summary_lineage"]
-
 _KEYS = ("metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph")
 
 

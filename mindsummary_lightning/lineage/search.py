@@ -15,8 +15,6 @@ from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.reading.summary_base_dir import RunDirectory
 
-__all__ = ["CACHE", "run_info", "search_lineage"]
-
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
 
 _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first

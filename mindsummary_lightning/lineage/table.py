@@ -17,8 +17,6 @@ from mindsummary_lightning.lineage.query import filter_summary_lineage
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Cell", "flat_records", "lineage_records", "lineage_to_pandas"]
-
 Cell: TypeAlias = "bool | int | float | str | None"
 
 _GROUPS = ("metric", "user_defined")  # columns of these stand behind all others, in this order

@@ -19,8 +19,6 @@ from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.fileio.scan import blocks_of
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
-__all__ = ["RepairedFile", "repair_run"]
-
 
 @dataclass(frozen=True, slots=True)
 class RepairedFile:

@@ -26,8 +26,6 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 
-__all__ = ["Finding", "verify_run"]
-
 _BATCH = 2048
 # Steps of a tag that MindInsight 2.3.1 keeps, by kind.
 _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}

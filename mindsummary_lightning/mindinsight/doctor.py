@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from mindsummary_lightning.mindinsight.frontend import find_pip, has_frontend
-from mindsummary_lightning.mindinsight.isolation import cache_directory, last_words, python_command, run_isolated
-
-__all__ = ["PAGES", "ViewerNeed", "examine", "examine_viewer", "installed_versions"]
+from mindsummary_lightning.mindinsight.isolation import cache_directory, output_tail, python_command, run_isolated
 
 # The pages as MindInsight 2.3.1 names them.
 PAGES = (
@@ -107,7 +105,7 @@ def installed_versions(python: str) -> dict[str, str]:
     )
     answer = run_isolated(python_command(os.path.abspath(python), "-c", code))
     if answer.returncode:
-        raise OSError(f"{python} cannot list its packages: {last_words(answer)}")
+        raise OSError(f"{python} cannot list its packages: {output_tail(answer)}")
     found: dict[str, str] = json.loads(answer.stdout)
     return found
 

@@ -16,13 +16,11 @@ from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.mindinsight.isolation import (
     cache_directory,
     find_program,
-    last_words,
+    output_tail,
     python_command,
     run_isolated,
 )
 from mindsummary_lightning.mindinsight.pins import PINS
-
-__all__ = ["PYTHON_VARIABLE", "original_python"]
 
 PYTHON_VARIABLE = "MINDSUMMARY_VIEWER_PYTHON"
 _PYTHONS = ((3, 11), (3, 10), (3, 9))  # pandas 1.5.3 has wheels for these, and MindInsight fails from 3.13 on
@@ -65,7 +63,7 @@ def _make(path: str, say: Callable[[str], object]) -> None:
         say(f"making an environment for MindInsight, once (500 MB): {name} ({number} of 2)")
         done = run_isolated(command)
         if done.returncode:
-            raise OSError(f"{name} failed: {last_words(done)}")
+            raise OSError(f"{name} failed: {output_tail(done)}")
     if (problem := _import_problem(python)) is not None:
         raise OSError(f"{path} was made, but MindInsight cannot be imported there: {problem}")
     with open(os.path.join(path, _COMPLETE), "w", encoding="utf-8") as marker:
@@ -110,7 +108,7 @@ def _import_problem(python: str) -> str | None:
     answer = _ask(python, "import gunicorn, mindinsight.backend.config")
     if answer is None:
         return "it cannot be started"
-    return last_words(answer) or "no reason given" if answer.returncode else None
+    return output_tail(answer) or "no reason given" if answer.returncode else None
 
 
 def _ask(python: str, code: str) -> subprocess.CompletedProcess[str] | None:

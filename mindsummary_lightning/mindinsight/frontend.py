@@ -19,12 +19,10 @@ from pathlib import PurePosixPath
 from mindsummary_lightning.mindinsight.isolation import (
     cache_directory,
     find_program,
-    last_words,
+    output_tail,
     python_command,
     run_isolated,
 )
-
-__all__ = ["WHEEL_SHA256", "find_pip", "frontend_directory", "has_frontend", "unpack_pages"]
 
 _REQUIREMENT = "mindinsight==2.3.1"
 WHEEL_SHA256 = "dc5a4a5a1031c866aa72550fdd6a699ffb6591ed8d2c77647d57c2fcbb4d627c"
@@ -88,7 +86,7 @@ def _download(folder: str, say: Callable[[str], object]) -> str:
     done = run_isolated([*pip, "download", *options, *quiet], PIP_REQUIRE_VIRTUALENV="0")  # nothing is installed
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
-        raise OSError(_failed(last_words(done)))
+        raise OSError(_failed(output_tail(done)))
     return os.path.join(folder, wheels[0])
 
 

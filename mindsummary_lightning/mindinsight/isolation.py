@@ -8,16 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-__all__ = [
-    "cache_directory",
-    "find_program",
-    "isolated_variables",
-    "last_words",
-    "python_command",
-    "run_isolated",
-    "user_directory",
-]
-
 # Another Python's packages, or code that runs at the start.
 _LETS_CODE_IN = {
     "PYTHONBREAKPOINT",
@@ -114,7 +104,7 @@ def run_isolated(
     )
 
 
-def last_words(done: subprocess.CompletedProcess[str]) -> str:
+def output_tail(done: subprocess.CompletedProcess[str]) -> str:
     """The end of what a program printed, in one line."""
     return " ".join(f"{done.stdout} {done.stderr}".split())[-400:]
 

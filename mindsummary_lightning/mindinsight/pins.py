@@ -1,7 +1,5 @@
 """Versions under which every page of MindInsight 2.3.1 works; imports nothing, because noxfile.py reads it too."""
 
-__all__ = ["PINS"]
-
 PINS = (
     "mindinsight==2.3.1",
     "numpy==1.26.4",

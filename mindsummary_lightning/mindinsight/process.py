@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from mindsummary_lightning.mindinsight.isolation import isolated_variables, python_command
 
-__all__ = ["run_original"]
-
 _LISTEN_LIMIT_S = 60.0
 _END_LIMIT_S = 10.0
 _POLL_S = 0.1

@@ -17,8 +17,6 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.outlines import Location, outline_batch
 from mindsummary_lightning.reading.results import ScalarSeries
 
-__all__ = ["FileContent", "GraphLocation", "LocatedSample", "read_files"]
-
 _MAX_CHUNKS = 16  # of columns; joined when there are more, so that a long run is not a million small arrays
 _INT32 = np.iinfo(np.int32)
 

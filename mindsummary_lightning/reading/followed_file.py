@@ -14,8 +14,6 @@ from mindsummary_lightning.fileio.salvage import read_pieces
 from mindsummary_lightning.reading.file_content import FileContent
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["FollowedFile"]
-
 _LOG = logging.getLogger(__name__)
 _MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else is not worth minutes
 

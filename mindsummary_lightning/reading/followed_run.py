@@ -23,8 +23,6 @@ from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["FollowedRun"]
-
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _MAX_REMEMBERED = 4096  # results; of a run that is watched for days the oldest are forgotten

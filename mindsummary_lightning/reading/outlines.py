@@ -14,13 +14,6 @@ from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, O
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
 from mindsummary_lightning.fileio.regular import open_regular
 
-__all__ = [
-    "Location",
-    "decoded",
-    "outline_batch",
-    "read_location",
-]
-
 _T = TypeVar("_T")
 
 

@@ -16,8 +16,6 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 
-__all__ = ["RecordedLandscape", "RunLineage", "ScalarSeries"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarSeries:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
 
-__all__ = ["find_run_directories", "lineage_file_paths", "summary_files"]
-
 
 def summary_files(run_dir: str) -> list[str]:
     """Paths of a run's summary files in the reader's order; the last one is the live one.

@@ -23,8 +23,6 @@ from mindsummary_lightning.fileformat.file_names import (
 )
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["ListedRun", "RunTree"]
-
 _LOG = logging.getLogger(__name__)
 _SETTLED_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
 

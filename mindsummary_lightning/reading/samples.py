@@ -16,8 +16,6 @@ from mindsummary_lightning.fileformat.file_names import timestamp_of
 from mindsummary_lightning.reading.file_content import FileContent, LocatedSample
 from mindsummary_lightning.reading.results import ScalarSeries
 
-__all__ = ["KINDS", "merged_samples", "merged_scalars", "tags_by_kind"]
-
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
 
 

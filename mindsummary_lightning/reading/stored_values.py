@@ -9,8 +9,6 @@ from mindsummary_lightning.reading.outlines import Location, decoded, read_locat
 from mindsummary_lightning.values import Graph, GraphTexts
 from mindsummary_lightning.values.events import SummaryValue
 
-__all__ = ["read_graph", "read_value"]
-
 
 def read_value(location: Location) -> SummaryValue:
     """The summary value at a location.

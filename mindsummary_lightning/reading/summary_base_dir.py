@@ -15,15 +15,6 @@ from typing import TypeAlias
 from mindsummary_lightning.reading.run_directory import find_run_directories
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 
-__all__ = [
-    "BaseDirectory",
-    "FileState",
-    "RunDirectory",
-    "find_base",
-    "list_train_jobs",
-    "with_lineage_files",
-]
-
 FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
 
 

@@ -21,7 +21,7 @@ from mindsummary_lightning.reading.file_content import FileContent, LocatedSampl
 from mindsummary_lightning.reading.outlines import decoded
 from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.samples import KINDS, merged_samples, merged_scalars, tags_by_kind
+from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -37,8 +37,6 @@ from mindsummary_lightning.values import (
 if TYPE_CHECKING:
     import pandas
     import PIL.Image
-
-__all__ = ["KINDS", "RecordedLandscape", "RunLineage", "ScalarSeries", "SummaryReader"]
 
 _T = TypeVar("_T")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["thinned"]
-
 
 def thinned(values: NDArray[np.float32], max_points: int) -> NDArray[np.intp]:
     """Choose the points of a curve that show its shape.

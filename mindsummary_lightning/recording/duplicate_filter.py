@@ -9,8 +9,6 @@ from mindsummary_lightning.recording.tag_limits import TagLimits
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, kind_of
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["DuplicateFilter"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -23,12 +23,10 @@ from mindsummary_lightning.fileformat.file_names import (
     read_order,
     timestamp_of,
 )
-from mindsummary_lightning.fileformat.origin import is_lineage_file, is_summary_file
+from mindsummary_lightning.fileformat.file_signature import is_lineage_file, is_summary_file
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.values.text import printable
-
-__all__ = ["EventFiles", "FileOptions"]
 
 _LOG = logging.getLogger(__name__)
 

@@ -25,13 +25,11 @@ from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.recording.duplicate_filter import DuplicateFilter
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
 from mindsummary_lightning.recording.lineage_file import LineageFileWriter
-from mindsummary_lightning.recording.turns import Turns
+from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.values import Event, Graph, SummaryValue
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.limits import MAX_EVENT
 from mindsummary_lightning.warn_once import WarnOnce
-
-__all__ = ["EventWriter", "FileOptions", "shared_event_writer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ class EventWriter:
         self.is_abandoned = False
         self._clock = clock
         self._timer = timer
-        self._turns = Turns()
+        self._turns = SerializedCalls()
         self._files = EventFiles(directory, options, clock)
         self._lineage = LineageFileWriter(self._files, clock)
         self._file: RecordFile | None = None
@@ -266,7 +264,7 @@ class EventWriter:
 
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
-        self._turns = Turns()  # it may be the turn of another thread, which is not in the child
+        self._turns = SerializedCalls()  # it may be the turn of another thread, which is not in the child
         if self._file is not None or self._lineage.has_file:
             self.is_abandoned = True
             self._is_open = False

@@ -10,8 +10,6 @@ from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["WRITE_ERRORS", "FailurePolicy"]
-
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 

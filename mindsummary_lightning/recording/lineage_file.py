@@ -30,8 +30,6 @@ from mindsummary_lightning.values.lineage_info import CustomValue, repeated_fiel
 from mindsummary_lightning.values.text import printable
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["LineageFileWriter"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import Graph
 
-__all__ = ["NetworkGraph"]
-
 
 class NetworkGraph:
     """Captures at most one graph; a module that cannot be captured is logged.

@@ -15,8 +15,6 @@ from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import SummaryValue, Tensor
 
-__all__ = ["TensorExport", "quoted_name"]
-
 _MAX_NAME_LENGTH = 180  # characters; file systems take 255 bytes, and a step and an ending follow
 
 

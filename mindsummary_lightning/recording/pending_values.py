@@ -16,8 +16,6 @@ from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.recording.value_kinds import convert_value
 
-__all__ = ["PendingValues"]
-
 
 class PendingValues:
     """Converted values by plugin and tag; the newest of a tag counts.

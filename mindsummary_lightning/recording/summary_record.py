@@ -25,12 +25,10 @@ from mindsummary_lightning.recording.network_graph import NetworkGraph
 from mindsummary_lightning.recording.npy_export import TensorExport
 from mindsummary_lightning.recording.pending_values import PendingValues
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS, PLUGINS
+from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS
 from mindsummary_lightning.recording.writer_handle import WriterHandle
 from mindsummary_lightning.values import Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
-
-__all__ = ["PLUGINS", "SummaryRecord"]
 
 
 class SummaryRecord(TensorBoardMethods):
@@ -111,7 +109,7 @@ class SummaryRecord(TensorBoardMethods):
         self._is_closed = False
         self.has_recorded = False
         """Whether anything was recorded through this object."""
-        self.held_lineage: list[LineageValue] = []
+        self.deferred_lineage: list[LineageValue] = []
         """Written with the next value of another kind; if none follows, not recorded either."""
         self._pending.take_operators(True)
 
@@ -261,7 +259,7 @@ class SummaryRecord(TensorBoardMethods):
         if not -(2**63) <= step < 2**63:
             self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
             return False
-        if self.held_lineage:
+        if self.deferred_lineage:
             self.write_held_lineage()
         try:  # not through _attempt: this is the hot path
             is_written = (self._handle.writer or self._handle.acquire()).write_values(step, values)
@@ -291,8 +289,8 @@ class SummaryRecord(TensorBoardMethods):
         return self._attempt("lineage", self._handle.acquire().write_lineage, value)
 
     def write_held_lineage(self) -> None:
-        """Write and forget what :attr:`held_lineage` holds."""
-        held, self.held_lineage[:] = self.held_lineage[:], []
+        """Write and forget what :attr:`deferred_lineage` holds."""
+        held, self.deferred_lineage[:] = self.deferred_lineage[:], []
         for value in held:
             self.write_lineage(value)
 

@@ -11,8 +11,6 @@ import logging
 from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["TagLimits"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 
-__all__ = ["TensorBoardMethods"]
-
 _T = TypeVar("_T")
 
 _NO_PAGE = (

@@ -19,8 +19,6 @@ from mindsummary_lightning.values import (
     check_recordable,
 )
 
-__all__ = ["LINEAGE_PLUGINS", "PLUGINS", "convert_value"]
-
 _CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
     "scalar": to_scalar,
     "image": batch_to_image,

@@ -8,8 +8,6 @@ from typing import Any
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 
-__all__ = ["WriterHandle"]
-
 
 class WriterHandle:
     """Holds at most one reference to the :class:`EventWriter` of a directory.

@@ -19,9 +19,7 @@ from typing import Any
 import torch
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.trainer_state import continues_itself, resume_path, steps_done
-
-__all__ = ["continues_run", "first_step", "save_rates", "save_state", "saved_state"]
+from mindsummary_lightning.trainer.trainer_state import is_repeated_fit, resume_path, steps_done
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ _RATES = "mindsummary_lightning.learning_rates"
 
 
 def save_state(
-    checkpoint: dict[str, Any], step: int, range_steps_taken: int, directories: Sequence[str], graph: str | None
+    checkpoint: dict[str, Any], step: int, default_steps_used: int, directories: Sequence[str], graph: str | None
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
@@ -38,7 +36,7 @@ def save_state(
     """
     checkpoint[_KEY] = {
         "step": step,
-        "range_steps_taken": range_steps_taken,
+        "default_steps_used": default_steps_used,
         "directories": list(directories),
         "graph": graph,
     }
@@ -67,7 +65,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
     """
     checkpoint = resume_path(trainer)
     if checkpoint is None:
-        return continues_itself(trainer)
+        return is_repeated_fit(trainer)
     path, run = os.path.realpath(checkpoint), os.path.realpath(directory)
     named: list[str] = []
     with contextlib.suppress(Exception):  # sharded, remote, or with classes that must not be loaded unasked
@@ -78,7 +76,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
     return path in checkpoints or path.startswith(run + os.sep)
 
 
-def first_step(
+def steps_before_fit(
     state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None, holds_fit: bool
 ) -> int:
     """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.

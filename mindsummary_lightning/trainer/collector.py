@@ -30,8 +30,8 @@ from mindsummary_lightning.conversion.arguments import (
     checked_name,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.trainer.checkpoint_state import first_step, save_rates, save_state, saved_state
-from mindsummary_lightning.trainer.collected_run import CollectedRun
+from mindsummary_lightning.trainer.checkpoint_state import save_rates, save_state, saved_state, steps_before_fit
+from mindsummary_lightning.trainer.collector_target import CollectorTarget
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_saver import landscape_saver
@@ -39,15 +39,13 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.trainer_state import (
-    continues_itself,
+    is_repeated_fit,
     is_tuning,
     loss_scale,
     planned_steps,
     resume_path,
 )
 from mindsummary_lightning.warn_once import WarnOnce
-
-__all__ = ["SummaryCollector"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,7 +118,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         checked("max_file_size", max_file_size)
         check_export_options(export_options)
         self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
-        self._run = CollectedRun(self._summary_dir, self._file_options, custom)
+        self._run = CollectorTarget(self._summary_dir, self._file_options, custom)
         self._gradients = checked_gradients(collect_gradients)
         self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
@@ -133,7 +131,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
-        self._range_steps_taken: int | None = None
+        self._default_steps_used: int | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
@@ -154,8 +152,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for the bound of its range if this one continues it.
-            steps = self._steps if continues_itself(trainer) else None
-            self._range_steps_taken = None if steps is None else steps.range_steps_taken
+            steps = self._steps if is_repeated_fit(trainer) else None
+            self._default_steps_used = None if steps is None else steps.default_steps_used
             self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
             if self._is_on:
                 if self._run.open(trainer, logger, stage):
@@ -168,8 +166,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             return
         self._global_step = trainer.global_step
         is_resumed = resume_path(trainer) is not None
-        step = first_step(self._resumed, trainer, pl_module, self._run.record, is_resumed and self._run.holds_fit)
-        taken = self._resumed.get("range_steps_taken", self._range_steps_taken)
+        step = steps_before_fit(self._resumed, trainer, pl_module, self._run.record, is_resumed and self._run.holds_fit)
+        taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
         if is_resumed and self._run.record is not None:
@@ -247,7 +245,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
-            for step, values in self._steps.collect_finished(wait):
+            for step, values in self._steps.drain(wait):
                 if self._run.record is not None:
                     self._run.record.write_values(step, values)
                     self._graph.write_when_observed()
@@ -280,7 +278,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             steps = self._steps
-            save_state(checkpoint, steps.step, steps.range_steps_taken, self._run.directories, self._graph.recorded)
+            save_state(checkpoint, steps.step, steps.default_steps_used, self._run.directories, self._graph.recorded)
             if self._run.lineage is not None:
                 save_rates(checkpoint, self._run.lineage.first_rates)
 

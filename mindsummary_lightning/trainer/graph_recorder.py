@@ -11,8 +11,6 @@ from mindsummary_lightning.graph.capture import one_line
 from mindsummary_lightning.graph.step_observer import StepObserver
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 
-__all__ = ["GraphRecorder"]
-
 _LOG = logging.getLogger(__name__)
 
 

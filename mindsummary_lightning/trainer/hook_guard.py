@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["HookGuard", "guarded_hooks"]
-
 C = TypeVar("C", bound=type)
 
 

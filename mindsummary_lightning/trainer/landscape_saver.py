@@ -13,8 +13,6 @@ from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWrite
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
-__all__ = ["landscape_saver"]
-
 _LOG = logging.getLogger(__name__)
 
 

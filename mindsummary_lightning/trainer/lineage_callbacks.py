@@ -18,8 +18,6 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 
-__all__ = ["EvalLineage", "TrainLineage"]
-
 _LOG = logging.getLogger(__name__)
 
 Target: TypeAlias = "SummaryRecord | MindInsightLogger | str | os.PathLike[str]"

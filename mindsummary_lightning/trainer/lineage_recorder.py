@@ -28,8 +28,6 @@ from mindsummary_lightning.trainer.trainer_state import evaluation, training_loa
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
-__all__ = ["EvaluationHooks", "LineageRecorder"]
-
 _BETWEEN_EVALUATIONS_S = 10.0
 
 

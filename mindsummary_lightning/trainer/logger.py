@@ -32,8 +32,6 @@ from mindsummary_lightning.trainer.trainer_state import calling_trainer
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = ["MindInsightLogger"]
-
 
 class MindInsightLogger(MediaMethods, LoggerBase):
     """Records a Lightning run for MindInsight.

@@ -19,8 +19,6 @@ from mindsummary_lightning.trainer.version_numbers import RunVersion
 from mindsummary_lightning.values import UserDefinedInfo, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
-__all__ = ["LoggerRun"]
-
 _LOG = logging.getLogger(__name__)
 
 
@@ -69,7 +67,7 @@ class LoggerRun:
             self.version.claim()
             self.open_record = SummaryRecord(self.directory, **self._options)
             self.open_record.set_mode("eval")  # values of summary operators are the collector's
-            self.open_record.held_lineage = self._held
+            self.open_record.deferred_lineage = self._held
         return self.open_record
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:

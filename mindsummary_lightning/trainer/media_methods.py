@@ -13,8 +13,6 @@ from mindsummary_lightning.conversion.user_images import check_dataformats, figu
 from mindsummary_lightning.trainer.namespaces import rank_zero_only
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["MediaMethods"]
-
 
 class MediaMethods:
     """Checks the arguments and hands each value to ``_write``, on rank zero only."""

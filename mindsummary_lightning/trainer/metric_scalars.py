@@ -11,8 +11,6 @@ from mindsummary_lightning.conversion.numeric import to_scalar
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import SummaryValue
 
-__all__ = ["MetricScalars", "checked_step", "without_added_epoch"]
-
 _MAX_EXACT = 2**53  # ints below it are floats
 
 

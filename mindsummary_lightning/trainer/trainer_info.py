@@ -21,18 +21,6 @@ from mindsummary_lightning.trainer.trainer_state import training_loader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
-__all__ = [
-    "checkpoint_path",
-    "environment",
-    "evaluation_dataset",
-    "first_learning_rates",
-    "hyperparameters",
-    "learning_rates",
-    "loss_function_name",
-    "settings",
-    "train_lineage",
-]
-
 T = TypeVar("T")
 
 _FUNCTIONAL_LOSSES = frozenset(["cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"])

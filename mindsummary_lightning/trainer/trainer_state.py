@@ -9,26 +9,13 @@ from typing import Any
 
 import torch
 
-__all__ = [
-    "calling_trainer",
-    "continues_itself",
-    "evaluation",
-    "is_tuning",
-    "loss_scale",
-    "planned_steps",
-    "resume_path",
-    "starts_a_run",
-    "steps_done",
-    "training_loader",
-]
-
 
 def starts_a_run(trainer: Any) -> bool:
     """Whether this fit begins at step 0: the first of its Trainer, and from no checkpoint."""
     return trainer.global_step == 0 and resume_path(trainer) is None
 
 
-def continues_itself(trainer: Any) -> bool:
+def is_repeated_fit(trainer: Any) -> bool:
     """Whether this fit goes on where the last one of the same Trainer ended."""
     return trainer.global_step > 0 and resume_path(trainer) is None
 

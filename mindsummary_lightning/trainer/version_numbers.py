@@ -12,8 +12,6 @@ import re
 import weakref
 from typing import Any
 
-__all__ = ["RunVersion"]
-
 _VERSION_DIR = re.compile(r"version_(\d+)")
 
 

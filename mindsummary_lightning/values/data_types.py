@@ -6,8 +6,6 @@ import enum
 
 import numpy as np
 
-__all__ = ["DataType", "data_type_of"]
-
 
 class DataType(enum.IntEnum):
     """Element and value types of tensors, attributes and graph edges (``DT_...`` in the format).

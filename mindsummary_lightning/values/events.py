@@ -9,8 +9,6 @@ from mindsummary_lightning.values.graph_nodes import Graph
 from mindsummary_lightning.values.lineage_info import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.summary_values import Histogram, Image, LossLandscape, Tensor
 
-__all__ = ["Event", "LineageEvent", "LineageValue", "SummaryValue", "kind_of"]
-
 SummaryValue: TypeAlias = float | Image | Tensor | Histogram | LossLandscape
 
 _KINDS: dict[type, str] = {

@@ -12,21 +12,6 @@ from typing import TypeAlias
 
 from mindsummary_lightning.values.data_types import DataType
 
-__all__ = [
-    "Attribute",
-    "AttributeValue",
-    "Graph",
-    "GraphConstant",
-    "GraphInput",
-    "GraphNode",
-    "GraphOutput",
-    "GraphParameter",
-    "GraphTexts",
-    "GraphType",
-    "TensorType",
-    "TupleType",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TensorType:

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["LandscapeSettings"]
-
 _UNITS = ("step", "epoch")
 _SIZES = range(3, 257)
 _SHORTEST_INTERVAL = 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MAX_BUCKETS", "MAX_ELEMENTS", "MAX_EVENT", "MAX_METRIC", "MAX_TAGS", "MAX_TENSOR_TAGS"]
-
 MAX_TAGS = 300  # of all kinds, including two for the graph
 MAX_TENSOR_TAGS = 6
 MAX_BUCKETS = 90  # of a histogram in the file

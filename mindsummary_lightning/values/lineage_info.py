@@ -13,22 +13,6 @@ from typing import Any, TypeAlias
 from mindsummary_lightning.values.limits import MAX_METRIC
 from mindsummary_lightning.values.text import utf8_text
 
-__all__ = [
-    "INT32_MAX",
-    "INT32_MIN",
-    "INT64_MAX",
-    "CustomValue",
-    "DatasetGraph",
-    "EvaluationInfo",
-    "Operation",
-    "ParameterValue",
-    "RunInfo",
-    "TrainInfo",
-    "UserDefinedInfo",
-    "parsed_metric",
-    "repeated_fields",
-]
-
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 INT64_MAX = 2**63 - 1

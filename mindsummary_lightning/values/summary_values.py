@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of
 
-__all__ = ["Histogram", "Image", "LandscapeMetadata", "LossLandscape", "Points", "Tensor"]
-
 _MEDIA_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["error_text", "printable", "utf8_text"]
-
 
 def utf8_text(text: str) -> str:
     """The text with every lone surrogate, which UTF-8 cannot hold, written as its escape."""

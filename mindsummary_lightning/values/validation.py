@@ -25,8 +25,6 @@ from mindsummary_lightning.values.lineage_info import (
 )
 from mindsummary_lightning.values.summary_values import LossLandscape
 
-__all__ = ["check_recordable"]
-
 
 def check_recordable(value: object) -> None:
     """Refuse a lineage or landscape value that would break a page of MindInsight.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.viewer.notebook import show
-
-__all__ = ["show"]
+    from mindsummary_lightning.viewer.notebook import show as show
 
 
 def __getattr__(name: str) -> Any:

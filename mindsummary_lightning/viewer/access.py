@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-__all__ = ["EMBED_PREFIX", "TOKEN_PARAMETER", "Access", "Visit", "new_token"]
-
 TOKEN_PARAMETER = "access"  # not "token": JupyterHub reads that one itself
 EMBED_PREFIX = "/embed/"
 
@@ -55,7 +53,7 @@ _HEADERS = {
 }
 
 
-class Visit(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request after the check.
 
     Attributes:
@@ -91,7 +89,7 @@ class Access:
         self._single_use[token] = time.monotonic() + _SINGLE_USE_S
         return token
 
-    def check(self, request: web.Request) -> Visit:
+    def check(self, request: web.Request) -> CheckedRequest:
         """Decide whether a request is answered."""
         path, is_embedded = self._without_embed_prefix(request.path)
         headers = _headers(_PAGE_POLICY, is_embedded)
@@ -107,7 +105,7 @@ class Access:
             headers = _headers(_COOKIE_POLICY, is_embedded)
         else:
             answer = None if self._has_cookie(host, request) else _refusal(_MISSING_TOKEN)
-        return Visit(path, answer, headers)
+        return CheckedRequest(path, answer, headers)
 
     def _without_embed_prefix(self, path: str) -> tuple[str, bool]:
         token, slash, rest = path.removeprefix(EMBED_PREFIX).partition("/")

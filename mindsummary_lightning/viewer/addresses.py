@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 from mindsummary_lightning.viewer.access import TOKEN_PARAMETER
 
-__all__ = ["host_names", "is_loopback", "page_addresses", "server_address"]
-
 _OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
 _OF_ONE_RUN = {
     "dashboard": "training-dashboard?id",

@@ -15,23 +15,6 @@ if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = [
-    "MISSING",
-    "NOT_LISTED",
-    "WRONG_TYPE",
-    "WRONG_VALUE",
-    "ApiError",
-    "ApiRequest",
-    "EncodedImage",
-    "Handler",
-    "known_run",
-    "known_tag",
-    "page_slice",
-    "required",
-    "run_name",
-    "whole_number",
-]
-
 MISSING, WRONG_TYPE, WRONG_VALUE = "50540003", "50540001", "50540002"
 _UNKNOWN_RUN = "50545005"
 NOT_LISTED = "Train job is not exist. Detail: Can not find the train job in data manager."

@@ -19,8 +19,6 @@ from mindsummary_lightning.viewer.pages import page_handlers
 from mindsummary_lightning.viewer.static_files import file_response, static_files
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
-__all__ = ["API_PREFIX", "create_app", "create_site"]
-
 _LOG = logging.getLogger(__name__)
 
 API_PREFIX = "/v1/mindinsight/"

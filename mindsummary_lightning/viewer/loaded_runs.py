@@ -21,8 +21,6 @@ from mindsummary_lightning.viewer.tags import shown_tags
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
 
-__all__ = ["DEFAULT_MEMORY_BYTES", "LoadedRuns", "RunSummary"]
-
 DEFAULT_MEMORY_BYTES = 320 * 10**6  # fifteen runs of a million scalars each, and room for their neighbours
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most

@@ -12,8 +12,6 @@ from mindsummary_lightning.viewer.access import EMBED_PREFIX, Access, new_token
 from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.serve import listen, serve_until
 
-__all__ = ["Shown", "show"]
-
 _LOOPBACK = "127.0.0.1"
 _END_S = 2.0
 _running: dict[str, Shown] = {}

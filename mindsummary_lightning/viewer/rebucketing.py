@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["StepHistogram", "bin_count", "rebucketed"]
-
 _MAX_BINS = 30
 
 

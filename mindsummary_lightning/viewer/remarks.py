@@ -20,8 +20,6 @@ from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.mindinsight.isolation import user_directory
 from mindsummary_lightning.warn_once import WarnOnce
 
-__all__ = ["Remarks", "remarks_of", "state_directory"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_HISTOGRAMS", "MAX_IMAGES", "MAX_POINTS", "MAX_TENSORS", "spread"]
-
 MAX_POINTS = 5000  # of a curve; MindInsight keeps 1000
 MAX_IMAGES = 1000  # MindInsight keeps 10
 MAX_HISTOGRAMS = 100  # drawn one behind the other; MindInsight keeps 50

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-__all__ = ["listen", "on_end_signals", "serve_until", "serve_until_signal"]
-
 # aiohttp logs a traceback per malformed request. The client gets a 400; errors of ours are logged by the application.
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)

@@ -7,8 +7,6 @@ import re
 
 from aiohttp import web
 
-__all__ = ["file_response", "static_files"]
-
 # Not the system's table, which differs between Python versions and can be changed on Windows.
 _TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
 
-__all__ = ["OPTIMIZED", "PLUGINS", "has_tag", "shown_tags", "split_tag"]
-
 PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
 _KINDS = frozenset(PLUGINS) - {"graph", "optimized_graph"}
 OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the optimizer's part taken out

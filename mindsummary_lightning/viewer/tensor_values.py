@@ -20,19 +20,6 @@ from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, bin_count
 from mindsummary_lightning.viewer.sample_limits import MAX_TENSORS, spread
 
-__all__ = [
-    "TensorDescription",
-    "describe",
-    "described_tensors",
-    "parsed_slices",
-    "read_tensor",
-    "shown_numbers",
-    "shown_statistics",
-    "sliced",
-    "statistics",
-    "step_histogram",
-]
-
 _MAX_SLICES = 2
 _MAX_NUMBERS = 100_000
 _Slices: TypeAlias = "tuple[int | slice, ...]"

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["WorkerThreads"]
-
 T = TypeVar("T")
 _Job = tuple["Future[Any]", Callable[[], Any]]
 

@@ -57,7 +57,7 @@ def fields(value: Any) -> Any:
 def on_the_cpu() -> Any:
     values = StepValues()
     add_all(values, "cpu")
-    return values.collect_finished()
+    return values.drain()
 
 
 def test_a_step_costs_one_copy_that_nobody_waits_for_in_a_hook() -> None:
@@ -75,7 +75,7 @@ def test_a_step_costs_one_copy_that_nobody_waits_for_in_a_hook() -> None:
     assert counts == {"copies_to_host": 1, "events_recorded": 1}
     npu.reset()
     assert values.is_ready()
-    assert len(values.collect_finished()) == 4
+    assert len(values.drain()) == 4
     assert npu.counts() == {"events_queried": 1, "events_waited": 1}
 
 
@@ -83,7 +83,7 @@ def test_values_of_a_device_are_those_of_the_cpu() -> None:
     values = StepValues()
     add_all(values, "npu")
     with npu.delayed():
-        assert_equal(values.collect_finished(), on_the_cpu())
+        assert_equal(values.drain(), on_the_cpu())
     assert values.problems == []
 
 
@@ -98,7 +98,7 @@ def test_every_dtype_and_layout_is_recorded_as_on_the_cpu(dtype: torch.dtype, la
         values.add_tensor("tensor", x)
         values.add_scalar("scalar", elements(dtype)[0, 0].to(device))
         with npu.delayed():
-            found.append((values.collect_finished(), [(tag, str(error)) for tag, error in values.problems]))
+            found.append((values.drain(), [(tag, str(error)) for tag, error in values.problems]))
     assert_equal(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
 
@@ -112,7 +112,7 @@ def test_nothing_is_read_before_its_copy_is_done() -> None:
         values.send()
         tensor.fill_(7)
         assert not values.is_ready()
-        ((_, found),) = values.collect_finished()  # waits for the event
+        ((_, found),) = values.drain()  # waits for the event
     assert np.asarray(found.data if hasattr(found, "data") else found).tolist() == [0, 1, 2, 3, 4]
 
 
@@ -126,7 +126,7 @@ def test_two_devices_cost_one_copy_each() -> None:
     values.send()
     counts = npu.counts()
     assert (counts["copies_to_host"], counts["events_recorded"]) == (2, 2)
-    found = dict(values.collect_finished())
+    found = dict(values.drain())
     assert (found["also on 0"], found["also on 1"]) == (0.0, 1.0)
 
 
@@ -140,7 +140,7 @@ def test_a_copy_is_waited_for_on_the_stream_of_its_own_device() -> None:
         assert not values.is_ready()
         npu.finish(1, -1)
         assert values.is_ready()
-        assert values.collect_finished() == (("loss", 3.0),)
+        assert values.drain() == (("loss", 3.0),)
 
 
 def test_a_copy_is_waited_for_on_the_stream_that_is_current() -> None:
@@ -154,7 +154,7 @@ def test_a_copy_is_waited_for_on_the_stream_that_is_current() -> None:
         assert not values.is_ready()
         npu.finish(1, stream.stream_id)
         assert values.is_ready()
-        assert values.collect_finished() == (("loss", 3.0),)
+        assert values.drain() == (("loss", 3.0),)
 
 
 def test_deterministic_mode_gives_the_same_histograms() -> None:
@@ -162,7 +162,7 @@ def test_deterministic_mode_gives_the_same_histograms() -> None:
     torch.use_deterministic_algorithms(True)
     try:
         add_all(values, "npu")
-        assert_equal(values.collect_finished(), on_the_cpu())
+        assert_equal(values.drain(), on_the_cpu())
     finally:
         torch.use_deterministic_algorithms(False)
     assert values.problems == []
@@ -175,7 +175,7 @@ def test_a_missing_ability_loses_nothing(missing: list[str]) -> None:
     values = StepValues()
     add_all(values, "npu")
     with npu.delayed():
-        found = values.collect_finished()
+        found = values.drain()
     assert values.problems == []
     expected = on_the_cpu()
     if "float64" in missing:  # sums are then those of float32
@@ -189,7 +189,7 @@ def test_a_device_module_without_events_loses_nothing(monkeypatch: pytest.Monkey
     monkeypatch.delattr(npu, "Event")
     values = StepValues()
     add_all(values, "npu")
-    assert_equal(values.collect_finished(), on_the_cpu())
+    assert_equal(values.drain(), on_the_cpu())
 
 
 def test_the_fallback_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -198,7 +198,7 @@ def test_the_fallback_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(2):
             values = StepValues()
             values.add_scalar("loss", torch.tensor(1.0).to("npu"))
-            assert values.collect_finished() == (("loss", 1.0),)
+            assert values.drain() == (("loss", 1.0),)
     assert [record.levelname for record in caplog.records if "copied one by one" in record.message] == ["INFO"]
 
 
@@ -208,7 +208,7 @@ def test_without_memory_for_the_common_buffer_each_part_is_copied() -> None:
     for n, tensor in enumerate(tensors):
         values.add_tensor(str(n), tensor)
     npu.limit_allocations(30_000)
-    assert len(values.collect_finished()) == 3
+    assert len(values.drain()) == 3
     assert values.problems == []
     assert npu.counts()["blocking_copies_to_host"] == 3
 
@@ -219,7 +219,7 @@ def test_a_reduction_without_memory_is_skipped_and_the_others_are_recorded() -> 
     npu.limit_allocations(50_000)
     values.add_histogram("large", large)
     values.add_tensor("small", small)
-    assert [tag for tag, _ in values.collect_finished()] == ["small"]
+    assert [tag for tag, _ in values.drain()] == ["small"]
     ((tag, error),) = values.problems
     assert tag == "large"
     assert "out of memory" in str(error)

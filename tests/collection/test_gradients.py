@@ -20,7 +20,7 @@ def test_parameters_without_a_gradient_are_passed_over() -> None:
     values = StepValues()
     collector.move_into(values)
 
-    assert [tag for tag, _ in values.collect_finished()] == ["with.gradient", "gradient_norm"]
+    assert [tag for tag, _ in values.drain()] == ["with.gradient", "gradient_norm"]
 
 
 def test_the_norm_is_that_of_all_gradients_laid_end_to_end() -> None:

@@ -40,11 +40,11 @@ def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(monkeypatch:
     arrived = []
     for _ in range(10):
         _step(collector)
-        arrived += [step for step, _ in collector.collect_finished()]
+        arrived += [step for step, _ in collector.drain()]
         assert len(collector._in_flight) <= 2
 
     assert arrived == list(range(1, 9))
-    assert [step for step, _ in collector.collect_finished(wait=True)] == [9, 10]
+    assert [step for step, _ in collector.drain(wait=True)] == [9, 10]
 
 
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
@@ -57,7 +57,7 @@ def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
     collector.begin_batch()
     collector.end_batch(lambda: None, True, None)
 
-    tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.collect_finished(wait=True)}
+    tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.drain(wait=True)}
     assert tags == {1: ["weight/auto", "weight.gradient", "gradient_norm"], 2: ["weight/auto"]}
 
 
@@ -71,9 +71,7 @@ def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end(
     collector.take_gradients(1, [parameter], lambda: None)
     collector.end_run()
 
-    assert [
-        step for step, pairs in collector.collect_finished(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)
-    ] == []
+    assert [step for step, pairs in collector.drain(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)] == []
 
 
 @pytest.mark.parametrize("end", ["end_run", "close_operators"])
@@ -93,7 +91,7 @@ def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
         scalar_summary("seen", 1.0)
         collector.end_batch(lambda: None, True, None)
 
-    found = [step for step, pairs in collector.collect_finished(wait=True) if ("seen", 1.0) in pairs]
+    found = [step for step, pairs in collector.drain(wait=True) if ("seen", 1.0) in pairs]
     assert found == [1, 3]
 
 
@@ -105,7 +103,7 @@ def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its
     collector.take_gradients(1, [temperature], lambda: None)
     collector.end_batch(lambda: None, True, None)
 
-    ((_, pairs),) = collector.collect_finished(wait=True)
+    ((_, pairs),) = collector.drain(wait=True)
     found: dict[str, Any] = dict(pairs)
     assert (found["temperature/auto"].min, found["temperature/auto"].count) == (2.0, 1)
     assert (found["temperature.gradient"].max, found["temperature.gradient"].count) == (-3.0, 1)
@@ -121,7 +119,7 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCapt
     collector.end_batch(lambda: None, True, None)
 
     assert (is_flattened(flat), is_sharded(flat), is_sharded(whole)) == (True, True, False)
-    ((_, pairs),) = collector.collect_finished(wait=True)
+    ((_, pairs),) = collector.drain(wait=True)
     assert [tag for tag, _ in pairs] == ["whole/auto"]
     (said,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert "FSDP1" in said

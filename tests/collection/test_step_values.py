@@ -126,7 +126,7 @@ def both_ways(request: pytest.FixtureRequest) -> None:
 def test_every_kind_comes_back_in_order_and_right() -> None:
     values = StepValues()
     expected = everything(values)
-    harvested = values.collect_finished()
+    harvested = values.drain()
 
     assert values.problems == []
     assert [tag for tag, _ in harvested] == list(expected)
@@ -146,7 +146,7 @@ def test_what_changes_after_adding_does_not_change_the_value() -> None:
     expected = [1.0, to_histogram(source["histogram"]), to_tensor(source["tensor"]), batch_to_image(source["image"])]
     for tensor in source.values():
         tensor.fill_(9)
-    scalar, histogram, tensor_value, image = (value for _, value in values.collect_finished())
+    scalar, histogram, tensor_value, image = (value for _, value in values.drain())
 
     assert scalar == expected[0]
     assert_same(histogram, expected[1])  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_what_cannot_be_converted_is_left_out_and_noted() -> None:
     values.add_image("no image", torch.ones(2, 2))
     values.add_tensor("meta", torch.ones(2, device="meta"))
 
-    assert values.collect_finished() == (("good", 1.0),)
+    assert values.drain() == (("good", 1.0),)
     assert sorted(tag for tag, _ in values.problems) == ["complex", "meta", "no image", "number", "several", "text"]
     assert {type(error) for _, error in values.problems} <= {TypeError, ValueError}
 
@@ -176,7 +176,7 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     values.add_histogram("sparse", sparse)
     values.add_tensor("sparse", sparse)
 
-    histogram, tensor = (value for _, value in values.collect_finished())
+    histogram, tensor = (value for _, value in values.drain())
     assert_same(histogram, to_histogram(sparse))
     assert pickle.dumps(tensor) == pickle.dumps(to_tensor(sparse))
 
@@ -199,7 +199,7 @@ def test_values_elsewhere_are_ready_after_sending() -> None:
 
 
 def test_nothing_added_gives_nothing() -> None:
-    assert StepValues().collect_finished() == ()
+    assert StepValues().drain() == ()
 
 
 def the_whole() -> torch.Tensor:
@@ -223,7 +223,7 @@ def as_rank(rank: int, store: str, out: str) -> None:
     values.add_tensor("refused", sharded)
     values.add_histogram("refused too", sharded.double())
     results: list[Any] = [
-        values.collect_finished(),
+        values.drain(),
         [tag for tag, _ in values.problems],
         histogram_from_parts(histogram_parts(whole[:300] if rank else whole[300:], [None])),
         histogram_from_parts(histogram_parts(whole[:0] if rank else whole[:8], [None])),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mindsummary_lightning.conversion.flattening import attempted, batch_items, leaves
+from mindsummary_lightning.conversion.flattening import batch_items, leaves, value_or_default
 
 
 class Hostile(Mapping[str, Any]):
@@ -82,8 +82,8 @@ def test_a_keyboard_interrupt_is_passed_on(has_keys: bool) -> None:
 
 
 def test_an_attempt_gives_the_result_or_the_default() -> None:
-    assert attempted(0, int, "7") == 7
-    assert attempted(0, int, "seven") == 0
+    assert value_or_default(0, int, "7") == 7
+    assert value_or_default(0, int, "seven") == 0
 
 
 class Pair(NamedTuple):

@@ -24,8 +24,6 @@ from torch.utils.data import (
     random_split,
 )
 
-__all__ = ["PIPELINES", "Compose", "Pictures", "Stream", "Untouchable"]
-
 
 class Compose:  # torchvision's v1 and v2 have this name and this field
     def __init__(self, transforms: list[Any]) -> None:

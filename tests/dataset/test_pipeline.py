@@ -13,7 +13,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
 
 from mindsummary_lightning.dataset.pipeline import batch_size, dataset_graph, dataset_path, dataset_size
-from mindsummary_lightning.dataset.stage_parameters import json_text, parameters_of, shown_name
+from mindsummary_lightning.dataset.stage_parameters import display_name, json_text, parameters_of
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
 from mindsummary_lightning.values import DatasetGraph, LineageEvent
 from tests.dataset.pipelines import PIPELINES, Pictures, Stream, Untouchable
@@ -344,8 +344,8 @@ def test_a_data_set_that_holds_anything_never_raises(transform: Any, root: Any) 
 
 @given(st.text())
 def test_any_text_becomes_a_name_that_can_be_drawn(text: str) -> None:
-    assert shown_name(text)
-    assert not set('<>"\\') & set(shown_name(text))
+    assert display_name(text)
+    assert not set('<>"\\') & set(display_name(text))
 
 
 def test_ints_beyond_32_bits_become_text() -> None:

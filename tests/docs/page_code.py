@@ -21,8 +21,6 @@ from typing import Any
 
 from tests.docs.pages import ROOT, Block, blocks, english_pages
 
-__all__ = ["FIRST_RUN", "pages_with_code", "run_page", "shell", "train_first_run"]
-
 FIRST_RUN = "docs/first-run.md"
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 

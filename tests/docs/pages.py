@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Block", "blocks", "english_pages", "headings", "pages"]
-
 ROOT = Path(__file__).parents[2]
 
 # An HTML comment just before the fence keeps a block from running and says why; readers do not see it.

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_from_bytes
 
-__all__ = ["Asked", "random_request"]
-
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
 _NAMES = (
     "train_id", "tag", "step", "dims", "detail", "offset", "limit", "name", "search", "mode", "plugin_name", "type",

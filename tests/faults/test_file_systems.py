@@ -17,7 +17,8 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileio import append
-from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.faults.processes import environment
 from tests.support import Clock, lineage_paths, read_lineage, read_scalars, summary_paths

@@ -12,7 +12,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.recording import event_writer
-from mindsummary_lightning.recording.turns import Turns
+from mindsummary_lightning.recording.serialized_calls import SerializedCalls
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.faults.processes import run_victim
 from tests.support import read_lineage, read_scalars, summary_paths
@@ -92,7 +92,7 @@ def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> Non
 
 
 def test_a_handler_that_raises_does_not_leave_the_writer_busy() -> None:
-    turns, made = Turns(), []
+    turns, made = SerializedCalls(), []
 
     def interrupted() -> None:
         turns.call(made.append, "queued")

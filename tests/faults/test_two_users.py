@@ -18,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.cli.demo_run import write_demo_run
-from tests.viewer.pages_client import API_PREFIX, write_frontend
+from tests.viewer.pages_client import write_frontend
 
 pytestmark = [
     pytest.mark.slow,

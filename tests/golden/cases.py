@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CASES", "Case"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:

@@ -14,8 +14,6 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-__all__ = ["LIBRARY_MODELS"]
-
 LibraryModel = Callable[[dict[str, Any]], torch.nn.Module]
 
 

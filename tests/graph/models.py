@@ -11,8 +11,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-__all__ = ["KINDS", "AwkwardNames", "ConvNet"]
-
 
 class Block(nn.Module):
     def __init__(self, inside: int, outside: int, stride: int = 1) -> None:

@@ -7,8 +7,6 @@ import random
 import torch
 from torch import nn
 
-__all__ = ["random_network"]
-
 _WORDS = (
     "optimizer", "dropout", "op", "Conv2d-op3", "op3", "Default", "network-Net", "Gradients", "Parameter", "Const",
     "Load", "TupleGetItem", "MakeTuple", "UpdateState", "name_scope", "my_scope", "cst1", "1", "17", "input", "x",

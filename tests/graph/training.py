@@ -17,8 +17,6 @@ from torch.utils.data import DataLoader
 from mindsummary_lightning import SummaryCollector
 from tests.graph.zoo import Training
 
-__all__ = ["Trace", "train"]
-
 
 @dataclass
 class Trace:

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["ZOO", "Training"]
-
 BATCHES = 3
 
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.batches import take_batches
 from mindsummary_lightning.landscape.directions import final_axes, scaled
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions
-from mindsummary_lightning.landscape.grid import LandscapeGrid, interval_job
+from mindsummary_lightning.landscape.grid import LandscapeGrid, interval_grid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
@@ -40,7 +40,7 @@ def close(ours: Any, theirs: Any) -> None:
 
 def test_an_interval_landscape_is_mindspores() -> None:
     golden = GOLDEN["landscapes"]["landscape_[1, 6]"]
-    job = interval_job((1, 2, 3, 4, 5, 6), STATES, NAMES, 8, 0)
+    job = interval_grid((1, 2, 3, 4, 5, 6), STATES, NAMES, 8, 0)
     ours = computed(job)
     assert job.tag == "landscape_[1, 6]"
     assert list(ours.intervals) == golden["intervals"]

@@ -22,8 +22,6 @@ from urllib.parse import urlencode
 if TYPE_CHECKING:
     from selenium.webdriver.remote.webdriver import WebDriver
 
-__all__ = ["DASHBOARD_CARDS", "PAGES", "Browser", "Page", "find_chromium", "running_browser"]
-
 _DRAW_LIMIT_S = 30.0
 _POLL_S = 0.05
 _STILL_POLLS = 10  # for canvases, whose charts grow their lines

@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PYTHON_VARIABLE", "MindInsight", "RefusedError", "publish", "running_mindinsight", "wait_until"]
-
 PYTHON_VARIABLE = "MINDINSIGHT_PYTHON"  # the python executable of an environment that holds MindInsight 2.3.1
 
 _LIMIT_S = 60.0  # for everything that is waited for

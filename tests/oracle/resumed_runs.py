@@ -26,8 +26,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 
-__all__ = ["EPOCHS", "LAST_STEP"]
-
 EPOCHS, BATCHES = 2, 20
 LAST_STEP = EPOCHS * BATCHES
 

@@ -24,8 +24,6 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from tests.oracle.mindinsight_server import publish
 
-__all__ = ["BATCHES", "BATCH_SIZE", "COLLECT_FREQ", "EPOCHS", "Digits", "Fit", "fit_digits"]
-
 BATCH_SIZE, BATCHES, VALIDATION_BATCHES = 16, 10, 3
 EPOCHS, COLLECT_FREQ = 2, 6
 

@@ -17,7 +17,8 @@ import pytest
 from mindsummary_lightning import MindInsightLogger, SummaryRecord
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
-from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter
 from mindsummary_lightning.values import TrainInfo
 from tests.faults.processes import kill_victim, run_victim
 from tests.faults.test_hostile_values import hostile_names, odd_values

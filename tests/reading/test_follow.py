@@ -7,7 +7,7 @@ from mindsummary_lightning.values import Event
 from tests.reading.runs import values_at, write_summary
 
 
-class Turns:
+class SerializedCalls:
     """Stands in for waiting: each wait does the next thing a writer would have done meanwhile."""
 
     def __init__(self, *actions: object) -> None:
@@ -31,7 +31,7 @@ def _steps(events: list[Event]) -> list[int]:
 def test_new_records_are_yielded_as_they_appear(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
     torn = values_at(2, {"loss": 2.0})
-    turns = Turns(
+    turns = SerializedCalls(
         lambda: path.open("ab").write(torn[:20]),
         lambda: path.open("ab").write(torn[20:] + values_at(3, {"loss": 3.0})),
     )
@@ -49,20 +49,20 @@ def test_it_goes_on_to_a_later_file_after_the_last_record_of_the_first(tmp_path:
         path.open("ab").write(values_at(2, {"loss": 2.0}))
         write_summary(tmp_path, [values_at(3, {"loss": 3.0})], second=1700000009)
 
-    turns = Turns(rotate)
+    turns = SerializedCalls(rotate)
 
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 3]
 
 
 def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:
-    turns = Turns(lambda: write_summary(tmp_path, [values_at(1, {"loss": 1.0})]))
+    turns = SerializedCalls(lambda: write_summary(tmp_path, [values_at(1, {"loss": 1.0})]))
 
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1]
 
 
 def test_it_gives_up_after_the_time_without_news(tmp_path: Path) -> None:
     write_summary(tmp_path, [])
-    turns = Turns(None, None, None, None)
+    turns = SerializedCalls(None, None, None, None)
 
     list(SummaryReader(tmp_path).follow(poll_s=1.0, timeout_s=3.0, wait=turns))
 

@@ -17,7 +17,8 @@ import pytest
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions, shared_event_writer
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,

@@ -135,4 +135,4 @@ def test_the_last_step_of_the_run_before_is_not_collected_again() -> None:
     collector = StepCollector(CollectOptions(), Schedule(1), [], None, 5, only_collective=False)
     collector.end_run()
 
-    assert list(collector.collect_finished(wait=True)) == []
+    assert list(collector.drain(wait=True)) == []

@@ -8,8 +8,6 @@ from typing import Any
 
 import lightning as L
 
-__all__ = ["Training"]
-
 
 @dataclass(frozen=True)
 class Training:

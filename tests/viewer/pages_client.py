@@ -11,10 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import Handler
-from mindsummary_lightning.viewer.app import API_PREFIX, create_app
+from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-
-__all__ = ["API_PREFIX", "Client", "visit", "write_frontend"]
 
 Client = TestClient  # no parameters: aiohttp's types changed between its versions
 

@@ -10,8 +10,6 @@ import random
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 
-__all__ = ["random_graph"]
-
 OPERATIONS = ("Add", "MatMul", "ReLU", "Conv2D", "Mul", "Cast")
 BOOKKEEPING = ("Load", "MakeTuple", "TupleGetItem", "UpdateState")
 PARTS = ("network", "layer-Net", "conv", "ReLU", "Add", "backbone", "cell_1", "optimizer-Momentum", "blöck")

@@ -11,8 +11,6 @@ from aiohttp import web
 
 from mindsummary_lightning.viewer.serve import listen, serve_until
 
-__all__ = ["serving"]
-
 
 @contextmanager
 def serving(app: web.Application) -> Iterator[int]:

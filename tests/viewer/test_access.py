@@ -7,7 +7,8 @@ import pytest
 
 from mindsummary_lightning.viewer import access as access_module
 from mindsummary_lightning.viewer.access import Access
-from tests.viewer.pages_client import API_PREFIX, Client, visit
+from mindsummary_lightning.viewer.app import API_PREFIX
+from tests.viewer.pages_client import Client, visit
 
 _TOKEN = "a-token"
 _HANDLERS = {"GET secret": lambda runs, request: {"learning_rate": 0.1}}

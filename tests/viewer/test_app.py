@@ -14,7 +14,8 @@ import pytest
 
 from mindsummary_lightning.viewer import pages
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
-from tests.viewer.pages_client import API_PREFIX, Client, visit
+from mindsummary_lightning.viewer.app import API_PREFIX
+from tests.viewer.pages_client import Client, visit
 
 
 def _fail(runs: object, request: ApiRequest) -> Any:

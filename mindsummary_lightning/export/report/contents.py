@@ -17,8 +17,6 @@ from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Image
 
-__all__ = ["Card", "ReportRun", "lineage_rows", "open_runs", "sections", "single_values"]
-
 _T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last

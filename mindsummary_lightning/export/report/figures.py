@@ -18,8 +18,6 @@ from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSerie
 from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import Histogram
 
-__all__ = ["MAX_RIDGES", "curve_figures", "landscape_figure", "ridge_figure"]
-
 MAX_RIDGES = 12
 _MAX_POINTS = 1600  # of a curve
 _BINS = 60

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from mindsummary_lightning.values import Graph
 
-__all__ = ["Scope", "graph_outline"]
-
 _MAX_DEPTH = 8  # deeper scopes are counted in their ancestor
 
 

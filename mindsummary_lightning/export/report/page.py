@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
 
-__all__ = ["write_report"]
-
 _MISSING = "the report needs Bokeh and Jinja: pip install 'mindsummary-lightning[report]'"
 
 

@@ -1,6 +1,7 @@
 """Export to and import from TensorBoard event files; both formats share the record framing."""
 
-from mindsummary_lightning.export.tensorboard.exporter import ExportedRun, export_tensorboard
-from mindsummary_lightning.export.tensorboard.importer import ImportedRun, event_files, import_tensorboard
-
-__all__ = ["ExportedRun", "ImportedRun", "event_files", "export_tensorboard", "import_tensorboard"]
+from mindsummary_lightning.export.tensorboard.exporter import ExportedRun as ExportedRun
+from mindsummary_lightning.export.tensorboard.exporter import export_tensorboard as export_tensorboard
+from mindsummary_lightning.export.tensorboard.importer import ImportedRun as ImportedRun
+from mindsummary_lightning.export.tensorboard.importer import event_files as event_files
+from mindsummary_lightning.export.tensorboard.importer import import_tensorboard as import_tensorboard

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
-__all__ = ["histogram_of_buckets", "limits_of_buckets"]
-
 
 def histogram_of_buckets(
     edges: NDArray[np.float64],

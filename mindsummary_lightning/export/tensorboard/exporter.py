@@ -21,10 +21,9 @@ from mindsummary_lightning.export.tensorboard.run_description import graph_def, 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.summary_reader import KINDS, SummaryReader
+from mindsummary_lightning.reading.samples import KINDS
+from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
-
-__all__ = ["ExportedRun", "export_tensorboard"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,10 @@ from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileio.replace import temporary_name
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.recording.event_writer import EventWriter, FileOptions
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor, UserDefinedInfo
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
-
-__all__ = ["ImportedRun", "event_files", "import_tensorboard"]
 
 _TENSOR_PLUGINS = ("", "tensor")  # an exported run's, and torch's ``add_tensor``
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-__all__ = ["messages"]
-
 
 def messages() -> SimpleNamespace:
     """The message classes and tensor functions that export and import need.

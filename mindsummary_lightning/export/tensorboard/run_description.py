@@ -10,8 +10,6 @@ from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
 from mindsummary_lightning.values import Graph, TensorType
 
-__all__ = ["graph_def", "session_start"]
-
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
 
 

@@ -24,8 +24,6 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
 from mindsummary_lightning.viewer.graph_view.optimized_nodes import is_forward_operation, remove_bookkeeping
 from mindsummary_lightning.viewer.graph_view.recorded_nodes import recorded_nodes
 
-__all__ = ["GraphView", "hits", "normal_view", "optimized_view", "tree_of"]
-
 _MIN_GROUP, _MIN_OPTIMIZED_GROUP = 5, 10  # alike nodes in a scope that are drawn as a group
 
 

@@ -16,8 +16,6 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     move,
 )
 
-__all__ = ["add_name_scopes", "copy_into_scopes", "group_nodes", "lay_out_parameters"]
-
 
 def copy_into_scopes(table: NodeTable, node_type: str) -> None:
     """Replace the nodes of a type by copies beside their consumers; those that nobody uses vanish.

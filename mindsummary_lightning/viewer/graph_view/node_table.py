@@ -10,18 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-__all__ = [
-    "AGGREGATION_SCOPE",
-    "CONSTANT",
-    "NAME_SCOPE",
-    "PARAMETER",
-    "Edge",
-    "NodeTable",
-    "ViewNode",
-    "join_scope",
-    "move",
-]
-
 NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
 NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which the page lists them
 

@@ -12,8 +12,6 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     move,
 )
 
-__all__ = ["is_forward_operation", "remove_bookkeeping"]
-
 _BOOKKEEPING = ("Load", "MakeTuple", "TupleGetItem", "UpdateState")
 
 

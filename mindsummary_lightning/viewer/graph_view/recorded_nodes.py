@@ -15,8 +15,6 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     join_scope,
 )
 
-__all__ = ["recorded_nodes"]
-
 _DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'"})  # the page writes names into DOT text without escaping them
 # Operations that record a summary are named after its tag: several of them may share one full name.
 _SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_graph", "loss_landscape")

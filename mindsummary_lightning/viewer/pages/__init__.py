@@ -14,8 +14,6 @@ from typing import Any
 from mindsummary_lightning.viewer.api import ApiRequest, Handler
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-__all__ = ["page_handlers"]
-
 _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "GET datavisual/train-jobs": "train_jobs.train_jobs",
     "GET datavisual/plugins": "train_jobs.plugins",

@@ -22,8 +22,6 @@ from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_vie
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.tags import OPTIMIZED
 
-__all__ = ["all_nodes", "names", "nodes", "single_node"]
-
 _LOG = logging.getLogger(__name__)
 _MAX_VIEWS = 6  # the newest few are kept
 _BUILDING = threading.Lock()  # the page asks for several parts of a graph at the same time: one request builds it

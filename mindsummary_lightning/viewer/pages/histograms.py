@@ -14,8 +14,6 @@ from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
 from mindsummary_lightning.viewer.sample_limits import MAX_HISTOGRAMS, spread
 from mindsummary_lightning.viewer.tensor_values import described_tensors, step_histogram
 
-__all__ = ["histograms"]
-
 _UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."
 
 

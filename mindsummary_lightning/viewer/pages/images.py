@@ -21,8 +21,6 @@ from mindsummary_lightning.viewer.api import (
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 
-__all__ = ["image_metadata", "single_image"]
-
 _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
 
 

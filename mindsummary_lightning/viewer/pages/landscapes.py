@@ -15,8 +15,6 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
 from mindsummary_lightning.viewer.tags import shown_tags, split_tag
 
-__all__ = ["intervals", "landscapes"]
-
 _KIND = "loss_landscape"
 _NOT_FOUND = "50545017"
 _ORIGIN = (0, 0, 0)  # where no convergence point is recorded

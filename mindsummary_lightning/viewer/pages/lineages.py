@@ -13,8 +13,6 @@ from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, 
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.remarks import remarks_of
 
-__all__ = ["dataset_graph", "run_lineage", "search_runs", "update"]
-
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
 _MAX_TAG, _MAX_REMARK = 10, 128
 

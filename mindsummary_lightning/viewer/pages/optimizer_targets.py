@@ -17,8 +17,6 @@ from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import search_runs
 
-__all__ = ["LineageTable", "buckets", "importance", "lineage_table", "targets"]
-
 NOT_ALL_NUMBERS, TOO_FEW_RUNS, UNDEFINED = 1, 2, 3  # the pages' reasons for a missing importance
 
 _BUCKETS = 5

@@ -12,8 +12,6 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.sample_limits import MAX_POINTS
 from mindsummary_lightning.viewer.tags import has_tag
 
-__all__ = ["scalar_metadata", "scalars"]
-
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of one curve."""

@@ -33,8 +33,6 @@ from mindsummary_lightning.viewer.tensor_values import (
     step_histogram,
 )
 
-__all__ = ["tensors"]
-
 _UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
 
 

@@ -22,8 +22,6 @@ from mindsummary_lightning.viewer.api import (
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
 
-__all__ = ["explain_jobs", "plugins", "single_job", "train_job_caches", "train_jobs", "ui_config"]
-
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
 _COMPARED_RUNS = 15  # as many as MindInsight keeps loaded

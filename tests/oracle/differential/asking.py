@@ -17,8 +17,6 @@ from aiohttp import web
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_site
 
-__all__ = ["Answer", "Ask", "Server", "get", "post", "running_viewer"]
-
 _PREFIX = "/v1/mindinsight/"
 
 

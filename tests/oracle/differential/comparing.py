@@ -7,8 +7,6 @@ from typing import Any
 
 from tests.oracle.differential.asking import Answer
 
-__all__ = ["mismatch"]
-
 _RELATIVE = 1e-6
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from tests.oracle.differential.asking import Answer, Ask
 from tests.oracle.differential.comparing import mismatch
 
-__all__ = ["DIFFERENCES", "Difference"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tests.oracle.differential.asking import Ask, get
 from tests.oracle.differential.value_requests import UNKNOWN_RUNS, OfAllRuns, OfARun, ShownRun
 
-__all__ = ["OF_ALL_RUNS", "OF_A_RUN"]
-
 PATHS = ("nodes", "nodes/all", "nodes/names", "single-node")
 MODES = {"graph": "normal", "optimized_graph": "optimize"}
 SEARCHES = (

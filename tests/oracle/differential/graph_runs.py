@@ -10,8 +10,6 @@ from mindsummary_lightning.fileformat.framing import frame
 from tests.reading.runs import values_at, write_summary
 from tests.viewer.random_graphs import random_graph
 
-__all__ = ["write_graph_runs"]
-
 SEEDS = (3, 5, 8, 13, 21, 34)
 
 

@@ -10,8 +10,6 @@ from tests.lineage.search_conditions import search_conditions
 from tests.oracle.differential.asking import Ask, get, post
 from tests.oracle.differential.value_requests import UNKNOWN_RUNS, OfAllRuns, OfARun, ShownRun
 
-__all__ = ["OF_ALL_RUNS", "OF_A_RUN"]
-
 SEED = 24
 CONDITIONS = 300
 FIELDS = ("summary_dir", "loss", "network", "epoch", "metric/accuracy", "user_defined/lr", "tag", "dataset_mark")

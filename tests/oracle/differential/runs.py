@@ -34,8 +34,6 @@ from tests.lineage.lineage_tree import write_tree
 from tests.oracle.differential.graph_runs import write_graph_runs
 from tests.reading.runs import values_at, write_lineage, write_summary
 
-__all__ = ["BEYOND", "DAMAGED", "write_runs"]
-
 BEYOND, DAMAGED = "beyond_", "damaged_"
 SEED = 24
 _LINEAGE_RUNS = 30

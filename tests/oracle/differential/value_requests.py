@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from tests.oracle.differential.asking import Ask, get, post
 
-__all__ = ["OF_ALL_RUNS", "OF_A_RUN", "OfARun", "OfAllRuns", "ShownRun"]
-
 PLUGINS = ("scalar", "image", "histogram", "tensor", "graph", "optimized_graph", "loss_landscape")
 UNKNOWN_TAGS = ("nothing/scalar", "loss", "", "a\0b/scalar")
 UNKNOWN_RUNS = ("./nothing", "nothing", "", "./a/b", "../up", "./\0")

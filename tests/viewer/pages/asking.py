@@ -8,8 +8,6 @@ from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 
-__all__ = ["ask"]
-
 
 def ask(runs: LoadedRuns, path: str, *, body: bytes | None = None, **query: str | list[str]) -> Any:
     """The answer of the endpoint at ``path``, of POST if there is a body; a list is a repeated key."""

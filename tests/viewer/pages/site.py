@@ -11,8 +11,6 @@ from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 
-__all__ = ["Site"]
-
 _HANDLERS = page_handlers()
 
 

@@ -15,12 +15,10 @@ from mindsummary_lightning.trainer.trainer_state import starts_a_run
 from mindsummary_lightning.values import RunInfo
 from mindsummary_lightning.values.lineage_info import CustomValue
 
-__all__ = ["CollectedRun"]
-
 _LOG = logging.getLogger(__name__)
 
 
-class CollectedRun:
+class CollectorTarget:
     """Record and lineage of the current run; both ``None`` until :meth:`open`, and on ranks above zero.
 
     Args:

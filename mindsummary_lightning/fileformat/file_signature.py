@@ -14,8 +14,6 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
 from mindsummary_lightning.values import Event
 
-__all__ = ["is_lineage_file", "is_summary_file"]
-
 # The version record opens every summary file; only its wall time, 8 bytes after the field's key, and so its last CRC
 # differ from file to file.
 _VERSION_RECORD = b"".join(bytes(chunk) for chunk in frame(encode_event(Event(0.0, 0, VERSION))))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mindsummary_lightning.fileformat.file_signature import is_summary_file
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.fileformat.origin import is_summary_file
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
 from mindsummary_lightning.values import Event
 

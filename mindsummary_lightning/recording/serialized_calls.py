@@ -14,12 +14,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["Turns"]
-
 _LOG = logging.getLogger(__name__)
 
 
-class Turns:
+class SerializedCalls:
     """Makes calls one after the other; thread-safe and safe to use from a signal handler or finalizer."""
 
     def __init__(self) -> None:
