@@ -20,8 +20,8 @@ from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.samples import KINDS
+from mindsummary_lightning.reading.merge_rule import KINDS
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
 
