@@ -16,7 +16,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merge_files
-from mindsummary_lightning.reading.summary_base_dir import FileState
+from mindsummary_lightning.reading.run_tree import FileState
 from mindsummary_lightning.values import LineageEvent
 from mindsummary_lightning.warn_once import WarnOnce
 

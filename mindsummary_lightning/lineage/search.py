@@ -13,7 +13,7 @@ from mindsummary_lightning.lineage.cache import LineageCache
 from mindsummary_lightning.lineage.conditions import SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.reading.summary_base_dir import RunDirectory
+from mindsummary_lightning.reading.run_tree import RunDirectory
 
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
 
@@ -37,9 +37,9 @@ def search_lineage(
         ``customized``, ``object`` and ``count``, as :func:`~mindsummary_lightning.filter_summary_lineage` describes.
         What is inside belongs to the cache: copy it before you change it.
     """
-    runs = [run for run in _runs(directories, added_info or {}) if condition.holds(run.value)]
+    runs = [run for run in _runs(directories, added_info or {}) if condition.matches(run.value)]
     if condition.ordering is not None:
-        runs = condition.ordering.arranged(runs, _Run.value)
+        runs = condition.ordering.sort(runs, _Run.value)
     shown = runs[condition.page]
     return {
         "customized": _customized(shown),

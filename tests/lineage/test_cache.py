@@ -12,7 +12,7 @@ from mindsummary_lightning.lineage import cache as cache_module
 from mindsummary_lightning.lineage.cache import LineageCache
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
+from mindsummary_lightning.reading.run_tree import list_train_jobs
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
 
