@@ -13,7 +13,7 @@ from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.merge_rule import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.tag_survey import survey_tags
+from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 _READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take no time worth saving
 
@@ -23,10 +23,10 @@ def run(arguments: argparse.Namespace) -> int:
     paths = runs_below(arguments.directory)
     sizes = [files_size(path) for path in paths]
     is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
-    runs = []
+    runs, survey = [], TagSurvey()
     with progress_bar("reading", len(paths), "run") as advance:
         for path, size in zip(paths, sizes, strict=True):
-            runs.append(_described(path, os.path.relpath(path, arguments.directory), size, is_exact))
+            runs.append(_described(survey, path, os.path.relpath(path, arguments.directory), size, is_exact))
             advance(1)
     if arguments.json:
         say_json({"runs": runs})
@@ -35,13 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(run["tags"] is None for run in runs) else 0
 
 
-def _described(path: str, name: str, size: int, is_exact: bool) -> dict[str, Any]:
+def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: bool) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged."""
     summaries, lineages = summary_files(path), lineage_file_paths(path)
     numbers: dict[str, int] | None = None
     is_whole = True
     with contextlib.suppress(DamagedFileError):
-        tags, is_whole = survey_tags(summaries, is_exact)
+        tags, is_whole = survey.tags(summaries, is_exact)
         kinds = [kind for kind, _ in tags]
         numbers = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
     return {
