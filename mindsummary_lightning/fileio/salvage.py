@@ -76,11 +76,7 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 
 
 def find_record(path: str, at: int) -> int | None:
-    """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none.
-
-    Raises:
-        OSError: the file cannot be read, or is not a regular file.
-    """
+    """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
     with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         size = _size(file)
         start = _next_record(file, at, size)

@@ -90,11 +90,7 @@ class SearchCondition:
 
 
 def parse_condition(condition: object, base_dir: str) -> SearchCondition:
-    """Check a search condition.
-
-    Args:
-        condition: the caller's argument, a dict if it is right.
-        base_dir: absolute path of the directory whose runs are searched; an absolute ``summary_dir`` is relative to it.
+    """Check a search condition; an absolute ``summary_dir`` in it is relative to ``base_dir``.
 
     Raises:
         LineageSearchConditionParamError: the condition is refused; the text names the place and what is expected.

@@ -18,12 +18,7 @@ _T = TypeVar("_T")
 
 
 def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
-    """What ``decode`` makes of the bytes at a location.
-
-    Raises:
-        DamagedFileError: the bytes are not such a value.
-        OSError: the file cannot be read.
-    """
+    """What ``decode`` makes of the bytes at a location; a DamagedFileError if they are not such a value."""
     try:
         return decode(_read(location))
     except ValueError as error:

@@ -33,10 +33,7 @@ _INT32 = np.iinfo(np.int32)
 class FollowedFile:
     """One summary file, read as far as it has been written. Not safe to use from several threads at once.
 
-    Args:
-        path: the file.
-        raises: whether a damaged record, or one that is not an event, is an error; otherwise it is skipped with a
-            warning.
+    A damaged record, or one that is not an event, raises or is skipped with a warning.
 
     Attributes:
         path: the file.
@@ -82,12 +79,7 @@ class FollowedFile:
         return is_other or (stat.st_size == size and stat.st_mtime_ns != mtime_ns and size > 0)
 
     def refresh(self, stat: os.stat_result) -> None:
-        """Read the records that have been added; ``stat`` is the state of the file before this call.
-
-        Raises:
-            DamagedFileError: a record is damaged, and the file raises; everything before it has been read.
-            OSError: the file cannot be read.
-        """
+        """Read the records that have been added; ``stat`` is the state of the file before this call."""
         state = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if state == self._state and self._is_read:
             return

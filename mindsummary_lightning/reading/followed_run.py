@@ -120,12 +120,9 @@ class FollowedRun:
     def samples(
         self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None
     ) -> list[LocatedSample]:
-        """Samples of a tag, located but not decoded, by step.
+        """Samples of a tag that is not a scalar's, located but not decoded, by step.
 
-        Args:
-            kind: image, tensor, histogram or loss_landscape.
-            tag: the tag.
-            select: chooses samples: the indices that it returns for the ascending steps; ``None`` takes all.
+        ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes all.
 
         Raises:
             LookupError: the run has no such tag.
@@ -142,12 +139,7 @@ class FollowedRun:
         return files
 
     def cached(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten.
-
-        Args:
-            key: names the result, for example ``("statistics", location)``.
-            compute: called if the result is not known.
-        """
+        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten."""
         known = self._cached
         if key in known:
             return cast("_T", known[key])

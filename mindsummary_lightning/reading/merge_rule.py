@@ -55,13 +55,10 @@ def merged_samples(
 
 
 def _kept_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Select the samples of one tag and kind that count, by the rule of MindInsight's reader.
+    """Indices of the samples that count, by step, each step once, by the rule of MindInsight's reader.
 
-    Args:
-        files: for each file that holds any, in the reader's order, its path and its samples' steps in file order.
-
-    Returns:
-        Indices into the joined samples of all files, ordered by step, each step once.
+    ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices
+    are into the joined samples of all files.
     """
     kept = np.empty(0, np.int64)
     steps = np.concatenate([file_steps for _, file_steps in files])

@@ -9,20 +9,12 @@ from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summ
 
 
 def summary_files(run_dir: str) -> list[str]:
-    """Paths of a run's summary files in the reader's order; the last one is the live one.
-
-    Raises:
-        OSError: the directory cannot be listed.
-    """
+    """Paths of a run's summary files in the reader's order; the last one is the live one."""
     return _files(run_dir, is_summary_name)
 
 
 def lineage_file_paths(run_dir: str) -> list[str]:
-    """Paths of a run's lineage files in the reader's order.
-
-    Raises:
-        OSError: the directory cannot be listed.
-    """
+    """Paths of a run's lineage files in the reader's order."""
     return _files(run_dir, is_lineage_name)
 
 

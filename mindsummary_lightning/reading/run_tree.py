@@ -214,11 +214,9 @@ def find_run_directories(root: str) -> list[str]:
 
 
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
-    """The runs with lineage files under a directory, last updated first (to the second), then by name.
+    """The runs with lineage files under an absolute path, last updated first (to the second), then by name.
 
-    Args:
-        base: absolute path; one that is missing or not a directory holds no run.
-        max_depth: how many directories below the base a run may be; ``None`` for any number. MindInsight's is 1.
+    A ``base`` that is missing or is not a directory holds no run; ``max_depth`` is that of :class:`RunTree`.
 
     Raises:
         OSError: the directory is there but cannot be listed.

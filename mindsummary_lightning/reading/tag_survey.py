@@ -37,14 +37,9 @@ class TagSurvey:
         self._layouts: dict[int, list[_Known]] = {}  # by length of an event
 
     def tags(self, paths: Iterable[str], is_exact: bool = False) -> tuple[Tags, bool]:
-        """Kinds and tags in some summary files.
+        """Kinds and tags in some summary files, and whether all of each file has been read.
 
-        Args:
-            paths: the files.
-            is_exact: whether to read all of each file, and not only its first and last part.
-
-        Returns:
-            Kinds and tags, and whether all of each file has been read.
+        ``is_exact`` asks for that; otherwise it is the first and last part of a large file.
 
         Raises:
             DamagedFileError: what was read is damaged.

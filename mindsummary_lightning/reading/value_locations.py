@@ -59,18 +59,11 @@ class LocatedSample(NamedTuple):
 def outline_batch(
     path: str, first_row: int, begin: int, payloads: list[bytes], on_damage: Callable[[DamagedFileError], None]
 ) -> tuple[list[ScalarColumns], list[tuple[Location, EventOutline]]]:
-    """Outline neighbouring records.
+    """Outline neighbouring records, the first of which is number ``first_row`` of the file, at offset ``begin``.
 
-    Args:
-        path: the file that holds them.
-        first_row: number of the first record in the file.
-        begin: offset of the first record in the file.
-        payloads: payloads of the records, in order.
-        on_damage: called with the error for each payload that is not an event; the record is skipped if it returns.
-
-    Returns:
-        All scalars, whose ``rows`` count the records of the file; and in order, the payload and content of every
-        record that holds anything else.
+    Returns all scalars, whose ``rows`` count the records of the file; and in order, the payload and content of every
+    record that holds anything else. ``on_damage`` is called for a payload that is not an event; the record is skipped
+    if it returns.
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = begin - FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
