@@ -39,8 +39,8 @@ PACKAGE = "mindsummary_lightning"
 PROTOS = f"{PACKAGE}/fileformat/_proto"
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
-# The set under which every page of MindInsight 2.3.1 works is stated by the package that installs it.
-PINS: tuple[str, ...] = runpy.run_path(f"{PACKAGE}/mindinsight/pins.py")["PINS"]
+# The set under which every page of MindInsight 2.3.1 works.
+PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # A file's tests share what its fixtures have made. In the order of their names: the file whose one test takes longest
 # would otherwise come last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
