@@ -32,7 +32,7 @@ class TensorDescription(NamedTuple):
     """A recorded tensor without its elements."""
 
     dims: tuple[int, ...]
-    data_type: str  # name of its dtype in the format, DT_FLOAT32
+    data_type: str  # its name in the format, ``DT_FLOAT32``
     statistics: dict[str, float] | None  # None for a tensor of more elements than MindInsight reads
 
 
@@ -48,7 +48,7 @@ def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, T
 
 
 def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
-    """A tensor without its elements; a ValueError or OSError if it cannot be read."""
+    """A tensor without its elements; ``ValueError`` if its dimensions do not fit them."""
 
     def summary() -> TensorDescription:
         tensor = read_tensor(sample)
@@ -112,7 +112,7 @@ def _histogram(data: NDArray[np.float32]) -> StepHistogram:
 
 
 def parsed_slices(text: str) -> _Slices:
-    """The indices and slices of a text such as ``[0, -1, :, 1:3]``; an ApiError if it is none."""
+    """The indices and at most two slices of a text such as ``[0, -1, :, 1:3]``."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         raise _wrong_shape(f"The type of shape should be str and start with `[` and end with `]`. Received: {text}.")
@@ -124,7 +124,7 @@ def parsed_slices(text: str) -> _Slices:
 
 
 def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
-    """A part of a tensor, an ApiError if it is larger than a page shows; one without elements stays as it is."""
+    """A part of a tensor that is not larger than a page shows; one without elements stays as it is."""
     if not data.size:
         return np.empty(0, np.float32)
     if data.ndim != len(slices):

@@ -19,9 +19,9 @@ class Edge:
     """What flows between two nodes."""
 
     shape: list[list[int]]  # of each tensor
-    data_type: str  # such as DT_TENSOR[DT_FLOAT32]
-    kind: str = "data"  # or control
-    independent_layout: bool = False  # whether the page draws the source apart from the consumer
+    data_type: str  # such as ``DT_TENSOR[DT_FLOAT32]``
+    kind: str = "data"  # or ``control``
+    independent_layout: bool = False  # the page draws the source apart from the consumer
 
     @property
     def is_dynamic(self) -> bool:
@@ -40,23 +40,26 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class ViewNode:
-    """An operation, a parameter, a constant, a name scope or a group of alike nodes; names are unique paths."""
+    """An operation, a parameter, a constant, a name scope or a group of alike nodes.
 
-    name: str
+    Edges are stored by the name of the other end. Proxy edges, here their kinds, are drawn instead of the edges of
+    groups with independent layout.
+    """
+
+    name: str  # its path; unique
     type: str  # of the operation, or one of the four constants of this module
     scope: str = ""  # name of the scope or group that holds it; "" at the root
     attributes: Mapping[str, str] = field(default_factory=dict)
     output_i: int = 0  # which output of an operation with several it is
-    output_shape: list[list[int]] = field(default_factory=list)  # shapes that its outgoing edges carry
-    output_type: str = ""  # data type that its outgoing edges carry
-    inputs: dict[str, Edge] = field(default_factory=dict)  # by the name of their source
-    outputs: dict[str, Edge] = field(default_factory=dict)  # by the name of their consumer
-    # Kinds of the edges that are drawn instead of those of groups with independent layout, by the other end.
+    output_shape: list[list[int]] = field(default_factory=list)  # what its outgoing edges carry
+    output_type: str = ""
+    inputs: dict[str, Edge] = field(default_factory=dict)
+    outputs: dict[str, Edge] = field(default_factory=dict)
     proxy_inputs: dict[str, str] = field(default_factory=dict)
     proxy_outputs: dict[str, str] = field(default_factory=dict)
     subnode_count: int = 0  # direct children
-    independent_layout: bool = False  # whether the page draws it apart from its consumers
-    is_dynamic: bool = False  # whether an edge of it has a length that is unknown before the graph runs
+    independent_layout: bool = False  # the page draws it apart from its consumers
+    is_dynamic: bool = False  # one of its edges was found to be dynamic
 
     def add_input(self, source: str, edge: Edge) -> None:
         """Attach an incoming edge; one from the same source is replaced."""
