@@ -158,7 +158,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._is_on:
                 if self._run.open(trainer, logger, stage):
                     self._graph.forget()
-                self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
+                self._guard.raise_exception = self._run.record is not None and self._run.record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""

@@ -164,7 +164,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        record = self._run.open_record or self._run.record()
+        record = self._run.open_recorder or self._run.recorder()
         pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_set_up else metrics, record)
         number = checked_step(step, self._last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
@@ -188,7 +188,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             self._run.add_hyperparameters(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
@@ -207,7 +207,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         """
         has_recorded = self._run.has_recorded
         if has_recorded:
-            self._run.record().write_lineage(RunInfo({"status": str(status)}))
+            self._run.recorder().write_lineage(RunInfo({"status": str(status)}))
         if has_recorded and not self._is_shown:
             self._is_shown = True
             rank_zero_info(
@@ -267,13 +267,13 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             return
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
         if example is not None:
-            self._graph_is_logged = self._run.record().capture_graph(model, example)
+            self._graph_is_logged = self._run.recorder().capture_graph(model, example)
 
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        record = self._run.record()
-        value = record.converted(kind, tag, convert, *arguments)
+        record = self._run.recorder()
+        value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
             number = max(self._last_step, 0) if step is None else checked_step(step, self._last_step)
             record.write_values(number, [(tag, value)])
