@@ -12,9 +12,15 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_directory,
     drops_num_process,
+    file_permissions,
+    int64,
+    max_file_bytes,
+    natural_int,
+    optional_module,
+    optional_seconds,
 )
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
@@ -83,20 +89,19 @@ class SummaryRecord(TensorBoardMethods):
     ) -> None:
         directory = checked_directory("log_dir", log_dir)
         check_prefix_and_suffix(file_prefix, file_suffix)
-        checked("raise_exception", raise_exception)
-        checked("network", network)
+        checked_bool("raise_exception", raise_exception)
         exports_tensors = check_export_options(export_options)
         options = FileOptions(
             prefix=file_prefix,
             suffix=file_suffix,
-            max_file_size=checked("max_file_size", max_file_size),
-            mode=checked("file_mode", file_mode),
-            fsync_secs=checked("fsync_secs", fsync_secs),
-            free_space_factor=checked("free_space_factor", free_space_factor),
+            max_file_size=max_file_bytes(max_file_size),
+            mode=file_permissions(file_mode),
+            fsync_secs=optional_seconds("fsync_secs", fsync_secs),
+            free_space_factor=natural_int("free_space_factor", free_space_factor),
         )
         recorder = RunRecorder(directory, options, raise_exception=raise_exception, exports_tensors=exports_tensors)
         super().__init__(recorder)
-        self._network = network
+        self._network = optional_module("network", network)
         self._example_input = example_input
         self._has_tried_graph = False
         self._mode = "train"
@@ -179,9 +184,10 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
-        checked("step", step)
-        checked("plugin_filter", plugin_filter)
-        checked("train_network", train_network)
+        int64("step", step)
+        optional_module("train_network", train_network)
+        if plugin_filter is not None and not callable(plugin_filter):
+            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
         values, originals = self._pending.take(plugin_filter, self._mode == "train")
         if self._recorder.is_closed:
             return False

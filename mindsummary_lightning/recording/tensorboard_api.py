@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.arguments import checked, checked_name
+from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
@@ -103,7 +103,7 @@ class TensorBoardMethods:
 
     def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
-        checked("model", model)
+        optional_module("model", model)
         example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
         if example is not None:
             self._recorder.capture_graph(model, example)

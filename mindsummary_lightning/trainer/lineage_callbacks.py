@@ -10,7 +10,7 @@ import os
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import mean_loss
-from mindsummary_lightning.conversion.arguments import checked
+from mindsummary_lightning.conversion.arguments import checked_bool
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
@@ -29,7 +29,7 @@ class _LineageCallback(CallbackBase):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
-        checked("raise_exception", raise_exception)
+        checked_bool("raise_exception", raise_exception)
         self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
         self._target: SummaryRecord | MindInsightLogger
         self._owns_record = isinstance(summary_record, (str, os.PathLike))

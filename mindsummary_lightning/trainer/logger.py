@@ -13,8 +13,11 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_path,
+    file_permissions,
+    max_file_bytes,
+    optional_module,
 )
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
@@ -95,18 +98,15 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._scalars = MetricScalars(utf8_text(prefix))
         checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        checked("raise_exception", raise_exception)
-        checked("log_graph", log_graph)
         options = {
-            "max_file_size": max_file_size,
+            "max_file_size": max_file_bytes(max_file_size),
             "export_options": export_options,
-            "raise_exception": raise_exception,
-            "file_mode": checked("file_mode", file_mode),
+            "raise_exception": checked_bool("raise_exception", raise_exception),
+            "file_mode": file_permissions(file_mode),
         }
         self._run = LoggerRun(self.root_dir, version, checked_sub_dir, options)
-        self._log_graph = log_graph
+        self._log_graph = checked_bool("log_graph", log_graph)
         self._graph_is_logged = False
         self._last_step = -1
         self._is_shown = False
@@ -253,7 +253,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         Raises:
             TypeError: ``model`` is not a module.
         """
-        checked("model", model)
+        optional_module("model", model)
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
             if trainer.state.fn == "fit":
