@@ -70,11 +70,7 @@ class EventFiles:
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Create the newest file of its kind, empty and locked.
-
-        Raises:
-            OSError: the directory or the file cannot be created.
-        """
+        """Create the newest file of its kind, empty and locked; raises OSError."""
         self.prepare()
         of_its_kind = is_lineage_name if is_lineage else is_summary_name
         latest = self._latest_second(of_its_kind)
@@ -105,11 +101,7 @@ class EventFiles:
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
     def prepare(self) -> None:
-        """Create the directory, and cut the truncated last records that earlier processes left in it.
-
-        Raises:
-            OSError: the directory cannot be created or listed.
-        """
+        """Create the directory, and cut the truncated last records that earlier processes left in it."""
         os.makedirs(self.directory, exist_ok=True)
         found = os.stat(self.directory)
         if self._prepared == (found.st_dev, found.st_ino):

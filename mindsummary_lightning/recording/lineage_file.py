@@ -51,15 +51,12 @@ class LineageFileWriter:
         return self._path is not None
 
     def write(self, value: LineageValue) -> None:
-        """Add an event; an exact repeat is skipped.
+        """Add an event; an exact repeat is skipped. After an OSError the file is as it was before.
 
         Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
 
         The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
         and the lineage files that are there now are read.
-
-        Raises:
-            OSError: the file is as it was before.
         """
         self._files.prepare()
         if self._path is None or self._is_gone(self._path):

@@ -20,7 +20,7 @@ from mindsummary_lightning.conversion.arguments import (
     optional_module,
 )
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.logger_run import LoggerRun
 from mindsummary_lightning.trainer.media_methods import MediaMethods

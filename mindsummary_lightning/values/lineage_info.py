@@ -77,12 +77,8 @@ class EvaluationInfo:
 def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
     """The metrics in the text of an :class:`EvaluationInfo`.
 
-    Args:
-        text: JSON.
-        parse_constant: called with ``NaN``, ``Infinity`` or ``-Infinity`` ; ``None`` converts it to a float.
-
-    Raises:
-        ValueError: the text is not that of a JSON object, or one with more than 100 levels.
+    ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it to a float. Raises
+    ValueError if the text is not that of a JSON object of at most 100 levels.
     """
     try:
         metric = json.loads(text, parse_constant=parse_constant)
