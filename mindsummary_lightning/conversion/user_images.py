@@ -151,8 +151,8 @@ def _levels(batch: NDArray[Any]) -> NDArray[np.uint8]:
     white = 255.0 if batch.dtype.kind in "iu" else 1.0
     numbers = np.clip(batch.astype(np.float64), -_LARGEST, _LARGEST)
     colours = numbers[:, :3]
-    shown = colours[np.abs(colours) < _LARGEST]
-    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, white)
+    finite = colours[np.abs(colours) < _LARGEST]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, white)
     if (low >= 0 and high <= white) or low == high:
         low, high = 0.0, white
     colours -= low

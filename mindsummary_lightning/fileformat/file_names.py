@@ -54,8 +54,8 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
 
 def timestamp_of(name: str) -> int | None:
     """The time in a file's name, in seconds, or ``None`` if the reader would not see the file as an event file."""
-    found = _TIMESTAMP.search(name)
-    return int(found.group(1)) if found else None
+    match = _TIMESTAMP.search(name)
+    return int(match.group(1)) if match else None
 
 
 def is_summary_name(name: str) -> bool:

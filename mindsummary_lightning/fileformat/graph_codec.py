@@ -173,8 +173,8 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
         if len(getattr(message, field)):
             return tuple(map(text, getattr(message, field)))
     if message.HasField("type_val"):
-        found = _type(message.type_val)
-        return found if isinstance(found, (DataType, TensorType)) else DataType.TUPLE
+        value = _type(message.type_val)
+        return value if isinstance(value, (DataType, TensorType)) else DataType.TUPLE
     if message.HasField("tensor_val"):  # MindSpore's constants; only their type matters to a reader of graphs
         return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))
     if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):

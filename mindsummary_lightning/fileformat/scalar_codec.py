@@ -93,7 +93,7 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
     Returns them, and the ascending indices of the payloads left to the general decoder.
     """
     done: list[ScalarColumns] = []
-    left: list[int] = []
+    undecoded: list[int] = []
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     for length in sorted(set(map(len, payloads))):  # np.unique would import numpy.ma, which slows `mindsummary list`
         rows = np.flatnonzero(lengths == length)
@@ -102,12 +102,12 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
         while rows.size:
             layout = _layout(matrix[0].tobytes())
             if layout is None:
-                left.append(int(rows[0]))
+                undecoded.append(int(rows[0]))
                 rows, matrix = rows[1:], matrix[1:]
                 continue
             other = _decode_all_like_first(done, rows, matrix, layout)
             rows, matrix = rows[other], matrix[other]
-    return done, sorted(left)
+    return done, sorted(undecoded)
 
 
 def _layout(payload: bytes) -> _Layout | None:
@@ -139,12 +139,12 @@ def _decode_all_like_first(
     done: list[ScalarColumns], rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: _Layout
 ) -> NDArray[np.int64]:
     """Decode every row whose values have the offsets of the first row's; return the indices of the other rows."""
-    kept = np.full(matrix.shape[1], 255, np.uint8)
-    kept[_WALL_TIME] = 0
-    kept[_STEP : layout.step_end] = 128  # tells how long the step's varint is
+    mask = np.full(matrix.shape[1], 255, np.uint8)
+    mask[_WALL_TIME] = 0
+    mask[_STEP : layout.step_end] = 128  # tells how long the step's varint is
     for start in layout.value_starts:
-        kept[start : start + 4] = 0
-    signatures = matrix & kept
+        mask[start : start + 4] = 0
+    signatures = matrix & mask
     if (signatures == signatures[0]).all():
         done.append(_columns(rows, matrix, layout))
         return np.empty(0, np.int64)
@@ -153,12 +153,12 @@ def _decode_all_like_first(
     for index in range(rows.size):
         same.setdefault(packed[index * length : (index + 1) * length], []).append(index)
     others: list[int] = []
-    for found in same.values():
-        found_layout = _layout(matrix[found[0]].tobytes())
-        if found_layout is not None and found_layout[:2] == layout[:2]:
-            done.append(_columns(rows[found], matrix[found], found_layout))
+    for indices in same.values():
+        other_layout = _layout(matrix[indices[0]].tobytes())
+        if other_layout is not None and other_layout[:2] == layout[:2]:
+            done.append(_columns(rows[indices], matrix[indices], other_layout))
         else:
-            others += found
+            others += indices
     return np.array(sorted(others), np.int64)
 
 

@@ -103,10 +103,10 @@ class EventFiles:
     def prepare(self) -> None:
         """Create the directory, and cut the truncated last records that earlier processes left in it."""
         os.makedirs(self.directory, exist_ok=True)
-        found = os.stat(self.directory)
-        if self._prepared == (found.st_dev, found.st_ino):
+        status = os.stat(self.directory)
+        if self._prepared == (status.st_dev, status.st_ino):
             return
-        self._prepared = (found.st_dev, found.st_ino)
+        self._prepared = (status.st_dev, status.st_ino)
         for name in os.listdir(self.directory):
             if is_summary_name(name):
                 self._cut(name, is_summary_file)

@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
-_CLOSED_WRITERS_KEPT = 64
+_MAX_CLOSED_WRITERS = 64
 
 
 class EventWriter:
@@ -274,8 +274,8 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
         if writer.options != options:
             _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)
         _WRITERS.move_to_end(path)
-        idle = [key for key, kept in list(_WRITERS.items()) if not kept.users]
-        for key in idle[: max(0, len(_WRITERS) - _CLOSED_WRITERS_KEPT)]:
+        idle = [key for key, other in list(_WRITERS.items()) if not other.users]
+        for key in idle[: max(0, len(_WRITERS) - _MAX_CLOSED_WRITERS)]:
             _WRITERS.pop(key, None)
     return writer
 

@@ -94,8 +94,9 @@ class PendingValues:
                     self._keep(plugin, name, value, recorded)
         values, self._values = self._values, {}
         originals, self._originals = self._originals, {}
-        kept = {plugin for plugin in {plugin for plugin, _ in values} if plugin_filter is None or plugin_filter(plugin)}
-        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in kept], originals
+        plugins = {plugin for plugin, _ in values}
+        wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
+        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals
 
     def _keep(self, plugin: str, tag: str, value: Any, recorded: Any) -> None:
         if plugin == "tensor" and self._keeps_originals:
