@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import struct
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
 from mindsummary_lightning.fileio import scan
+from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.scan import RecordScanner
 
 PAYLOADS = [b"first", b"2", b"the third one"]
@@ -106,13 +109,13 @@ def test_records_that_are_appended_while_the_end_is_looked_at_are_no_damage(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_bytes(RECORDS[0])
-    look = scan.next_record
 
-    def append_first(*arguments: object) -> int:
-        path.write_bytes(WHOLE)
-        return look(arguments[0], arguments[1], len(WHOLE))  # type: ignore[arg-type]
+    def blocks_then_growth(*arguments: Any) -> Iterator[Any]:
+        yield from blocks_of(*arguments)
+        with path.open("ab") as file:
+            file.write(RECORDS[1] + RECORDS[2])
 
-    monkeypatch.setattr(scan, "next_record", append_first)
+    monkeypatch.setattr(scan, "blocks_of", blocks_then_growth)
     scanner = RecordScanner(str(path))
 
     assert list(scanner) == PAYLOADS[:1]
