@@ -19,6 +19,7 @@ from mindsummary_lightning.collection.options import (
     SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
+    hyper_config,
 )
 from mindsummary_lightning.collection.parameter_selection import parameter_names
 from mindsummary_lightning.collection.schedule import Schedule
@@ -28,23 +29,25 @@ from mindsummary_lightning.conversion.arguments import (
     checked,
     checked_directory,
     checked_name,
+    drops_num_process,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.trainer.checkpoint_state import save_rates, save_state, saved_state, steps_before_fit
-from mindsummary_lightning.trainer.collector_target import CollectorTarget
+from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_saver import landscape_saver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.trainer_state import (
+from mindsummary_lightning.trainer.run_identity import (
     is_repeated_fit,
-    is_tuning,
-    loss_scale,
-    planned_steps,
-    resume_path,
+    save_rates,
+    save_state,
+    saved_state,
+    steps_before_fit,
 )
+from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +78,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
         export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not, or as the
             logger says.
+        num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
+            ``collect_freq``, its position in MindSpore 2, is ignored too.
         collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar
             ``gradient_norm``: ``True`` for the parameters that have histograms, or an expression for others.
         collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10 steps of the run.
@@ -91,6 +96,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         >>> collector = SummaryCollector(collect_freq=10, collect_specified_data={"histogram_regular": "conv.*"})
     """
 
+    @drops_num_process(position=3)
     def __init__(
         self,
         summary_dir: str | os.PathLike[str] | None = None,
@@ -102,6 +108,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         max_file_size: int | None = None,
         export_options: dict[str, str | None] | None = None,
         *,
+        num_process: int | None = None,
         collect_gradients: bool | str | None = None,
         collect_input_freq: int | None = None,
         landscape_max_bytes: int = 2**26,
@@ -114,11 +121,16 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._input_freq = checked("collect_input_freq", collect_input_freq)
         checked("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
-        custom = checked_custom_lineage(custom_lineage_data)
+        self._custom = checked_custom_lineage(custom_lineage_data)
         checked("max_file_size", max_file_size)
         check_export_options(export_options)
         self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
-        self._run = CollectorTarget(self._summary_dir, self._file_options, custom)
+        self._own_run = (
+            None if self._summary_dir is None else FitRun(*os.path.split(self._summary_dir), "", self._file_options)
+        )
+        self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
+        self._record: SummaryRecord | None = None  # until setup, and on ranks above zero; as the next one
+        self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
         self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
@@ -145,7 +157,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
         self._is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if self._is_on and logger is not None and self._summary_dir is None:
-            logger.take_file_options(self._file_options)
+            logger._run.take_options(self._file_options)
         elif not self._is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
             self._warn_once.warn(
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
@@ -156,40 +168,47 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._default_steps_used = None if steps is None else steps.default_steps_used
             self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
             if self._is_on:
-                if self._run.open(trainer, logger, stage):
-                    self._graph.forget()
-                self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
+                runs = (self._own_run, None if logger is None else logger._run)
+                self._runs = [run for run in runs if run is not None]
+                for run in self._runs:
+                    run.enter(trainer)
+                if trainer.is_global_zero:
+                    self._record_into(self._runs[0].record())
+
+    def _record_into(self, record: SummaryRecord) -> None:
+        self._guard.raise_exception = record.raise_exception
+        if record is not self._record:
+            self._graph.forget()
+            self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
         if not self._is_on:
             return
         self._global_step = trainer.global_step
-        is_resumed = resume_path(trainer) is not None
-        step = steps_before_fit(self._resumed, trainer, pl_module, self._run.record, is_resumed and self._run.holds_fit)
+        record, lineage = self._record, self._lineage
+        step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
         taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        if is_resumed and self._run.record is not None:
-            self._run.record.begin_file()
-        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._run.record is None)
-        if self._run.record is None or self._run.lineage is None:
+        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, record is None)
+        if record is None or lineage is None:
             return
         with self._guard("the train lineage"):
-            self._run.lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
+            lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
             if self._specified.collect_train_lineage:
-                self._run.lineage.training(trainer, pl_module)
+                lineage.training(trainer, pl_module)
         with self._guard("the data graph"):
             if self._specified.collect_dataset_graph:
-                self._run.lineage.dataset(trainer)
+                lineage.dataset(trainer)
         with self._guard("custom lineage"):
-            self._run.lineage.custom(trainer, pl_module)
+            lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
-                self._graph.plan(pl_module, self._run.record, self._resumed)
+                self._graph.plan(pl_module, record, self._resumed)
         if self._specified.landscape is not None:
             self._landscape = landscape_saver(
-                self._run.record,
+                record,
                 trainer,
                 pl_module,
                 self._specified.landscape,
@@ -207,10 +226,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps.begin_batch()
         if steps.has_in_flight:
             self._record_finished()
-        if self._has_saved_checkpoint and self._run.record is not None:
+        if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
-        if self._run.lineage is not None:
-            self._run.lineage.flush_when_due()
+        if self._lineage is not None:
+            self._lineage.flush_when_due()
         self._graph.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -246,8 +265,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
             for step, values in self._steps.drain(wait):
-                if self._run.record is not None:
-                    self._run.record.write_values(step, values)
+                if self._record is not None:
+                    self._record.write_values(step, values)
                     self._graph.write_when_observed()
 
     def _logged_loss(self, trainer: Any) -> torch.Tensor | None:
@@ -278,25 +297,29 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             steps = self._steps
-            save_state(checkpoint, steps.step, steps.default_steps_used, self._run.directories, self._graph.recorded)
-            if self._run.lineage is not None:
-                save_rates(checkpoint, self._run.lineage.first_rates)
+            save_state(checkpoint, steps.step, steps.default_steps_used, self._directories(), self._graph.recorded)
+            if self._lineage is not None:
+                save_rates(checkpoint, self._lineage.first_rates)
+
+    def _directories(self) -> list[str]:
+        directories = [] if self._record is None else [os.path.abspath(run.directory) for run in self._runs]
+        return [*dict.fromkeys(directories)]
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
         self._resumed = saved_state(checkpoint)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
-        return self._run.lineage if self._is_on and self._specified.collect_eval_lineage else None
+        return self._lineage if self._is_on and self._specified.collect_eval_lineage else None
 
     def _record_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
-        if self._run.lineage is None:
+        if self._lineage is None:
             return
-        self._run.lineage.flush()
+        self._lineage.flush()
         if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
-            self._run.lineage.training(trainer, module, loss, trainer.current_epoch)
+            self._lineage.training(trainer, module, loss, trainer.current_epoch)
 
     # ---- the run ends
 
@@ -314,7 +337,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None and trainer.state.fn == "fit":
             self._steps.close_operators()
             with self._guard("the last step"):
-                self._record_finished(wait=self._run.record is not None)
+                self._record_finished(wait=self._record is not None)
             with self._guard("the train lineage"):
                 self._record_progress(trainer, pl_module)
         self._end("failed")
@@ -328,8 +351,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _end(self, status: str) -> None:
         self._guard.log_total()
         self._graph.end()
-        if self._is_on:
-            self._run.end(status, self._steps is not None)
+        if self._is_on and self._lineage is not None:
+            self._lineage.flush()
+            if self._own_run is not None:
+                self._own_run.write_status(status)
+                self._own_run.end()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_steps": None, "_landscape": None}
+        return {**self.__dict__, "_steps": None, "_landscape": None, "_record": None, "_lineage": None}

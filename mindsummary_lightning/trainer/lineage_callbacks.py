@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import checked
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.run_identity import save_rates, saved_state
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,9 +55,7 @@ class _LineageCallback(CallbackBase):
         with self._guard("in setup"):
             record = self._target
             if isinstance(record, MindInsightLogger):
-                if stage == "fit":
-                    record.begin_fit(trainer)
-                record.adopt_version(trainer.strategy.broadcast(record.version))
+                record._run.enter(trainer)
                 record = record.experiment
             if trainer.is_global_zero and (self._lineage is None or self._lineage.record is not record):
                 self._lineage = LineageRecorder(record)

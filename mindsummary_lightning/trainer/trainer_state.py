@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 from typing import Any
 
 import torch
-
-
-def starts_a_run(trainer: Any) -> bool:
-    """Whether this fit begins at step 0: the first of its Trainer, and from no checkpoint."""
-    return trainer.global_step == 0 and resume_path(trainer) is None
-
-
-def is_repeated_fit(trainer: Any) -> bool:
-    """Whether this fit goes on where the last one of the same Trainer ended."""
-    return trainer.global_step > 0 and resume_path(trainer) is None
-
-
-def resume_path(trainer: Any) -> Any | None:
-    """The checkpoint that the running fit resumes from, or ``None``.
-
-    ``trainer.ckpt_path`` is that of the call before until the checkpoint is loaded, which is after ``setup``. Reads the
-    argument ``ckpt_path`` of ``Trainer._run`` (lightning 2.4 to 2.6.6).
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_code.co_name == "_run" and frame.f_locals.get("self") is trainer:
-            return frame.f_locals.get("ckpt_path")
-        frame = frame.f_back
-    return trainer.ckpt_path
 
 
 def is_tuning(trainer: Any) -> bool:

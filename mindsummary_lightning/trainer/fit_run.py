@@ -1,7 +1,7 @@
-"""The run behind a logger: its version, its record, and which fit it holds.
+"""The run behind a logger, or behind a collector with a directory of its own: its version, its record, its end.
 
-A run is one fit. It is not known when a Trainer asks for the experiment whether it is going to fit or to evaluate, so
-hyper-parameters, which come next, wait in the record until something else is recorded.
+It is not known when a Trainer asks for the experiment whether it is going to fit or to evaluate, so hyper-parameters,
+which come next, wait in the record until something else is recorded.
 """
 
 from __future__ import annotations
@@ -12,49 +12,50 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.checkpoint_state import continues_run
+from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
-from mindsummary_lightning.trainer.trainer_state import resume_path
+from mindsummary_lightning.trainer.run_identity import RunIdentity
 from mindsummary_lightning.trainer.version_numbers import RunVersion
-from mindsummary_lightning.values import UserDefinedInfo, check_recordable
+from mindsummary_lightning.values import RunInfo, UserDefinedInfo, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
 _LOG = logging.getLogger(__name__)
 
 
-class LoggerRun:
-    """The current run of a logger.
+class FitRun:
+    """Where fits are recorded, one after the other.
 
     Args:
         root_dir: the directory of all versions.
-        version: the user's number or name, or ``None``.
+        version: the user's number or name, or ``None`` for a new number for each run.
         sub_dir: directory below the version directory; ``""`` for none.
         options: keyword arguments of its :class:`SummaryRecord`.
 
     Attributes:
         version: the run's version.
         open_record: its record, once something has asked for it.
-        is_set_up: a Trainer has asked for the experiment since the last :meth:`end`.
+        is_in_trainer: a Trainer has asked for the experiment since the last :meth:`end`.
+        last_step: the last step logged, -1 before the first.
+        graph_is_logged: whether the logger has recorded the graph.
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
         self.version = RunVersion(root_dir, version)
         self.open_record: SummaryRecord | None = None
-        self.is_set_up = False
+        self.is_in_trainer = False
+        self.last_step = -1
+        self.graph_is_logged = False
         self._root_dir = root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
         self._held: list[LineageValue] = []
-        self._is_fitting = False
-        self._holds_fit = False
-        self._checkpoints: set[str] = set()
 
     @property
     def directory(self) -> str:
         """The directory of the run's files."""
         value = self.version.value
         version = f"version_{value}" if isinstance(value, int) else value
-        return os.path.join(self._root_dir, version, self._sub_dir).rstrip(os.sep)
+        return os.path.join(self._root_dir, version, self._sub_dir).rstrip(os.sep) or os.sep
 
     @property
     def has_recorded(self) -> bool:
@@ -75,49 +76,56 @@ class LoggerRun:
         check_recordable(info)
         record = self.record()
         self._held.append(info)
-        if record.has_recorded and (self._is_fitting or not self.is_set_up):
+        if record.has_recorded and (not self.is_in_trainer or run_identity.is_fitting(self.directory)):
             record.write_held_lineage()
 
-    def begin_fit(self, trainer: Any) -> bool:
-        """A fit begins; returns whether it got a new version.
+    def enter(self, trainer: Any) -> None:
+        """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
+        if trainer.is_global_zero and trainer.state.fn == "fit":
+            self._begin_fit(trainer)
+        self.version.adopt(trainer.strategy.broadcast(self.version.value))
 
-        A run that holds the steps of an earlier fit takes those of one that continues it. For another one a new
-        version begins, or, in a version that the user gave, a new file, whose steps replace the old ones.
-        """
-        if self._is_fitting:
-            return False
-        self._is_fitting = True
-        if not self._holds_fit:
-            return False
-        if continues_run(trainer, self.directory, self._checkpoints):
-            if resume_path(trainer) is not None:
-                self.record().begin_file()
-            return False
-        if self.version.is_given:
+    def _begin_fit(self, trainer: Any) -> None:
+        if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
+            return
+        identity = run_identity.identify(trainer, self.directory)
+        if identity is RunIdentity.BEGINS_AGAIN and not self.version.is_given:
+            self._begin_next_version()
+            identity = RunIdentity.NEW_RUN
+        elif identity is RunIdentity.BEGINS_AGAIN:
             self.record().begin_file()
             _LOG.warning(
-                "%s holds the steps of an earlier fit through this logger; from its first step on MindInsight shows "
-                "this one in its place. To keep both, give each fit a logger of its own or leave version=None",
+                "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
+                "place. To keep both, give each fit a logger with version=None, or a summary_dir of its own",
                 self.directory,
             )
-            return False
+        elif run_identity.resume_path(trainer) is not None and (
+            identity is RunIdentity.CONTINUES or self.has_recorded  # an evaluation, for one
+        ):
+            self.record().begin_file()
+        run_identity.begin(trainer, self.directory, identity)
+
+    def _begin_next_version(self) -> None:
         earlier = self.directory
         self._drop_record()
         self.version.begin_next()
         self.version.claim()
-        self._holds_fit = False
-        self._checkpoints.clear()
+        self.last_step, self.graph_is_logged = -1, False
         rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
-        return True
 
     def add_checkpoints(self, paths: Iterable[str]) -> None:
         """Remember checkpoints of this run."""
-        self._checkpoints.update(map(os.path.realpath, filter(None, paths)))
+        run_identity.add_checkpoints(self.directory, paths)
+
+    def write_status(self, status: str) -> None:
+        """Record how the call of the Trainer ended, if it recorded anything."""
+        if self.has_recorded:
+            self.record().write_lineage(RunInfo({"status": status}))
 
     def end(self) -> None:
         """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""
-        self._holds_fit |= self._is_fitting and self.has_recorded
-        self.is_set_up = self._is_fitting = False
+        run_identity.end(self.directory, self.has_recorded)
+        self.is_in_trainer = False
         if self.has_recorded:
             self.record().release()
         else:
@@ -125,7 +133,7 @@ class LoggerRun:
             self.version.release_unused()
 
     def take_options(self, options: Mapping[str, Any]) -> None:
-        """Take options of the record that the logger was not given.
+        """Take a collector's options of the record that the logger was not given.
 
         Raises:
             ValueError: the logger was given another value.
