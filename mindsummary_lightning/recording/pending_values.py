@@ -13,21 +13,16 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.arguments import checked_name
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.value_kinds import convert_value
 
 
 class PendingValues:
-    """Converted values by plugin and tag; the newest of a tag counts.
+    """Converted values by plugin and tag; the newest of a tag counts."""
 
-    Args:
-        policy: what happens to a value that cannot be recorded.
-        keeps_originals: keep tensors in the dtype that they had too, for an export.
-    """
-
-    def __init__(self, policy: FailurePolicy, keeps_originals: bool) -> None:
-        self._policy = policy
-        self._keeps_originals = keeps_originals
+    def __init__(self, recorder: RunRecorder) -> None:
+        self._policy = recorder.policy
+        self._keeps_originals = recorder.exports_tensors  # in the dtype that they had
         self._values: dict[tuple[str, str], Any] = {}
         self._originals: dict[str, NDArray[Any]] = {}
         self._operators = operator_buffer.OperatorBuffer(is_of_one_step=False)

@@ -26,13 +26,16 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_directory,
     checked_name,
     drops_num_process,
+    max_file_bytes,
+    optional_positive_int,
+    positive_int,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
@@ -116,23 +119,22 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
-        self._freq = checked("collect_freq", collect_freq)
-        self._tensor_freq = checked("collect_tensor_freq", collect_tensor_freq)
-        self._input_freq = checked("collect_input_freq", collect_input_freq)
-        checked("keep_default_action", keep_default_action)
+        self._freq = positive_int("collect_freq", collect_freq)
+        self._tensor_freq = optional_positive_int("collect_tensor_freq", collect_tensor_freq)
+        self._input_freq = optional_positive_int("collect_input_freq", collect_input_freq)
+        checked_bool("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         self._custom = checked_custom_lineage(custom_lineage_data)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
+        self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
         self._own_run = (
             None if self._summary_dir is None else FitRun(*os.path.split(self._summary_dir), "", self._file_options)
         )
         self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
-        self._record: SummaryRecord | None = None  # until setup, and on ranks above zero; as the next one
+        self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
         self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
-        self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
+        self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._warn_once = WarnOnce(_LOG)
@@ -173,10 +175,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 for run in self._runs:
                     run.enter(trainer)
                 if trainer.is_global_zero:
-                    self._record_into(self._runs[0].record())
+                    self._record_into(self._runs[0].recorder())
 
-    def _record_into(self, record: SummaryRecord) -> None:
-        self._guard.raise_exception = record.raise_exception
+    def _record_into(self, record: RunRecorder) -> None:
+        self._guard.raise_exception = record.policy.raise_exception
         if record is not self._record:
             self._graph.forget()
             self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
@@ -202,6 +204,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._specified.collect_dataset_graph:
                 lineage.dataset(trainer)
         with self._guard("custom lineage"):
+            for run in self._runs[1:]:  # hyper-parameters of a logger must not come later, and win
+                if run.open_recorder is not None and os.path.realpath(run.directory) == os.path.realpath(record.directory):
+                    record.take_deferred_lineage(run.open_recorder)
             lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:

@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_identity import RunIdentity
 from mindsummary_lightning.trainer.version_numbers import RunVersion
-from mindsummary_lightning.values import RunInfo, UserDefinedInfo, check_recordable
-from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,22 +33,21 @@ class FitRun:
 
     Attributes:
         version: the run's version.
-        open_record: its record, once something has asked for it.
+        open_recorder: what records it, once something has asked for it.
         is_in_trainer: a Trainer has asked for the experiment since the last :meth:`end`.
         last_step: the last step logged, -1 before the first.
-        graph_is_logged: whether the logger has recorded the graph.
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
         self.version = RunVersion(root_dir, version)
-        self.open_record: SummaryRecord | None = None
+        self.open_recorder: RunRecorder | None = None
         self.is_in_trainer = False
         self.last_step = -1
-        self.graph_is_logged = False
         self._root_dir = root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
-        self._held: list[LineageValue] = []
+        self._record: SummaryRecord | None = None
+        self._dropped: RunRecorder | None = None  # its deferred lineage is the next one's
 
     @property
     def directory(self) -> str:
@@ -60,24 +59,30 @@ class FitRun:
     @property
     def has_recorded(self) -> bool:
         """Whether anything has been recorded through the record that is open."""
-        return self.open_record is not None and self.open_record.has_recorded
+        return self.open_recorder is not None and self.open_recorder.has_recorded
 
     def record(self) -> SummaryRecord:
         """The run's record; made, and its version claimed, by the first call."""
-        if self.open_record is None:
+        if self._record is None:
             self.version.claim()
-            self.open_record = SummaryRecord(self.directory, **self._options)
-            self.open_record.set_mode("eval")  # values of summary operators are the collector's
-            self.open_record.deferred_lineage = self._held
-        return self.open_record
+            self._record = SummaryRecord(self.directory, **self._options)
+            self._record.set_mode("eval")  # values of summary operators are the collector's
+            self.open_recorder = recorder_of(self._record)
+            if self._dropped is not None:
+                self.open_recorder.take_deferred_lineage(self._dropped)
+                self._dropped = None
+        return self._record
+
+    def recorder(self) -> RunRecorder:
+        """What :meth:`record` is built on."""
+        return self.open_recorder or recorder_of(self.record())
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:
         """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
-        check_recordable(info)
-        record = self.record()
-        self._held.append(info)
-        if record.has_recorded and (not self.is_in_trainer or run_identity.is_fitting(self.directory)):
-            record.write_held_lineage()
+        recorder = self.recorder()
+        recorder.defer_lineage(info)
+        if recorder.has_recorded and (not self.is_in_trainer or run_identity.is_fitting(self.directory)):
+            recorder.write_deferred_lineage()
 
     def enter(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
@@ -93,7 +98,7 @@ class FitRun:
             self._begin_next_version()
             identity = RunIdentity.NEW_RUN
         elif identity is RunIdentity.BEGINS_AGAIN:
-            self.record().begin_file()
+            self.recorder().begin_file()
             _LOG.warning(
                 "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
                 "place. To keep both, give each fit a logger with version=None, or a summary_dir of its own",
@@ -102,7 +107,7 @@ class FitRun:
         elif run_identity.resume_path(trainer) is not None and (
             identity is RunIdentity.CONTINUES or self.has_recorded  # an evaluation, for one
         ):
-            self.record().begin_file()
+            self.recorder().begin_file()
         run_identity.begin(trainer, self.directory, identity)
 
     def _begin_next_version(self) -> None:
@@ -110,7 +115,7 @@ class FitRun:
         self._drop_record()
         self.version.begin_next()
         self.version.claim()
-        self.last_step, self.graph_is_logged = -1, False
+        self.last_step = -1
         rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
 
     def add_checkpoints(self, paths: Iterable[str]) -> None:
@@ -120,14 +125,14 @@ class FitRun:
     def write_status(self, status: str) -> None:
         """Record how the call of the Trainer ended, if it recorded anything."""
         if self.has_recorded:
-            self.record().write_lineage(RunInfo({"status": status}))
+            self.recorder().write_lineage(RunInfo({"status": status}))
 
     def end(self) -> None:
         """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""
         run_identity.end(self.directory, self.has_recorded)
         self.is_in_trainer = False
         if self.has_recorded:
-            self.record().release()
+            self.recorder().release()
         else:
             self._drop_record()
             self.version.release_unused()
@@ -152,6 +157,6 @@ class FitRun:
 
     def _drop_record(self) -> None:
         """Close the record; hyper-parameters that were not recorded wait for the next one."""
-        if self.open_record is not None:
-            self.open_record.release()
-            self.open_record = None
+        if self.open_recorder is not None:
+            self.open_recorder.release()
+            self._dropped, self.open_recorder, self._record = self.open_recorder, None, None

@@ -13,9 +13,12 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_name,
     checked_path,
+    file_permissions,
+    max_file_bytes,
+    optional_module,
 )
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
@@ -98,18 +101,15 @@ class MindInsightLogger(LoggerBase):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._scalars = MetricScalars(utf8_text(prefix))
         checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        checked("raise_exception", raise_exception)
-        checked("log_graph", log_graph)
         options = {
-            "max_file_size": max_file_size,
+            "max_file_size": max_file_bytes(max_file_size),
             "export_options": export_options,
-            "raise_exception": raise_exception,
-            "file_mode": checked("file_mode", file_mode),
+            "raise_exception": checked_bool("raise_exception", raise_exception),
+            "file_mode": file_permissions(file_mode),
         }
         self._run = FitRun(self.root_dir, version, checked_sub_dir, options)
-        self._log_graph = log_graph
+        self._log_graph = checked_bool("log_graph", log_graph)
         self._is_shown = False
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ class MindInsightLogger(LoggerBase):
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        record = self._run.open_record or self._run.record()
+        record = self._run.open_recorder or self._run.recorder()
         pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_in_trainer else metrics, record)
         number = checked_step(step, self._run.last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
@@ -189,7 +189,7 @@ class MindInsightLogger(LoggerBase):
             self._run.add_hyperparameters(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
@@ -228,7 +228,7 @@ class MindInsightLogger(LoggerBase):
         Raises:
             TypeError: ``model`` is not a module.
         """
-        checked("model", model)
+        optional_module("model", model)
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
             self._run.enter(trainer)
@@ -236,11 +236,9 @@ class MindInsightLogger(LoggerBase):
 
     @rank_zero_only
     def _record_graph(self, model: Any, input_array: Any) -> None:
-        if self._run.graph_is_logged or not self._log_graph:
-            return
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
-        if example is not None:
-            self._run.graph_is_logged = self._run.record().capture_graph(model, example)
+        if example is not None and self._log_graph:
+            self._run.recorder().capture_graph(model, example)
 
     # ---- images, figures, histograms, tensors
 
@@ -291,8 +289,8 @@ class MindInsightLogger(LoggerBase):
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        record = self._run.record()
-        value = record.converted(kind, tag, convert, *arguments)
+        record = self._run.recorder()
+        value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
             number = max(self._run.last_step, 0) if step is None else checked_step(step, self._run.last_step)
             record.write_values(number, [(tag, value)])
