@@ -1,7 +1,7 @@
 """``SummaryCollector``: which hook of a Lightning run collects what, with the semantics of MindSpore's callback.
 
 The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage written by
-`lineage_recorder` and landscape checkpoints by `landscape_saver`.
+`lineage_recorder`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.options import (
@@ -23,6 +24,7 @@ from mindsummary_lightning.collection.options import (
 )
 from mindsummary_lightning.collection.parameter_selection import parameter_names
 from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
@@ -39,18 +41,18 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_saver import landscape_saver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.run_identity import (
     is_repeated_fit,
+    is_same_directory,
     save_rates,
     save_state,
     saved_state,
     steps_before_fit,
 )
-from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps
+from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, steps_in_first_epoch
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -127,9 +129,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._custom = checked_custom_lineage(custom_lineage_data)
         check_export_options(export_options)
         self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
-        self._own_run = (
-            None if self._summary_dir is None else FitRun(*os.path.split(self._summary_dir), "", self._file_options)
-        )
+        self._own_run: FitRun | None = None
+        if self._summary_dir is not None:
+            self._own_run = FitRun(*os.path.split(self._summary_dir), "", self._file_options)
         self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
         self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
         self._lineage: LineageRecorder | None = None
@@ -174,14 +176,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._runs = [run for run in runs if run is not None]
                 for run in self._runs:
                     run.enter(trainer)
-                if trainer.is_global_zero:
-                    self._record_into(self._runs[0].recorder())
-
-    def _record_into(self, record: RunRecorder) -> None:
-        self._guard.raise_exception = record.policy.raise_exception
-        if record is not self._record:
-            self._graph.forget()
-            self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
+                if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
+                    self._graph.forget()
+                    self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
+                    self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
@@ -204,22 +202,35 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._specified.collect_dataset_graph:
                 lineage.dataset(trainer)
         with self._guard("custom lineage"):
-            for run in self._runs[1:]:  # hyper-parameters of a logger must not come later, and win
-                if run.open_recorder is not None and os.path.realpath(run.directory) == os.path.realpath(record.directory):
+            for run in self._runs[1:]:  # of a logger: its hyper-parameters must not come later here, and win
+                if run.open_recorder is not None and is_same_directory(run.directory, record.directory):
                     record.take_deferred_lineage(run.open_recorder)
             lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        if self._specified.landscape is not None:
-            self._landscape = landscape_saver(
-                record,
-                trainer,
-                pl_module,
-                self._specified.landscape,
-                self._landscape_max_bytes,
-                "collect_landscape" in self._specified.named,
-            )
+        self._landscape = self._landscape_writer(record, trainer, pl_module)
+
+    def _landscape_writer(
+        self, record: RunRecorder, trainer: Any, module: nn.Module
+    ) -> LandscapeCheckpointWriter | None:
+        settings, is_asked_for = self._specified.landscape, "collect_landscape" in self._specified.named
+        if settings is None:
+            return None
+        # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
+        if any(is_flattened(parameter) for parameter in module.parameters()):
+            level = logging.WARNING if is_asked_for else logging.DEBUG
+            _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
+            return None
+        return LandscapeCheckpointWriter(
+            record.directory,
+            type(module).__name__,
+            settings,
+            self._landscape_max_bytes,
+            steps_in_first_epoch(trainer),
+            record.options.mode,
+            all_or_nothing=not is_asked_for,
+        )
 
     # ---- the hot path
 

@@ -1,4 +1,4 @@
-"""The run behind a logger, or behind a collector with a directory of its own: its version, its record, its end.
+"""``FitRun``: the run behind a logger, or behind a collector with a directory of its own.
 
 It is not known when a Trainer asks for the experiment whether it is going to fit or to evaluate, so hyper-parameters,
 which come next, wait in the record until something else is recorded.
@@ -6,8 +6,11 @@ which come next, wait in the record until something else is recorded.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import re
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,33 +19,24 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_identity import RunIdentity
-from mindsummary_lightning.trainer.version_numbers import RunVersion
 from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
 
+_VERSION_DIR = re.compile(r"version_(\d+)")
+
 
 class FitRun:
-    """Where fits are recorded, one after the other.
+    """Where fits are recorded, one after the other: the version, its directory, and what records into it.
 
-    Args:
-        root_dir: the directory of all versions.
-        version: the user's number or name, or ``None`` for a new number for each run.
-        sub_dir: directory below the version directory; ``""`` for none.
-        options: keyword arguments of its :class:`SummaryRecord`.
-
-    Attributes:
-        version: the run's version.
-        open_recorder: what records it, once something has asked for it.
-        is_in_trainer: a Trainer has asked for the experiment since the last :meth:`end`.
-        last_step: the last step logged, -1 before the first.
+    ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
         self.version = RunVersion(root_dir, version)
-        self.open_recorder: RunRecorder | None = None
-        self.is_in_trainer = False
-        self.last_step = -1
+        self.open_recorder: RunRecorder | None = None  # once something has asked for it
+        self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
+        self.last_step = -1  # the last one logged
         self._root_dir = root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
@@ -160,3 +154,99 @@ class FitRun:
         if self.open_recorder is not None:
             self.open_recorder.release()
             self._dropped, self.open_recorder, self._record = self.open_recorder, None, None
+
+
+class RunVersion:
+    """The version of one run below a root directory: the user's number or name, or the number after the highest there.
+
+    A number is claimed by making its directory, which is atomic: of many processes that start together each gets one of
+    its own. The ranks of one run are told by rank zero.
+    """
+
+    def __init__(self, root_dir: str, given: int | str | None) -> None:
+        if isinstance(given, bool) or not isinstance(given, (int, str, type(None))):
+            raise TypeError(f"version must be an int, a str or None, not {given!r}")
+        if isinstance(given, int) and given < 0:
+            raise ValueError(f"version must be 0 or more, not {given}")
+        self.is_given = given is not None
+        self._root_dir = root_dir
+        self._value = given
+        self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
+        self._cleanup: weakref.finalize[..., RunVersion] | None = None
+
+    @property
+    def value(self) -> int | str:
+        """The version; until it is claimed, the number that is free now."""
+        if self._value is None:
+            self._value = _next_number(self._root_dir)
+        return self._value
+
+    def adopt(self, value: int | str) -> None:
+        """Take the version that rank zero decided."""
+        self._value = value
+
+    def claim(self) -> None:
+        """Make the directory of the number, or of the next one that is free; a given version needs none.
+
+        One that cannot be made is left to the first record, which reports it.
+        """
+        if self.is_given or self._made:
+            return
+        root, number = os.path.abspath(self._root_dir), int(self.value)
+        with contextlib.suppress(OSError):
+            parents = _missing_parents(root)
+            while not self._made:
+                os.makedirs(root, exist_ok=True)
+                path = os.path.join(root, f"version_{number}")
+                try:
+                    os.mkdir(path)
+                except FileExistsError:
+                    number += 1
+                except FileNotFoundError:  # another process has removed the empty root that it made
+                    continue
+                else:
+                    self._made = [*parents, path]
+            self._value = number
+            self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
+
+    def release_unused(self) -> None:
+        """Remove the claimed directory and give the claim back, unless somebody has put files there."""
+        if self._cleanup is not None:
+            self._cleanup()
+            self._cleanup = None
+        if self._made and not os.path.lexists(self._made[-1]):
+            self._made = []
+
+    def begin_next(self) -> None:
+        """Forget the number, so that the next claim takes a later one; a directory with records stays."""
+        self._made, self._value = [], None
+        if self._cleanup is not None:
+            self._cleanup.detach()
+            self._cleanup = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cleanup": None}
+
+
+def _next_number(root_dir: str) -> int:
+    try:
+        names = os.listdir(root_dir)
+    except OSError:  # not there yet, or out of reach
+        names = []
+    return max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1) + 1
+
+
+def _missing_parents(path: str) -> list[str]:
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        missing.insert(0, path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _remove_empty(made: list[str], process: int) -> None:
+    if os.getpid() != process:  # a forked child leaves them to its parent
+        return
+    for path in reversed(made):
+        with contextlib.suppress(OSError):  # not empty, or gone
+            os.rmdir(path)

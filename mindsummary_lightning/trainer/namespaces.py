@@ -11,13 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-__all__ = [
-    "CallbackBase",
-    "LoggerBase",
-    "rank_zero_experiment",
-    "rank_zero_info",
-    "rank_zero_only",
-]
+__all__ = ["CallbackBase", "LoggerBase", "rank_zero_experiment", "rank_zero_info", "rank_zero_only"]
 
 
 def _installed() -> list[ModuleType]:

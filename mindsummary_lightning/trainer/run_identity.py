@@ -136,6 +136,11 @@ def add_checkpoints(directory: str, paths: Iterable[str]) -> None:
         run.checkpoints.update(map(os.path.realpath, filter(None, paths)))
 
 
+def is_same_directory(one: str, other: str) -> bool:
+    """Whether two paths, which need not exist, are the same directory."""
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def is_repeated_fit(trainer: Any) -> bool:
     """Whether this fit goes on where the last one of the same Trainer ended."""
     return trainer.global_step > 0 and resume_path(trainer) is None
@@ -208,7 +213,7 @@ def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, direct
     if not isinstance(step, int):
         step = int(trainer.global_step) if module.automatic_optimization else steps_done(trainer)
     earlier = state.get("directory")
-    if directory and earlier and os.path.realpath(earlier) != os.path.realpath(directory):
+    if directory and earlier and not is_same_directory(earlier, directory):
         _LOG.warning(
             "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve only for the files "
             "of one directory; to continue there, give the logger that version, or the collector that summary_dir",

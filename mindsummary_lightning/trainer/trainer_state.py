@@ -35,6 +35,12 @@ def planned_steps(trainer: Any) -> int | None:
     return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
 
 
+def steps_in_first_epoch(trainer: Any) -> int:
+    """Optimizer steps as far as they are known before it; 1 for a loader of unknown length."""
+    batches = trainer.num_training_batches
+    return max(1, math.ceil(batches / trainer.accumulate_grad_batches)) if math.isfinite(batches) else 1
+
+
 def training_loader(trainer: Any) -> Any:
     """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
 
