@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from mindsummary_lightning.cli.arguments import parser
-from mindsummary_lightning.cli.output import UsageError, escaped_log, say
+from mindsummary_lightning.cli.arguments import VERBS, parser
+from mindsummary_lightning.cli.output import UsageError, closest, escaped_log, say
 from mindsummary_lightning.errors import MindSummaryError
 
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
@@ -26,7 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         parser().print_help()
         return 0
+    verb = next((word for word in words if not word.startswith("-")), None)
     try:
+        if verb is not None and verb not in VERBS:
+            parser().error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
         arguments = parser().parse_args(words)
     except SystemExit as ended:  # argparse has printed the reason
         return ended.code if isinstance(ended.code, int) else 2

@@ -29,6 +29,7 @@ def _positive(text: str) -> int:
     return number
 
 
+_FOLLOW = _argument("--follow", action="store_true", help="draw it again every two seconds, until Ctrl-C")
 _DIRECTORY = _argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
 
 VERBS = {  # in the order of the help
@@ -61,11 +62,13 @@ VERBS = {  # in the order of the help
             help="read everything; otherwise, of much data, only the beginning and end of each file, and a number of "
             "tags that may be larger is marked, like 100+",
         ),
+        _FOLLOW,
         _json("the runs"),
     ),
     "show": _verb(
         "Show a run on one page: tags, steps, last values, curves and lineage.",
         _argument("run_dir", metavar="RUN", help="a run, or a directory that contains one"),
+        _FOLLOW,
         _json("the run"),
     ),
     "dump": _verb(
@@ -150,10 +153,13 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
     )
     made.add_argument("--version", action="version", version=f"mindsummary {__version__}")
-    made.add_argument("--debug", action="store_true", help="show the traceback of an error instead of one line")
+    debug = "show the traceback of an error instead of one line"
+    made.add_argument("--debug", action="store_true", help=debug)
     verbs = made.add_subparsers(metavar="VERB", required=True, dest="verb")
     for name, (text, arguments) in VERBS.items():
         verb = verbs.add_parser(name, help=text, description=text)
         for names, options in arguments:
             verb.add_argument(*names, **options)
+        # Suppressed, the default does not undo what stands before the verb.
+        verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug)
     return made

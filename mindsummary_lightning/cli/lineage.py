@@ -1,8 +1,8 @@
 """``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON.
 
-The table shows results and settings, those first in which the runs differ; empty columns are skipped. On a terminal
-long cells are shortened and columns that do not fit are named below; in a pipe or file everything is printed in full
-and without colour.
+The table shows results and settings: first what was asked for, one result, and the settings in which the runs differ;
+empty columns are skipped. On a terminal long cells are shortened and columns that do not fit are named below; in a pipe
+or file everything is printed in full and without colour.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from mindsummary_lightning.cli.output import (
     UsageError,
+    closest,
     columns,
     counted,
     escaped,
@@ -25,9 +26,10 @@ from mindsummary_lightning.cli.output import (
     short_number,
     width,
 )
+from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
-from mindsummary_lightning.lineage.search import CACHE, run_info, search_lineage
+from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.run_tree import list_train_jobs
 
@@ -38,30 +40,38 @@ _COLUMNS = (
     *("summary_dir", "metric/", "loss", "network", "optimizer", "learning_rate", "batch_size", "epoch"),
     *("loss_function", "user_defined/", "device_num", "train_dataset_count", "test_dataset_count"),
 )
+_RESULTS = ("metric/", "loss")
 _WIDEST_CELL = 32
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
     directory = os.path.abspath(arguments.directory)
-    if not os.path.isdir(directory):
-        raise FileNotFoundError(f"no such directory: {arguments.directory}")
+    runs = list_train_jobs(directory, max_depth=None)
+    if not runs:
+        runs_below(arguments.directory)  # refuses a directory without runs
     try:
         condition = parse_condition(_search_condition(arguments), directory)
     except LineageSearchConditionParamError as error:
-        raise UsageError(_as_option(str(error))) from error
-    runs = list_train_jobs(directory, max_depth=None)
+        asked = [_parsed(text)[0] for text in arguments.where] + [arguments.sort or ""]
+        alike = [closest(field, recorded_fields(runs)) for field in asked if f"not {field!r}" in str(error)]
+        raise UsageError(_as_option(str(error)) + "".join(alike[:1])) from error
+    fields = [field for field, _, _ in condition.tests] + ([condition.ordering.field] if condition.ordering else [])
     result = search_lineage(runs, condition)
     found = result["object"][: arguments.limit]
     if arguments.json:
         info = run_info(runs)
         say_json({**result, "object": [{**run, "run_info": info[run["summary_dir"]]} for run in found]})
     elif found:
-        _print_table(flat_records(found))
+        _print_table(flat_records(found), fields)
     elif runs:
         say(f"none of {counted(len(runs), 'run')} meets the conditions", sys.stderr)
     else:
         say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
+    known = recorded_fields(runs)
+    for field in dict.fromkeys(fields):
+        if "/" in field and field not in known and runs:
+            say(f"mindsummary: no run has {field}{closest(field, known)}", sys.stderr)
     return 1 if any(CACHE.has_damage(run.path) for run in runs) else 0
 
 
@@ -114,9 +124,9 @@ def _value(field: str, text: str) -> Cell:
     return text
 
 
-def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
+def _print_table(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> None:
     is_terminal = sys.stdout.isatty()
-    names = [name for name in _by_interest(records) if any(record[name] is not None for record in records)]
+    names = [name for name in _by_interest(records, asked) if any(record[name] is not None for record in records)]
     rows = [names, *([_cell(record[name], is_terminal) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if all(_is_number(record[name]) for record in records)]
     fitting = _fitting(rows, width()) if is_terminal else len(names)
@@ -125,14 +135,26 @@ def _print_table(records: Sequence[Mapping[str, Cell]]) -> None:
         say(f"not shown because the terminal is too narrow: {', '.join(names[fitting:])}")
 
 
-def _by_interest(records: Sequence[Mapping[str, Cell]]) -> list[str]:
-    """Names of the columns: the run first, then those in which the runs differ, each part in the order of _COLUMNS."""
+def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
+    """Names of the columns: run, what was asked for, a result, the settings that differ, other results, the rest."""
+    names = [name for name in records[0] if _prefix(name) in _COLUMNS]
+    differing = {name for name in names if any(record[name] != records[0][name] for record in records)}
+    results = [name for name in names if _prefix(name) in _RESULTS]
+    number = {name: sum(record[name] is not None for record in records) for name in results}
+    result = max(results, key=lambda name: (name in differing, number[name], "loss" not in name), default=None)
 
-    def rank(name: str) -> tuple[bool, bool, int]:
-        is_equal = all(record[name] == records[0][name] for record in records)
-        return name != "summary_dir", is_equal, _COLUMNS.index(_prefix(name))
+    def rank(name: str) -> tuple[int, int]:
+        groups = (
+            name == "summary_dir",
+            name in asked,
+            name == result and (name in differing or len(records) == 1),
+            name in differing and name not in results,
+            name in differing,
+            True,
+        )
+        return groups.index(True), _COLUMNS.index(_prefix(name))
 
-    return sorted((name for name in records[0] if _prefix(name) in _COLUMNS), key=rank)
+    return sorted(names, key=rank)
 
 
 def _prefix(name: str) -> str:

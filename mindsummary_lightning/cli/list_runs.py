@@ -5,10 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.cli.output import progress_bar, readable_size, readable_time, say_json, say_table
+from mindsummary_lightning.cli.output import (
+    UsageError,
+    escaped,
+    progress_bar,
+    readable_size,
+    readable_time,
+    redraw,
+    say_json,
+    table_lines,
+)
 from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.merge_rule import KINDS
@@ -21,19 +30,42 @@ _READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take n
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one line per run; 1 if a run cannot be read."""
-    paths = runs_below(arguments.directory)
-    sizes = [files_size(path) for path in paths]
-    is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
-    runs, survey = [], TagSurvey()
-    with progress_bar("reading", len(paths), "run") as advance:
-        for path, size in zip(paths, sizes, strict=True):
-            runs.append(_described(survey, path, os.path.relpath(path, arguments.directory), size, is_exact))
-            advance(1)
+    survey = TagSurvey()
+    if arguments.follow:
+        if arguments.json:
+            raise UsageError("--follow draws a table, --json prints once")
+        redraw(lambda: _followed(arguments, survey))
+        return 0
+    runs = _runs(arguments, survey)
     if arguments.json:
         say_json({"runs": runs})
     else:
-        _print_table(runs)
+        for line in _table(runs):
+            print(line)
     return 1 if any(run["tags"] is None for run in runs) else 0
+
+
+def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]:
+    try:
+        return _table(_runs(arguments, survey))
+    except FileNotFoundError as error:  # no run yet, or one that was removed while it was read
+        return [escaped(str(error))]
+
+
+def _runs(arguments: argparse.Namespace, survey: TagSurvey) -> list[dict[str, Any]]:
+    paths = runs_below(arguments.directory)
+    sizes = [files_size(path) for path in paths]
+    is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
+    runs = []
+    with contextlib.nullcontext(_no_bar) if arguments.follow else progress_bar("reading", len(paths), "run") as advance:
+        for path, size in zip(paths, sizes, strict=True):
+            runs.append(_described(survey, path, os.path.relpath(path, arguments.directory), size, is_exact))
+            advance(1)
+    return runs
+
+
+def _no_bar(count: int) -> None:
+    """What is drawn again needs no bar."""
 
 
 def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: bool) -> dict[str, Any]:
@@ -56,7 +88,7 @@ def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: boo
     }
 
 
-def _print_table(runs: Sequence[Mapping[str, Any]]) -> None:
+def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [["run", "last written", "size", "lineage", "tags"]]
     for run in runs:
         counted = "damaged: see `mindsummary verify`"
@@ -65,4 +97,4 @@ def _print_table(runs: Sequence[Mapping[str, Any]]) -> None:
             counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
         lineage = "yes" if run["has_lineage"] else "-"
         rows.append([run["run"], readable_time(run["last_written"]), readable_size(run["bytes"]), lineage, counted])
-    say_table(rows, right=[2])
+    return table_lines(rows, right=[2])

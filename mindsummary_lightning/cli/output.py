@@ -7,6 +7,7 @@ a file, can send commands to the terminal. Verbs print through them and nothing 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib.util
 import itertools
 import json
@@ -15,12 +16,14 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LETTERS = "_.-=+*#@"
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
 class UsageError(Exception):
@@ -101,12 +104,52 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
         yield "  ".join(cells).rstrip()
 
 
-def say_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print a table whose first row names the columns, cut at a terminal's edge; arguments as :func:`columns`."""
+def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
+    """Lines of a table whose first row names the columns, cut at a terminal's edge; arguments as :func:`columns`."""
     most = width() if sys.stdout.isatty() else sys.maxsize
     for index, line in enumerate(columns(rows, right)):
         line = line if len(line) <= most else f"{line[: most - 1]}…"
-        print(line if index else heading(line))
+        yield line if index else heading(line)
+
+
+def say_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Print such a table."""
+    for line in table_lines(rows, right):
+        print(line)
+
+
+def redraw(lines_of: Callable[[], Iterable[str]], every_s: float = 2.0) -> None:
+    """Draw lines on the terminal again and again in the same place, until Ctrl-C.
+
+    Raises:
+        UsageError: standard output is not a terminal.
+    """
+    if not sys.stdout.isatty():
+        raise UsageError("--follow draws on a terminal; elsewhere, call the verb again")
+    drawn, size = 0, shutil.get_terminal_size()
+    try:
+        print(_NO_WRAP, end="")  # a line that is wider than the terminal must not count as two
+        while True:
+            started = time.monotonic()
+            lines = list(lines_of())
+            now = shutil.get_terminal_size()
+            begin = f"\x1b[{drawn}F" if drawn and now == size else "\x1b[H\x1b[2J" if drawn else ""
+            size, lines = now, lines[: now.lines - 1]
+            print(begin + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J", end="", flush=True)
+            drawn = len(lines)
+            time.sleep(max(every_s, 5 * (time.monotonic() - started)))
+    except KeyboardInterrupt:
+        return
+    finally:
+        print(_WRAP, end="", flush=True)
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """Text such as ``; closest: 'metric/val/accuracy'``; empty if none of the names is like the given one."""
+    known = sorted(names)
+    alike = [other for other in known if name and name.lower() in other.lower()]
+    alike += difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; closest: {', '.join(map(repr, list(dict.fromkeys(alike))[:3]))}" if alike else ""
 
 
 def counted(number: int, noun: str) -> str:

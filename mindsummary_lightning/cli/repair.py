@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
         say_json({"run": runs[0] if len(runs) == 1 else arguments.directory, **facts})
-    for error in busy:
-        say(f"mindsummary: {error.filename}: {error.strerror}", sys.stderr)
+    for refusal in busy:
+        say(f"mindsummary: {refusal.filename}: {refusal.strerror}", sys.stderr)
     if arguments.json:
         return code
     for file in repaired:

@@ -9,11 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from mindsummary_lightning.cli.output import (
+    UsageError,
     columns,
     escaped,
     heading,
     readable_size,
     readable_time,
+    redraw,
     say_json,
     short_number,
     sparkline,
@@ -44,7 +46,29 @@ _Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, a
 def run(arguments: argparse.Namespace) -> int:
     """Print the page, or what is on it as JSON."""
     path = one_run(arguments.run_dir)
-    run = FollowedRun(path, on_damage="raise", follow_links=True)
+    run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise", follow_links=True)
+    if arguments.follow:
+        if arguments.json:
+            raise UsageError("--follow draws a page, --json prints once")
+        redraw(lambda: _lines(run))
+    elif arguments.json:
+        samples, rest = _contents(run)
+        facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
+        say_json({"run": path, **facts, **rest})
+    else:
+        for line in _lines(run):
+            print(line)
+    return 0
+
+
+def _lines(run: FollowedRun) -> Iterator[str]:
+    samples, rest = _contents(run)
+    yield from _head(run)
+    yield from _page(samples, rest)
+
+
+def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
+    """What is shown of each tag, by kind, and of all else."""
     run.refresh()
     tags = run.tags()
     series = {tag: run.scalars(tag) for tag in tags["scalar"]}
@@ -71,15 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
         ],
         "graph": graph
         and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
-        "lineage": lineage_values(SummaryReader(path).lineage()),
+        "lineage": lineage_values(SummaryReader(run.run_dir).lineage()),
     }
-    if arguments.json:
-        facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-        say_json({"run": path, **facts, **rest})
-    else:
-        for line in (*_head(path, series), *_page(samples, rest)):
-            print(line)
-    return 0
+    return samples, rest
 
 
 def _last(samples: Sequence[LocatedSample]) -> tuple[dict[str, Any], Any]:
@@ -101,12 +119,14 @@ def _facts(samples: int, step: int, last: ScalarSeries | Histogram | Image | Ten
     return {**facts, "shape": list(last.data.shape), "data_type": last.data_type.name.lower()}, None
 
 
-def _head(run_dir: str, series: Mapping[str, ScalarSeries]) -> Iterator[str]:
+def _head(run: FollowedRun) -> Iterator[str]:
+    run_dir = run.run_dir
     summaries, lineages = len(summary_files(run_dir)), len(lineage_file_paths(run_dir))
     files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(run_dir))}"
     yield heading(run_dir)
     yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
-    times = [float(time) for found in series.values() for time in (found.wall_times.min(), found.wall_times.max())]
+    walls = [run.scalars(tag).wall_times for tag in run.tags()["scalar"]]
+    times = [float(time) for wall_times in walls for time in (wall_times.min(), wall_times.max())]
     if times:
         yield f"recorded {readable_time(min(times))} to {readable_time(max(times))}"
 

@@ -10,6 +10,7 @@ import webbrowser
 
 from mindsummary_lightning.cli.output import UsageError, say
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 
 
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         train_id = "./" if is_run else None
 
         def ready() -> None:
+            if not find_run_directories(arguments.directory):
+                _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
             _print_pages(f"runs in {os.path.abspath(arguments.directory)}", page_addresses(server, token, train_id))
             if not arguments.no_browser:
                 webbrowser.open(page_addresses(server, access.single_use_token())[0][1])

@@ -114,6 +114,16 @@ def run_info(directories: Iterable[RunDirectory]) -> dict[str, Mapping[str, Json
     return {run.summary_dir: run.lineage.sections["run_info"] for run in _runs(directories, {})}
 
 
+def recorded_fields(directories: Iterable[RunDirectory]) -> set[str]:
+    """Names of the fields that any of the runs has a value of."""
+    names: set[str] = set()
+    for run in _runs(directories, {}):
+        names.update(name for name, value in run.lineage.fields.items() if value is not None)
+        for section in _CUSTOMIZED:
+            names.update(f"{section}/{name}" for name in run.lineage.sections[section])
+    return names
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     summary_dir: str

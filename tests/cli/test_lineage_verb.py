@@ -10,6 +10,7 @@ import pytest
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
+from tests.reading.runs import write_summary
 
 
 @pytest.fixture
@@ -29,14 +30,14 @@ def names(table: str) -> list[str]:
     return [line.split()[0] for line in table.splitlines()[1:]]
 
 
-def test_prints_a_table_with_the_results_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_a_table_with_one_result_and_what_differs_first(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(base), "--sort", "metric/accuracy") == 0
 
     lines = capsys.readouterr().out.splitlines()
-    shown = ["summary_dir", "metric/accuracy", "loss", "network", "user_defined/seed", "user_defined/note"]
+    shown = ["summary_dir", "metric/accuracy", "network", "user_defined/seed", "user_defined/note", "loss"]
     assert lines[0].split() == shown
-    assert lines[1].split()[:5] == ["./run0", "0.5", "0.5", "LeNet5", "0"]
-    assert lines[1].endswith("a note of run 0 that is longer than a cell")
+    assert lines[1].split()[:4] == ["./run0", "0.5", "LeNet5", "0"]
+    assert lines[1].endswith("a note of run 0 that is longer than a cell   0.5")
     assert len(lines) == 4
 
 
@@ -97,8 +98,8 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     narrow = capsys.readouterr().out
 
     assert wide.startswith("\033[1msummary_dir")
-    assert "not shown because the terminal is too narrow: user_defined/note" in wide
-    assert narrow.splitlines()[-1].endswith("network, user_defined/seed, user_defined/note")
+    assert "not shown because the terminal is too narrow: loss" in wide
+    assert narrow.splitlines()[-1].endswith("narrow: user_defined/seed, user_defined/note, loss")
     assert all(len(line) <= 40 for line in narrow.splitlines()[1:-1])
 
 
@@ -145,7 +146,7 @@ def test_a_refusal_is_one_line_and_status_2(
 
 def test_a_missing_directory_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(tmp_path / "none")) == 1
-    assert "no such directory" in capsys.readouterr().err
+    assert "no such file or directory" in capsys.readouterr().err
 
 
 def test_a_path_above_the_working_directory_is_understood(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +155,45 @@ def test_a_path_above_the_working_directory_is_understood(base: Path, monkeypatc
     assert run(os.path.join("..", "run1")) == 0
 
 
-def test_a_directory_without_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_lineage_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, [])
+
     assert run(str(tmp_path)) == 0
     assert "no run with lineage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--where", "--sort"])
+def test_a_field_that_no_run_has_is_said_with_the_closest(
+    base: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert run(str(base), option, "metric/acc" + (">0.5" if option == "--where" else "")) == 0
+    assert "no run has metric/acc; closest: 'metric/accuracy'" in capsys.readouterr().err
+
+    assert run(str(base), option, "accurcy" + (">0.5" if option == "--where" else "")) == 2
+    assert capsys.readouterr().err.endswith("; closest: 'metric/accuracy'\n")
+
+
+def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_run(
+            tmp_path / f"version_{number}",
+            TrainInfo(network="torchvision.models.resnet.ResNet", optimizer="SGD", loss=0.1, batch_size=8, epoch=3),
+            EvaluationInfo(json.dumps({f"val/{name}": number / 10 for name in ("loss", "accuracy", "f1", "recall")})),
+            UserDefinedInfo({"hidden_size": 64 * (number + 1), "dropout": number / 10, "seed": 7, "note": "first"}),
+        )
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    run(str(tmp_path))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == [
+        *("summary_dir", "metric/val/accuracy", "user_defined/hidden_size", "user_defined/dropout")
+    ]
+    assert max(map(len, lines[:4])) <= 80
 
 
 def test_conditions_that_no_run_meets_say_how_many_there_are(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

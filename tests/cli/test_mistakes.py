@@ -1,0 +1,73 @@
+"""Misspelt words, wrong files and directories without runs: each verb says what it takes and what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import mindsummary
+from tests.reading.runs import values_at, write_lineage, write_summary
+
+
+@pytest.mark.parametrize(
+    ("word", "verb"), [("lsit", "list"), ("verfy", "verify"), ("linage", "lineage"), ("exp", "export")]
+)
+def test_a_mistyped_verb_gets_the_closest_one(word: str, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, word, "runs")
+
+    assert answer.code == 2
+    assert f"no verb '{word}'; closest: '{verb}'" in answer.err
+
+
+@pytest.mark.parametrize("words", [("--debug", "show", "nothing"), ("show", "nothing", "--debug")])
+def test_debug_stands_on_either_side_of_the_verb(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FileNotFoundError):
+        mindsummary(capsys, *words)
+
+
+def test_dump_of_a_run_names_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [write_summary(tmp_path, []), write_lineage(tmp_path, [])]
+
+    answer = mindsummary(capsys, "dump", tmp_path)
+
+    assert answer.code == 2
+    assert answer.err.endswith(f"is a directory, dump takes a file; its files are: {paths[0]} {paths[1]}\n")
+
+
+def test_dump_of_another_file_says_what_it_looks_like(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("import torch\n\ntorch.manual_seed(7)\n")
+
+    answer = mindsummary(capsys, "dump", path)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "train.py is not an event file, or it is damaged: it looks like text" in answer.err
+
+
+def test_a_directory_without_runs_is_answered_alike_by_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    verbs = [("list",), ("show",), ("verify",), ("repair",), ("lineage",)]
+    verbs += [("export", "--to", "csv", "--out", "out"), ("report", "-o", "report.html")]
+
+    answers = {mindsummary(capsys, verb[0], empty, *verb[1:]) for verb in verbs}
+
+    (answer,) = answers
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(f"mindsummary: no run in {empty}: neither it nor a directory below it")
+
+
+def test_follow_needs_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    answers = [
+        mindsummary(capsys, verb, tmp_path, "--follow", *more)
+        for verb in ("list", "show")
+        for more in ((), ("--json",))
+    ]
+
+    assert [answer.code for answer in answers] == [2] * 4
+    assert "--follow draws on a terminal" in answers[0].err
