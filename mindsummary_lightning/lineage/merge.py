@@ -21,7 +21,8 @@ from mindsummary_lightning.lineage.json_values import (
     float32_to_json,
     user_defined_to_json,
 )
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, LineageEvent, RunInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
 _RECORDED = ("hyper_parameters", "algorithm", "train_dataset", "model", "metric", "valid_dataset", "dataset_graph")
@@ -46,6 +47,25 @@ FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class ShownGraph:
+    """A data pipeline as JSON, shared by the runs that have it.
+
+    Attributes:
+        content: the JSON.
+        key: the same text for equal pipelines.
+    """
+
+    content: Mapping[str, JsonValue] = field(default_factory=dict)
+    key: str = "{}"
+
+    @classmethod
+    def of(cls, graph: DatasetGraph) -> ShownGraph:
+        """The pipeline of a lineage event."""
+        content = dataset_graph_to_json(graph)
+        return cls(content, json.dumps(content, sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True)
 class FileLineage:
     """The content of one lineage file, as the reader shows it.
 
@@ -54,12 +74,14 @@ class FileLineage:
         starts_anew: whether the file contains training or dataset lineage.
         has_evaluation: whether the file contains evaluation lineage.
         is_damaged: whether it is damaged, so that nothing of it counts.
+        graph: its data pipeline, or ``None``.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     starts_anew: bool = False
     has_evaluation: bool = False
     is_damaged: bool = False
+    graph: ShownGraph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,39 +100,45 @@ class MergedLineage:
     graph_key: str
 
 
-def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], None]) -> FileLineage:
-    """The content of one file; ``on_problem`` is told what had to be skipped."""
+def lineage_of_file(
+    contents: Iterable[LineageValue | ShownGraph | None], on_problem: Callable[[str], None]
+) -> FileLineage:
+    """What the records of one file hold, in order; ``on_problem`` is told what had to be skipped."""
     newest: dict[type, Any] = {}
     custom: dict[type, dict[str, JsonValue]] = {UserDefinedInfo: {}, RunInfo: {}}
-    for event in events:
-        if isinstance(event.what, UserDefinedInfo):
-            custom[type(event.what)].update(user_defined_to_json(event.what.values))
+    for what in contents:
+        if isinstance(what, UserDefinedInfo):
+            custom[type(what)].update(user_defined_to_json(what.values))
         else:
-            newest[type(event.what)] = event.what
+            newest[type(what)] = what
     sections = {name: custom[kind] for name, kind in _CUSTOM.items()}
     for kind in newest.keys() & {TrainInfo, EvaluationInfo}:
         sections.update(_sections(newest[kind]))
     if EvaluationInfo in newest and newest[EvaluationInfo].metric is not None:
         sections["metric"] = _metric(newest[EvaluationInfo].metric, on_problem)
-    if DatasetGraph in newest:
-        sections["dataset_graph"] = dataset_graph_to_json(newest[DatasetGraph])
-    return FileLineage(sections, bool(newest.keys() & {TrainInfo, DatasetGraph}), EvaluationInfo in newest)
+    graph = newest.get(ShownGraph)
+    if graph is not None:
+        sections["dataset_graph"] = graph.content
+    starts_anew = bool(newest.keys() & {TrainInfo, ShownGraph})
+    return FileLineage(sections, starts_anew, EvaluationInfo in newest, graph=graph)
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
     """The merged lineage of a run's files, oldest first, or ``None`` if none of them contains any."""
     sections: dict[str, Mapping[str, JsonValue]] | None = None
+    graph = ShownGraph()
     for file in files:
         if not file.starts_anew and not file.has_evaluation:
             continue  # custom data alone: the reader ignores the file
         if sections is None or file.starts_anew:
-            sections = {name: {} for name in (*_RECORDED, *_CUSTOM)}
+            sections, graph = {name: {} for name in (*_RECORDED, *_CUSTOM)}, ShownGraph()
+        graph = file.graph or graph
         custom = {name: {**sections[name], **file.sections[name]} for name in _CUSTOM}
         sections.update({**file.sections, **custom})
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
-    return MergedLineage(sections, fields, json.dumps(sections["dataset_graph"], sort_keys=True))
+    return MergedLineage(sections, fields, graph.key)
 
 
 def _sections(value: TrainInfo | EvaluationInfo) -> dict[str, dict[str, JsonValue]]:

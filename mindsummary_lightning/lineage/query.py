@@ -116,7 +116,9 @@ def filter_summary_lineage(
         directories = list_train_jobs(base)
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
-    return deepcopy(search_lineage(directories, condition))
+    answer = search_lineage(directories, condition)
+    # Run by run: what runs share in the cache, such as a data pipeline, they must not share in the caller's hands.
+    return {**answer, "object": [deepcopy(run) for run in answer["object"]]}
 
 
 def _checked_keys(keys: object) -> list[str]:

@@ -18,9 +18,10 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.conditions import SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
-from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merge_files
+from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
-from mindsummary_lightning.values import LineageEvent
+from mindsummary_lightning.values import DatasetGraph
+from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ _LOG = logging.getLogger(__name__)
 _Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
 _MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first
+_MAX_GRAPHS = 1024
+_TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload of this package and of MindSpore begins
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
 
 
@@ -37,6 +40,7 @@ class LineageCache:
     def __init__(self, max_runs: int = _MAX_RUNS) -> None:
         self._max_runs = max_runs
         self._runs: OrderedDict[str, tuple[_Read, MergedLineage | None]] = OrderedDict()
+        self._graphs: dict[bytes, ShownGraph] = {}  # by the payload behind its wall time
         self._lock = threading.Lock()
         self._warnings = WarnOnce(_LOG)
 
@@ -68,7 +72,7 @@ class LineageCache:
             self._warnings.warn((path, state, message), message, *args)
 
         try:
-            return lineage_of_file(list(_events(path, state)), lambda problem: warn("%s in %s", problem, path))
+            return lineage_of_file(list(self._contents(path, state)), lambda problem: warn("%s in %s", problem, path))
         except DamagedFileError as error:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
             return FileLineage(is_damaged=True)
@@ -76,12 +80,25 @@ class LineageCache:
             warn("skipped a lineage file: %s", error)
             return None
 
+    def _contents(self, path: str, state: FileState) -> Iterator[LineageValue | ShownGraph | None]:
+        scanner, size = RecordScanner(path), state[0]
+        yield from scanner.decoded(self._content)
+        if scanner.offset < size:
+            raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
 
-def _events(path: str, state: FileState) -> Iterator[LineageEvent]:
-    scanner, size = RecordScanner(path), state[0]
-    yield from scanner.decoded(decode_lineage_event)
-    if scanner.offset < size:
-        raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
+    def _content(self, payload: bytes) -> LineageValue | ShownGraph | None:
+        # Few data pipelines are recorded again and again, and they take longest; only the time before them differs.
+        rest = payload[_TIME_SIZE:] if payload.startswith(_TIME_KEY) else payload
+        graph = self._graphs.get(rest)
+        if graph is not None:
+            return graph
+        what = decode_lineage_event(payload).what
+        if not isinstance(what, DatasetGraph):
+            return what
+        graph = ShownGraph.of(what)
+        if len(self._graphs) < _MAX_GRAPHS:
+            self._graphs[rest] = graph
+        return graph
 
 
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again

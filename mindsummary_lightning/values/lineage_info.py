@@ -99,10 +99,10 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 def _make_texts_utf8(value: TrainInfo | EvaluationInfo) -> None:
     # os.fsdecode turns bytes of a path that are not UTF-8 into lone surrogates.
-    for field_ in fields(value):
-        text = getattr(value, field_.name)
-        if isinstance(text, str):
-            object.__setattr__(value, field_.name, utf8_text(text))
+    for name in type(value).__slots__:  # the fields, and fields() would take as long as decoding them
+        text = getattr(value, name)
+        if isinstance(text, str) and not text.isascii():
+            object.__setattr__(value, name, utf8_text(text))
 
 
 CustomValue: TypeAlias = "int | float | str | Mapping[str, CustomValue]"

@@ -186,3 +186,17 @@ def test_refuses_no_directory_at_all() -> None:
 def test_refuses_a_condition_even_if_there_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(LineageSearchConditionParamError):
         filter_summary_lineage(tmp_path, {"limit": 0})
+
+
+def test_runs_of_one_pipeline_do_not_share_it_in_the_callers_hands(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_run(tmp_path / name, DatasetGraph({"op_type": "BatchDataset"}))
+
+    first, second = filter_summary_lineage(tmp_path)["object"]
+    first["dataset_graph"]["op_type"] = "changed"
+
+    assert second["dataset_graph"]["op_type"] == "BatchDataset"
+    assert [run["dataset_graph"]["op_type"] for run in filter_summary_lineage(tmp_path)["object"]] == [
+        "BatchDataset"
+    ] * 2
+    assert {run["model_lineage"]["dataset_mark"] for run in filter_summary_lineage(tmp_path)["object"]} == {"2"}
