@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.tables import mode_of_runs
+from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start, value_message
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
@@ -31,11 +31,13 @@ class ExportedRun:
         path: the event file.
         written: number of samples by kind.
         skipped: number of what TensorBoard has no page for, by kind.
+        changed: number of samples that differ there, by what differs.
     """
 
     path: str
     written: Mapping[str, int]
     skipped: Mapping[str, int]
+    changed: Mapping[str, int]
 
 
 def export_tensorboard(
@@ -99,7 +101,7 @@ def export_tensorboard(
         "dataset_graph": int(lineage.dataset is not None),
         "evaluation_lineage": int(lineage.evaluation is not None),
     }
-    return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number})
+    return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number}, {})
 
 
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
