@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
+from mindsummary_lightning.values.text import shortest_float32
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
@@ -19,16 +21,18 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
     """
     train = lineage.train
-    fields: dict[str, Any] = plain(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
+    values = _fields(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
+    for name in values.keys() & {"learning_rate", "loss"}:  # float32 in the file; plain() would name what is not finite
+        values[name] = shortest_float32(values[name])
     if lineage.evaluation:
-        evaluation = plain(lineage.evaluation)
-        fields.update(_metrics(evaluation.pop("metric", None)))
-        fields.update(evaluation)
+        evaluation = _fields(lineage.evaluation)
+        values.update(_metrics(evaluation.pop("metric", None)))
+        values.update(evaluation)
     if lineage.dataset:
-        fields["data"] = " <- ".join(_stages(plain(lineage.dataset)))
-    custom = plain(lineage.custom.values) if lineage.custom else {}
-    taken = {name for name in custom if name in fields and as_text(fields[name]) != as_text(custom[name])}
-    return {**fields, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
+        values["data"] = " <- ".join(_stages(plain(lineage.dataset)))
+    custom = dict(lineage.custom.values) if lineage.custom else {}
+    taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
+    return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:
@@ -39,6 +43,11 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
 def as_text(value: Any) -> str:
     """One of the values as text, a float in six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _fields(info: TrainInfo | EvaluationInfo) -> dict[str, Any]:
+    values = {field.name: getattr(info, field.name) for field in fields(info)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _checkpoint(text: str | None) -> Any:

@@ -87,7 +87,8 @@ class OutputDirectory:
             for name in sorted(os.listdir(inside)) if os.path.isdir(inside) else ():
                 whole = f"{folder}/{name}" if folder else name
                 is_ours = whole in self._earlier or any(one.startswith(f"{whole}/") for one in self._earlier)
-                if re.fullmatch(pattern, name) and not name.startswith(".") and not is_ours:
+                is_claimed = re.fullmatch(pattern, name) and not name.startswith(".")
+                if is_claimed and not is_ours and (folder or os.path.isfile(os.path.join(inside, name))):
                     raise FileExistsError(
                         f"{os.path.join(inside, name)} was there before and is not of an earlier call with the same "
                         f"source and format, so it is not replaced; give an --out that is new or empty"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,9 +14,6 @@ from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
-from mindsummary_lightning.values.text import printable
-
-_LOG = logging.getLogger(__name__)
 
 SAMPLE_FIELDS = ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 _TABLES = ("scalars", "histograms", "histogram_samples")
@@ -84,7 +80,6 @@ def export_parquet_dataset(
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
                     raise
-                _LOG.error("%s is skipped: %s", printable(run_dir), error)
                 continue
             for table, columns in tables.items():
                 if len(columns["step"]):
