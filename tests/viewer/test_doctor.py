@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.mindinsight import doctor
-from mindsummary_lightning.mindinsight.doctor import PAGES, examine, installed_versions
+from mindsummary_lightning.viewer import doctor
+from mindsummary_lightning.viewer.doctor import PAGES, examine, installed_versions
 from tests.cli.command import mindsummary
 
 

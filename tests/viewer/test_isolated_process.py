@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.mindinsight.isolation import (
-    cache_directory,
+from mindsummary_lightning.viewer.isolated_process import (
     find_program,
     isolated_variables,
     python_command,
     run_isolated,
 )
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the rule of Linux")
-def test_the_cache_is_where_the_platform_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    assert cache_directory() == str(tmp_path / "cache" / "mindsummary-lightning")
-    assert os.stat(cache_directory()).st_mode & 0o777 == 0o700
+from mindsummary_lightning.viewer.user_directories import cache_directory
 
 
 @pytest.mark.slow
@@ -83,10 +75,3 @@ def test_a_program_runs_in_the_cache_with_the_variables_it_is_given(
     done = run_isolated([sys.executable, "-c", "import os; print(os.getcwd(), os.environ['ASKED'])"], ASKED="yes")
 
     assert (done.returncode, done.stdout) == (0, f"{os.path.realpath(cache_directory())} yes\n")
-
-
-def test_a_program_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    with pytest.raises(subprocess.TimeoutExpired):
-        run_isolated([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.1)

@@ -10,51 +10,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
-from mindsummary_lightning.mindinsight.frontend import find_pip, has_frontend
-from mindsummary_lightning.mindinsight.isolation import cache_directory, output_tail, python_command, run_isolated
+from mindsummary_lightning.viewer.frontend import find_pip, has_frontend
+from mindsummary_lightning.viewer.isolated_process import output_tail, python_command, run_isolated
+from mindsummary_lightning.viewer.user_directories import cache_directory
 
-# The pages as MindInsight 2.3.1 names them.
-PAGES = (
-    "Summary list",
-    "Scalar",
-    "Image",
-    "Parameter distribution",
-    "Tensor",
-    "Computational graph",
-    "Dataset graph",
-    "Model traceback",
-    "Data traceback",
-    "Parameter importance",
-    "Loss landscape",
-)
-
-# Package, first version that does not work, pages it breaks ("" is all), what is seen.
-_BREAKS = (
+PAGES = (  # as MindInsight 2.3.1 names them
+    "Summary list", "Scalar", "Image", "Parameter distribution", "Tensor", "Computational graph", "Dataset graph",
+    "Model traceback", "Data traceback", "Parameter importance", "Loss landscape",
+)  # fmt: skip
+_WITH_TENSORS = ("Tensor", "Loss landscape", "Scalar", "Image", "Parameter distribution")
+_LOSS = "every event with a tensor or landscape is dropped, including the scalars, images and histograms in it"
+_OF_LINEAGE = ("Dataset graph", "Model traceback", "Data traceback")
+_BREAKS = (  # package, first version that does not work, pages it breaks, what is seen
     ("python", (3, 13), PAGES, "MindInsight cannot be imported: imghdr is gone"),
     ("protobuf", (3, 21), PAGES, "MindInsight's generated messages refuse to load"),
-    (
-        "numpy",
-        (2,),
-        ("Tensor", "Loss landscape", "Scalar", "Image", "Parameter distribution"),
-        "every event with a tensor or landscape is dropped, including the scalars, images and histograms in it",
-    ),
-    (
-        "marshmallow",
-        (4,),
-        ("Dataset graph", "Model traceback", "Data traceback"),
-        "lineage queries fail with error 500",
-    ),
+    ("numpy", (2,), _WITH_TENSORS, _LOSS),
+    ("marshmallow", (4,), _OF_LINEAGE, "lineage queries fail with error 500"),
     ("pandas", (2,), ("Parameter importance",), "the side panel of the model traceback page fails with error 500"),
 )
 _PACKAGES = ("mindinsight", "numpy", "marshmallow", "pandas", "protobuf", "scipy", "scikit-learn", "gunicorn", "Flask")
-
-
 _VIEWER_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewerNeed:
-    """Something that ``mindsummary view`` needs, what of it was found, and whether that is enough."""
+    """Something that ``mindsummary view`` needs, its state, and whether that is enough."""
 
     name: str
     state: str
@@ -62,7 +42,7 @@ class ViewerNeed:
 
 
 def examine_viewer() -> list[ViewerNeed]:
-    """What ``mindsummary view`` needs in this environment, and what of it was found."""
+    """What ``mindsummary view`` needs in this environment, and its state."""
     needs = [ViewerNeed("Python", ".".join(map(str, sys.version_info[:3])))]
     for package in _VIEWER_PACKAGES:
         try:
@@ -89,25 +69,21 @@ def _examine_frontend() -> list[ViewerNeed]:
 
 
 def installed_versions(python: str) -> dict[str, str]:
-    """Versions of MindInsight and its packages in a Python's environment, and its own; missing packages are skipped.
-
-    Raises:
-        OSError: it cannot be run.
-    """
+    """Versions of MindInsight and its packages in a Python's environment, and its own; missing packages are skipped."""
     code = (
         "import json, sys\n"
         "from importlib import metadata\n"
-        "found = {'python': '.'.join(map(str, sys.version_info[:3]))}\n"
+        "versions = {'python': '.'.join(map(str, sys.version_info[:3]))}\n"
         f"for name in {_PACKAGES!r}:\n"
-        "    try: found[name] = metadata.version(name)\n"
+        "    try: versions[name] = metadata.version(name)\n"
         "    except metadata.PackageNotFoundError: pass\n"
-        "print(json.dumps(found))\n"
+        "print(json.dumps(versions))\n"
     )
     answer = run_isolated(python_command(os.path.abspath(python), "-c", code))
     if answer.returncode:
         raise OSError(f"{python} cannot list its packages: {output_tail(answer)}")
-    found: dict[str, str] = json.loads(answer.stdout)
-    return found
+    versions: dict[str, str] = json.loads(answer.stdout)
+    return versions
 
 
 def examine(versions: Mapping[str, str]) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Versions under which every page of MindInsight 2.3.1 works; imports nothing, because noxfile.py reads it too."""
+"""Versions under which every page of MindInsight 2.3.1 works; noxfile.py reads them, so nothing is imported."""
 
 PINS = (
     "mindinsight==2.3.1",
