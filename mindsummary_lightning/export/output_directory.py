@@ -172,12 +172,16 @@ def mode_of_runs(run_dirs: Iterable[str]) -> int:
     return common | 0o600  # MindSpore makes its finished files read-only; an export belongs to whoever made it
 
 
-def distinct_names(texts: Iterable[str]) -> dict[str, str]:
-    """Percent-quoted names by text: each its own on file systems that ignore case, none reserved or hidden anywhere."""
+def distinct_names(texts: Iterable[str], hidden: str = "") -> dict[str, str]:
+    """Percent-quoted names by text: each its own on file systems that ignore case, and none a device on Windows.
+
+    None begins with a character of ``hidden``, by which some programs skip files.
+    """
     names = {text: quoted_name(text) for text in texts}
     alike = Counter(name.casefold() for name in names.values())
     names = {text: quoted_name(text, with_hash=alike[name.casefold()] > 1) for text, name in names.items()}
-    return {text: f"%{ord(name[0]):02X}{name[1:]}" if is_reserved(name) else name for text, name in names.items()}
+    unsafe = {text for text, name in names.items() if is_reserved(name) or name[0] in hidden}
+    return {text: f"%{ord(name[0]):02X}{name[1:]}" if text in unsafe else name for text, name in names.items()}
 
 
 def is_reserved(name: str) -> bool:

@@ -61,7 +61,7 @@ def export_parquet_dataset(
     names = {run_dir: os.path.relpath(run_dir, root) for run_dir in run_dirs}
     itself = os.path.basename(os.path.abspath(root))
     names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
-    folders = distinct_names(names.values())
+    folders = distinct_names(names.values(), hidden="._")  # Arrow and Spark skip these
     territory = {"": r"lineage\.parquet", **dict.fromkeys(_TABLES, ".*")}
     exported, rows = ExportedFiles([]), []
     with OutputDirectory(out_dir, "parquet", territory, mode_of_runs(run_dirs)) as out:
