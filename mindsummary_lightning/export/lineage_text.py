@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.export.json_events import plain
 from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
@@ -30,7 +31,7 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
         values.update(evaluation)
     if lineage.dataset:
         values["data"] = " <- ".join(_stages(plain(lineage.dataset)))
-    custom = dict(lineage.custom.values) if lineage.custom else {}
+    custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
     taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
     return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
 

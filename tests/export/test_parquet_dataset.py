@@ -115,7 +115,7 @@ def test_a_damaged_run_costs_itself_only(tmp_path: Path, runs: list[str], capsys
     head = "skipped because it is damaged: a/version_1: "
     (note,) = (line for line in answer.out.splitlines() if line.startswith(head))
     assert f"of {damaged}: payload CRC is" in note
-    assert pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"].tolist() == ["a/version_0", "b=c d"]
+    assert set(pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"]) == {"a/version_0", "b=c d"}
     assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {"a/version_0", "b=c d"}
 
 

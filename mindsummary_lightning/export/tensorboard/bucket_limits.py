@@ -12,7 +12,7 @@ from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
 _EMPTY = (np.empty(0), np.empty(0), np.empty(0, np.int64))
-_MAX_COUNT = float(2**62)
+_MAX_COUNT = float(2**53)  # above it a float64 does not count
 
 
 def histogram_of_limits(
@@ -46,7 +46,7 @@ def histogram_of_limits(
         missing = 0
     if edges.size and buckets[0]:
         width = edges[2] - edges[1] if edges.size > 2 else 1.0
-        edges[0] = min(low, edges[1]) if math.isfinite(low) else edges[1] - width
+        edges[0] = low if -math.inf < low < edges[1] else edges[1] - width
     lows, highs = (missing, 0) if low == high == -math.inf else (0, missing) if low == high == math.inf else (0, 0)
     if math.isfinite(low) != math.isfinite(high) and not math.isnan(low + high):
         lows, highs = (missing, 0) if math.isinf(low) else (0, missing)
@@ -106,8 +106,9 @@ def histogram_of_buckets(
     the numbers of NaN, +inf and -inf.
     """
     whole = int(np.rint(counts.sum()))
-    is_close = smallest == largest and edges[0] >= smallest - 1 and edges[-1] <= largest + 1  # as MindSpore's
-    if not (is_close and counts.size <= MAX_BUCKETS and (np.diff(edges) > 0).all()):
+    # MindSpore's buckets of constant data reach half a unit to both sides; TensorBoard's outermost may be anywhere.
+    is_constant = smallest == largest and largest - 1 <= edges[0] <= edges[-1] <= smallest + 1
+    if not (is_constant and ((np.diff(edges) > 0) | (counts == 0)).all()):
         edges = np.clip(edges, smallest, largest)
     kept = np.diff(np.rint(np.concatenate([[0], np.cumsum(counts)]))).astype(np.int64)
     if edges[-1] <= edges[0]:
@@ -121,7 +122,9 @@ def histogram_of_buckets(
         running = np.concatenate([[0], np.cumsum(kept)])
         coarse = np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, kept.size) + 1)
         # Elements count as evenly spread in their bucket; rounding the running total keeps the sum exact.
-        kept = np.diff(np.rint(np.interp(coarse, edges, running))).astype(np.int64)
+        below = np.rint(np.interp(coarse, edges, running))
+        below[0], below[-1] = 0, running[-1]  # where the outermost have no width too
+        kept = np.diff(below).astype(np.int64)
         edges = coarse
     return Histogram(
         edges[:-1], np.diff(edges), kept, whole + sum(others), *others, min=smallest, max=largest, sum=total
@@ -147,6 +150,6 @@ def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArra
 
 
 def _sum_of_counts(counts: NDArray[np.float64]) -> int:
-    if not (counts >= 0).all() or (total := counts.sum()) > _MAX_COUNT:
+    if not (counts >= 0).all() or not (counts < _MAX_COUNT).all() or counts.sum() > _MAX_COUNT:
         raise ValueError("a histogram whose buckets do not hold numbers of elements")
-    return int(np.rint(total))
+    return int(np.rint(counts.sum()))

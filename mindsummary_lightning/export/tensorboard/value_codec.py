@@ -19,7 +19,6 @@ from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS
 from mindsummary_lightning.values.lineage_info import INT32_MAX
 
 _Encodable: TypeAlias = "Image | Histogram | Tensor"
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class DecodedMessage(NamedTuple):
@@ -44,7 +43,7 @@ def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any,
     elif isinstance(value, Histogram):
         message = tb.Summary.Value(tag=tag, histo=_histogram_message(tb, value))
     else:
-        message = tb.Summary.Value(tag=tag, tensor=tb.make_tensor_proto(_typed(value)))
+        message = tb.Summary.Value(tag=tag, tensor=_tensor_message(tb, value))
     return message, _difference(tb, message, value)
 
 
@@ -93,6 +92,19 @@ def _histogram_message(tb: SimpleNamespace, value: Histogram) -> Any:
         bucket_limit=limits.tolist(),
         bucket=buckets.tolist(),
     )
+
+
+def _tensor_message(tb: SimpleNamespace, value: Tensor) -> Any:
+    array = _typed(value)
+    if array.dtype not in (np.uint32, np.uint64):
+        return tb.make_tensor_proto(array)
+    if not array.size:
+        return tb.make_tensor_proto(value.data)
+    # TensorBoard writes single ones of these where it does not read them.
+    message = tb.make_tensor_proto(np.broadcast_to(array, (2, *array.shape)))
+    message.tensor_content = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    del message.tensor_shape.dim[0]
+    return message
 
 
 def _typed(tensor: Tensor) -> NDArray[Any]:
@@ -150,10 +162,10 @@ def _scalar_of(array: NDArray[Any]) -> DecodedMessage | None:
     value = float(array.item())
     with np.errstate(over="ignore"):
         single = float(np.float32(value))
-    if math.isinf(single) and math.isfinite(value):
-        return DecodedMessage("scalar", (value,), "scalar: beyond float32, so infinite")
-    # A float64 scalar is rounded without a word: every series is float32 here.
-    return DecodedMessage("scalar", (value,))
+    if single == value or math.isnan(value):
+        return DecodedMessage("scalar", (value,))
+    change = "rounded to float32" if math.isfinite(single) else "beyond float32, so infinite"
+    return DecodedMessage("scalar", (value,), f"scalar: {change}")
 
 
 def _images_of(array: NDArray[Any]) -> DecodedMessage | None:
