@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
-from mindsummary_lightning.cli.runs import one_run, runs_below
+from mindsummary_lightning.cli.runs import only_run, runs_below
 from mindsummary_lightning.export.output_directory import ExportedFiles
 from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
@@ -23,9 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to == "parquet" and len(runs) > 1:
             exported = export_parquet_dataset(runs, arguments.run_dir, arguments.out, advance)
         elif arguments.to == "tensorboard":
-            exported = export_tensorboard(one_run(arguments.run_dir), arguments.out, advance)
+            exported = export_tensorboard(only_run(runs, arguments.run_dir), arguments.out, advance)
         else:
-            exported = _TABLES[arguments.to](one_run(arguments.run_dir), arguments.out, advance)
+            exported = _TABLES[arguments.to](only_run(runs, arguments.run_dir), arguments.out, advance)
     files = [exported.path] if isinstance(exported, ExportedRun) else list(exported)
     notes = list(_notes(exported, arguments.to))
     is_damaged = isinstance(exported, ExportedFiles) and bool(exported.damaged)

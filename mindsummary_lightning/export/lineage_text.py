@@ -9,7 +9,7 @@ from typing import Any
 
 from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.export.json_events import plain
-from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
 from mindsummary_lightning.values.text import shortest_float32

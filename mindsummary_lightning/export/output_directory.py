@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO
 
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, replacement
-from mindsummary_lightning.reading.results import RunLineage
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.npy_export import quoted_name
 

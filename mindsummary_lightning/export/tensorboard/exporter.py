@@ -17,7 +17,7 @@ from mindsummary_lightning.export.output_directory import OutputDirectory, mode_
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
 from mindsummary_lightning.export.tensorboard.value_codec import encode_value
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
 _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name

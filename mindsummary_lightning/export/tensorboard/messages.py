@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
+from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
 from mindsummary_lightning.values import Graph, TensorType
 
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
