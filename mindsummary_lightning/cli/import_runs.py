@@ -24,12 +24,12 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{imported.source} -> {imported.run_dir}: {tally(dict(sorted(imported.written.items()))) or 'nothing'}")
         if imported.same_name_as:
             say(f"  named so because {imported.same_name_as} has the name that it would have")
-        for what, counts in (
+        for what, numbers in (
             ("not imported", imported.skipped),
             ("dropped for later values of the same steps, or files that go back", imported.dropped),
         ):
-            if counts:
-                say(f"  {what}: {tally(dict(sorted(counts.items())))}")
+            if numbers:
+                say(f"  {what}: {tally(dict(sorted(numbers.items())))}")
         for what, number in imported.changed.items():
             say(f"  changed: {number} {what}")
         for what, number in imported.problems.items():

@@ -15,8 +15,12 @@ from mindsummary_lightning.export.output_directory import ExportedFiles, OutputD
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
 
-SAMPLE_FIELDS = ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
-_TABLES = ("scalars", "histograms", "histogram_samples")
+SAMPLE_COLUMNS = {"elements": "count"} | {
+    name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
+}
+"""Fields of a histogram by the column that has them in each row of its buckets."""
+
+_TABLES = ("scalars", "histograms")
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -32,13 +36,12 @@ def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object]
 def export_parquet_dataset(
     run_dirs: Sequence[str], root: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
 ) -> ExportedFiles:
-    """Write ``scalars``, ``histograms`` and ``histogram_samples``, and ``lineage.parquet`` with a row per run.
+    """Write ``scalars`` and ``histograms``, and ``lineage.parquet`` with a row per run.
 
-    Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
-    percent-encoded. The columns are those of the CSV files after ``run``, a text, also where the name is a number:
-    ``tag``, ``step``, ``wall_time`` (seconds), and ``value`` (float32); ``left``, ``width`` and ``count`` of a bucket;
-    and the counts of a sample. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a column
-    of several types is text, and of columns that differ only in case the later get a number.
+    Each of the two is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
+    percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
+    times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
+    column of several types is text, and of columns that differ only in case the later get a number.
 
     Args:
         run_dirs: the runs. One that is damaged is skipped, unless all are.
@@ -73,7 +76,7 @@ def export_parquet_dataset(
         for run_dir, name in names.items():
             reader = SummaryReader(run_dir)
             try:
-                tables = {"scalars": _scalar_columns(reader), **_histogram_columns(reader)}
+                tables = {"scalars": _scalar_columns(reader), "histograms": _histogram_columns(reader, pyarrow)}
                 rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
             except DamagedFileError as error:
@@ -125,32 +128,32 @@ def _scalar_columns(reader: SummaryReader) -> dict[str, Any]:
     }
 
 
-def _histogram_columns(reader: SummaryReader) -> dict[str, dict[str, Any]]:
-    """The buckets of a run's histograms, and their samples, as columns."""
+def _histogram_columns(reader: SummaryReader, pyarrow: Any) -> dict[str, Any]:
+    samples = list(samples_of(reader))
+    histograms = [histogram for *_, histogram in samples]
+    sizes = [max(1, one.counts.size) for one in histograms]  # a sample without buckets has a row too
     tags = reader.tags()["histogram"]
     code_of = {tag: code for code, tag in enumerate(tags)}
-    samples = list(samples_of(reader))
-    codes = np.array([code_of[tag] for tag, *_ in samples], np.int64)
-    steps = np.array([step for _, step, _, _ in samples], np.int64)
-    wall_times = np.array([wall_time for _, _, wall_time, _ in samples], np.float64)
-    histograms = [histogram for *_, histogram in samples]
-    sizes = [histogram.counts.size for histogram in histograms]
-    buckets = {"tag": (tags, np.repeat(codes, sizes)), "step": np.repeat(steps, sizes)}
-    buckets["wall_time"] = np.repeat(wall_times, sizes)
-    for column, field, dtype in (("left", "lefts", float), ("width", "widths", float), ("count", "counts", np.int64)):
-        buckets[column] = np.concatenate([np.empty(0, dtype), *(getattr(one, field) for one in histograms)])
-    counts = {field: np.array([getattr(one, field) for one in histograms], np.int64) for field in SAMPLE_FIELDS[:4]}
-    extremes = {field: _doubles([getattr(one, field) for one in histograms]) for field in SAMPLE_FIELDS[4:]}
-    return {
-        "histograms": buckets,
-        "histogram_samples": {"tag": (tags, codes), "step": steps, "wall_time": wall_times, **counts, **extremes},
-    }
-
-
-def _doubles(cells: list[float | None]) -> Any:
-    import pyarrow
-
-    return pyarrow.array(cells, pyarrow.float64())  # where all are None too
+    columns: dict[str, Any] = {"tag": (tags, np.repeat([code_of[tag] for tag, *_ in samples], sizes).astype(np.int64))}
+    columns["step"] = np.repeat(np.array([step for _, step, _, _ in samples], np.int64), sizes)
+    columns["wall_time"] = np.repeat(np.array([wall_time for _, _, wall_time, _ in samples], np.float64), sizes)
+    none = pyarrow.nulls(1, pyarrow.float64())
+    for column, field in (("left", "lefts"), ("width", "widths")):
+        edges = (getattr(one, field) for one in histograms)
+        columns[column] = pyarrow.chunked_array(
+            [pyarrow.array(part, pyarrow.float64()) if part.size else none for part in edges], pyarrow.float64()
+        )
+    empty = np.zeros(1, np.int64)
+    columns["count"] = np.concatenate([empty[:0], *(one.counts if one.counts.size else empty for one in histograms)])
+    for column, field in SAMPLE_COLUMNS.items():
+        kind = (
+            pyarrow.int64()
+            if column in ("elements", "nan_count", "pos_inf_count", "neg_inf_count")
+            else pyarrow.float64()
+        )
+        cells = pyarrow.array([getattr(one, field) for one in histograms], kind)
+        columns[column] = cells.take(pyarrow.array(np.repeat(np.arange(len(histograms)), sizes)))
+    return columns
 
 
 def _renamed_run(row: dict[str, Any]) -> dict[str, Any]:

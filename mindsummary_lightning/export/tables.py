@@ -16,21 +16,19 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
-from mindsummary_lightning.export.parquet_dataset import SAMPLE_FIELDS, samples_of
+from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
-SCALAR_COLUMNS = ("tag", "step", "wall_time", "value")
-HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count")
-SAMPLE_COLUMNS = ("tag", "step", "wall_time", *SAMPLE_FIELDS)
+_HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
 def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> ExportedFiles:
-    """Write ``scalars.csv``, ``histograms.csv`` and ``histogram_samples.csv``.
+    """Write ``scalars.csv`` (tag, step, wall_time, value) and ``histograms.csv``, which has a row per bucket.
 
-    The columns are tag, step, wall_time and value; of histograms left, width and count with a row per bucket; of their
-    samples with a row each how many elements there are, how many of them NaN or infinite, and the smallest, largest and
-    sum of the finite ones, empty if there is none.
+    Its columns are tag, step, wall_time, and left, width and count of the bucket; then, the same in each row of a
+    sample, the number of its elements, how many of them are NaN, +inf and -inf, and min, max and sum of the finite
+    ones. A sample without buckets, because nothing in it was finite, has one row without left and width.
 
     Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
     begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, gets an apostrophe before it, and so does one
@@ -53,12 +51,11 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    out = OutputDirectory(out_dir, "csv", {"": r"(scalars|histograms|histogram_samples)\.csv"}, mode_of_runs([run_dir]))
+    out = OutputDirectory(out_dir, "csv", {"": r"(scalars|histograms)\.csv"}, mode_of_runs([run_dir]))
     with out:
         for name, header, rows in (
-            ("scalars.csv", SCALAR_COLUMNS, _scalar_rows(reader)),
-            ("histograms.csv", HISTOGRAM_COLUMNS, itertools.chain.from_iterable(_bucket_rows(reader))),
-            ("histogram_samples.csv", SAMPLE_COLUMNS, _sample_rows(reader)),
+            ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(reader)),
+            ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(reader)),
         ):
             first = next(rows, None)
             if first is None:
@@ -123,15 +120,12 @@ def _scalar_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
             yield tag, step, repr(wall_time), str(value)
 
 
-def _bucket_rows(reader: SummaryReader) -> Iterator[Iterator[tuple[Any, ...]]]:
+def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
     for tag, step, wall_time, histogram in samples_of(reader):
-        buckets = (histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist())
-        yield ((tag, step, wall_time, *bucket) for bucket in zip(*buckets, strict=True))
-
-
-def _sample_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
-    for tag, step, wall_time, histogram in samples_of(reader):
-        yield tag, step, wall_time, *(getattr(histogram, name) for name in SAMPLE_FIELDS)
+        sample = [getattr(histogram, field) for field in SAMPLE_COLUMNS.values()]
+        buckets = zip(histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist(), strict=True)
+        for left, width, count in list(buckets) or [(None, None, 0)]:
+            yield tag, step, wall_time, left, width, count, *sample
 
 
 def _text_cell(tag: str) -> str:

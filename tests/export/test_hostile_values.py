@@ -191,29 +191,30 @@ def _assert_arrays(folder: Path, before: Samples) -> None:
 
 
 def _assert_histograms(folder: Path, before: Samples) -> None:
-    samples = {
-        (tag, step): value
-        for (kind, tag), series in before.items()
-        if kind == "histogram"
-        for step, (_, value) in series.items()
-    }
-    if not samples:
-        return
-    fields = ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
-    rows = parquet.read_table(folder / "parquet" / "histogram_samples").to_pylist()
-    assert {(row["tag"], row["step"]): [row[name] for name in fields] for row in rows} == {
-        key: [getattr(value, name) for name in fields] for key, value in samples.items()
-    }
-    with (folder / "csv" / "histogram_samples.csv").open(newline="", encoding="utf-8") as file:
-        cells = [[row[name] for name in fields] for row in csv.DictReader(file)]
-    expected = [
-        ["" if (part := getattr(value, name)) is None else str(part) for name in fields] for value in samples.values()
+    tags = {tag: series for (kind, tag), series in before.items() if kind == "histogram"}
+    rows = [
+        [tag, step, wall_time, left, width, count, *(getattr(value, name) for name in FIELDS_OF_A_SAMPLE)]
+        for tag, series in tags.items()
+        for step, (wall_time, value) in series.items()
+        for left, width, count in list(zip(value.lefts, value.widths, value.counts, strict=True)) or [(None, None, 0)]
     ]
-    assert cells == expected
-    buckets = sum(value.counts.size for value in samples.values())
-    if buckets:
-        assert len(parquet.read_table(folder / "parquet" / "histograms")) == buckets
+    if not rows:
+        return
+    with (folder / "csv" / "histograms.csv").open(newline="", encoding="utf-8") as file:
+        _, *cells = csv.reader(file)
+    assert [[cell[0].removeprefix("'"), *cell[1:]] for cell in cells] == [
+        ["" if part is None else str(part) for part in row] for row in rows
+    ]
+    _, *columns = parquet.read_table(folder / "parquet" / "histograms").to_pydict().values()
+    found = [list(row) for row in zip(*columns, strict=True)]
+    assert sorted(map(repr, found)) == sorted(repr([_plain(part) for part in row]) for row in rows)
 
+
+def _plain(part: Any) -> Any:
+    return part.item() if isinstance(part, np.generic) else part
+
+
+FIELDS_OF_A_SAMPLE = ("count", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, -1.0, math.nan, math.inf, 1e308, 2.0**63])
 FIELDS = st.fixed_dictionaries(dict.fromkeys(("min", "max", "num", "sum"), NUMBERS))

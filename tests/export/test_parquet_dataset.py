@@ -127,17 +127,17 @@ def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
             record.record(step)
     export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
 
-    samples = pyarrow_parquet.read_table(tmp_path / "out" / "histogram_samples").to_pylist()
+    rows = pyarrow_parquet.read_table(tmp_path / "out" / "histograms").to_pylist()
 
-    counts = ("step", "count", "nan_count", "pos_inf_count", "neg_inf_count")
-    assert [[row[name] for name in counts] for row in samples] == [
-        [0, 2, 0, 0, 0],
-        [1, 5, 2, 1, 1],
-        [2, 3, 3, 0, 0],
-        [3, 0, 0, 0, 0],
+    assert [row["count"] for row in rows] == [1, 1, 0, 1, 0, 0]
+    assert [row["left"] is None for row in rows] == [False] * 4 + [True] * 2
+    counts = ("step", "elements", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
+    assert [[row[name] for name in counts] for row in rows[::2]] == [
+        [0, 2, 0, 0, 0, 1.0, 2.0, 3.0],
+        [1, 5, 2, 1, 1, 1.0, 1.0, 1.0],
+        [2, 3, 3, 0, 0, None, None, None],
     ]
-    assert [(row["min"], row["max"], row["sum"]) for row in samples] == [(1, 2, 3), (1, 1, 1), (None,) * 3, (None,) * 3]
-    assert pandas.read_parquet(tmp_path / "out" / "histograms").groupby("step")["count"].sum().to_dict() == {0: 2, 1: 1}
+    assert (rows[5]["step"], rows[5]["elements"], rows[5]["nan_count"]) == (3, 0, 0)
 
 
 def test_columns_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
