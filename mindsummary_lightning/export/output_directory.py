@@ -98,8 +98,8 @@ class OutputDirectory:
     def file(self, name: str) -> Iterator[IO[bytes]]:
         """A file to write to; ``name`` may contain folders, parted by ``/``."""
         path = self._path_of(name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         self._add([name])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with replacement(path, self._mode) as file:
             yield file
         self.files.append(path)
