@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import leaves
-from mindsummary_lightning.export.json_events import plain
+from mindsummary_lightning.export.json_events import plain, train_fields
 from mindsummary_lightning.reading.series import RunLineage
-from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from mindsummary_lightning.values.lineage_info import parsed_metric
-from mindsummary_lightning.values.text import shortest_float32
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
@@ -22,11 +20,9 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
     """
     train = lineage.train
-    values = _fields(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
-    for name in values.keys() & {"learning_rate", "loss"}:  # float32 in the file; plain() would name what is not finite
-        values[name] = shortest_float32(values[name])
+    values = train_fields(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
     if lineage.evaluation:
-        evaluation = _fields(lineage.evaluation)
+        evaluation = plain(lineage.evaluation)
         values.update(_metrics(evaluation.pop("metric", None)))
         values.update(evaluation)
     if lineage.dataset:
@@ -44,11 +40,6 @@ def lineage_fields(lineage: RunLineage) -> dict[str, str]:
 def as_text(value: Any) -> str:
     """One of the values as text, a float in six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _fields(info: TrainInfo | EvaluationInfo) -> dict[str, Any]:
-    values = {field.name: getattr(info, field.name) for field in fields(info)}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _checkpoint(text: str | None) -> Any:
