@@ -16,7 +16,7 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
-from mindsummary_lightning.viewer.pages import page_handlers
+from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapp
 class _Site:
     def __init__(self, runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> None:
         self._runs = runs
-        self._files = static_files(frontend)
+        self._files = static_files(frontend) | own_files()
         self._access = access
         self._handlers = handlers
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
@@ -73,8 +73,9 @@ class _Site:
 
     async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
         try:
+            path, only = without_selection(path)
             if path in self._endpoints:
-                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}")
+                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}", only)
             if path not in self._files:
                 raise _NOT_FOUND
             if request.method != "GET":
@@ -88,12 +89,12 @@ class _Site:
             _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
             return _error_response(_SYSTEM_ERROR)
 
-    async def _call(self, request: web.Request, endpoint: str) -> web.Response:
+    async def _call(self, request: web.Request, endpoint: str, only: frozenset[str] | None) -> web.Response:
         handler = self._handlers.get(endpoint)
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
-        asked = ApiRequest(query, await request.read(), _media_type(request))
+        asked = ApiRequest(query, await request.read(), _media_type(request), only)
         takes_gzip = _takes_gzip(request)
         body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)

@@ -24,7 +24,8 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
     except LineageSearchConditionParamError as error:
         raise ApiError(_WRONG_CONDITION, f"Search_condition param error: {error}") from None
-    return search_lineage(runs.run_directories(), condition, remarks_of(runs.base_dir).all())
+    directories = [run for run in runs.run_directories() if request.only is None or run.summary_dir in request.only]
+    return search_lineage(directories, condition, remarks_of(runs.base_dir).all())
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
