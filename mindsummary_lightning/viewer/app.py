@@ -66,7 +66,7 @@ class _Site:
         """The answer to any request."""
         checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        response = await self._respond(request, checked.path) if checked.refusal is None else checked.refusal
         for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
@@ -85,7 +85,8 @@ class _Site:
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
             return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
         except Exception as error:
-            _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
+            target = f"{path}?{request.rel_url.raw_query_string}".rstrip("?")  # without the token
+            _LOG.exception("%s %s could not be answered: %r", request.method, target, error)
             return _error_response(_SYSTEM_ERROR)
 
     async def _call(self, request: web.Request, endpoint: str) -> web.Response:
