@@ -16,6 +16,7 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
+from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
 from mindsummary_lightning.viewer.pages import page_handlers
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
@@ -94,7 +95,7 @@ class _Site:
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
-        asked = ApiRequest(query, await request.read(), _media_type(request))
+        asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request))
         takes_gzip = _takes_gzip(request)
         body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
@@ -125,7 +126,7 @@ def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
 
 
 def _json_bytes(answer: Any) -> bytes:
-    return json.dumps(answer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    return without_markup(json.dumps(answer, sort_keys=True, separators=(",", ":"))).encode() + b"\n"
 
 
 def _error_response(error: ApiError) -> web.Response:
@@ -135,9 +136,10 @@ def _error_response(error: ApiError) -> web.Response:
 
 def _decoded_query(raw: str) -> dict[str, list[str]]:
     try:
-        return parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        query = parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise web.HTTPRequestURITooLong() from None
+    return {name: list(map(as_recorded, values)) for name, values in query.items()}
 
 
 def _media_type(request: web.Request) -> str:
