@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from mindsummary_lightning.conversion.arguments import checked, checked_directory
+from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
@@ -158,7 +158,7 @@ class SummaryLandscape:
         if not isinstance(module, nn.Module):
             raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
         target = self._summary_dir if output is None else checked_directory("output", output)
-        checked("points_at_once", points_at_once)
+        positive_int("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         with detached_from_trainer(module):
             loss = MeanLoss(module, loss_fn)
@@ -172,15 +172,15 @@ class SummaryLandscape:
             stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
-                found = launch(fabric, work)
+                losses = launch(fabric, work)
             except KeyboardInterrupt:
                 _LOG.warning(
                     "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
                 )
                 raise
         made = {
-            job.tag: job.landscape(losses, saved.settings.unit, saved.step_per_epoch)
-            for job, losses in zip(jobs, found, strict=True)
+            job.tag: job.landscape(of_job, saved.settings.unit, saved.step_per_epoch)
+            for job, of_job in zip(jobs, losses, strict=True)
         }
         if fabric.global_rank == 0:
             _write(target, made)
