@@ -16,6 +16,7 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
+from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
 from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
@@ -66,7 +67,7 @@ class _Site:
         """The answer to any request."""
         checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        response = await self._respond(request, checked.path) if checked.refusal is None else checked.refusal
         for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
@@ -86,7 +87,8 @@ class _Site:
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
             return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
         except Exception as error:
-            _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
+            target = f"{path}?{request.rel_url.raw_query_string}".rstrip("?")  # without the token
+            _LOG.exception("%s %s could not be answered: %r", request.method, target, error)
             return _error_response(_SYSTEM_ERROR)
 
     async def _call(self, request: web.Request, endpoint: str, only: frozenset[str] | None) -> web.Response:
@@ -94,7 +96,7 @@ class _Site:
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
-        asked = ApiRequest(query, await request.read(), _media_type(request), only)
+        asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request), only)
         takes_gzip = _takes_gzip(request)
         body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
@@ -125,7 +127,7 @@ def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
 
 
 def _json_bytes(answer: Any) -> bytes:
-    return json.dumps(answer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    return without_markup(json.dumps(answer, sort_keys=True, separators=(",", ":"))).encode() + b"\n"
 
 
 def _error_response(error: ApiError) -> web.Response:
@@ -135,9 +137,10 @@ def _error_response(error: ApiError) -> web.Response:
 
 def _decoded_query(raw: str) -> dict[str, list[str]]:
     try:
-        return parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        query = parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise web.HTTPRequestURITooLong() from None
+    return {name: list(map(as_recorded, values)) for name, values in query.items()}
 
 
 def _media_type(request: web.Request) -> str:

@@ -11,6 +11,7 @@ from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.markup import drawable_pipeline
 from mindsummary_lightning.viewer.remarks import remarks_of
 
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
@@ -52,7 +53,7 @@ def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     train_id = run_name(runs, request)
     lineage = run_lineage(runs, train_id)
     graph = lineage.sections["dataset_graph"] if lineage is not None else None
-    return {"dataset_graph": graph, "summary_dir": train_id} if graph else {}
+    return {"dataset_graph": drawable_pipeline(graph), "summary_dir": train_id} if graph else {}
 
 
 def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:
