@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
 from aiohttp import web
@@ -27,6 +27,8 @@ _THREADS = 8
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
+_LARGE_BYTES, _MAX_LARGE = 50_000, 4
+_Encoded: TypeAlias = "tuple[bytes, dict[str, str]]"  # body and headers
 
 # MindInsight's codes and texts.
 _NOT_FOUND = ApiError("50545001", "404 Not Found.", HTTPStatus.NOT_FOUND)
@@ -56,6 +58,7 @@ class _Site:
         self._files = static_files(frontend) | own_files()
         self._access = access
         self._handlers = handlers
+        self._large: list[tuple[Any, bool, _Encoded]] = []
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
 
     async def live(self, _: web.Application) -> AsyncIterator[None]:
@@ -98,8 +101,18 @@ class _Site:
         query = _decoded_query(request.rel_url.raw_query_string)
         asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request), only)
         takes_gzip = _takes_gzip(request)
-        body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
+        body, headers = await self._threads.run(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
+
+    def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
+        """An answer as bytes, made once of a large one that a page gives again and again."""
+        for large, is_gzip, encoded in self._large:
+            if large is answer and is_gzip == takes_gzip:
+                return encoded
+        encoded = _encoded(answer, takes_gzip)
+        if len(encoded[0]) >= _LARGE_BYTES:
+            self._large = [(answer, takes_gzip, encoded), *self._large[: _MAX_LARGE - 1]]
+        return encoded
 
 
 def _file_response(request: web.Request, file: StaticFile) -> web.Response:
@@ -115,7 +128,7 @@ def _takes_gzip(request: web.Request) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
-def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
+def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
     if isinstance(answer, EncodedImage):
         return answer.content, {"Content-Type": answer.content_type}
     body = _json_bytes(answer)

@@ -18,6 +18,7 @@ from typing import Any
 from mindsummary_lightning.viewer.api import ApiRequest, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, packed_file
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.markup import as_recorded
 
 _SELECTION_PREFIX = "/only/"
 _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
@@ -64,7 +65,7 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
         return path, None
     try:
         train_ids = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
-        return f"/{rest}", frozenset(map(str, train_ids))
+        return f"/{rest}", frozenset(as_recorded(str(train_id)) for train_id in train_ids)
     except (binascii.Error, ValueError, TypeError, RecursionError):
         return path, None
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +24,27 @@ from mindsummary_lightning.lineage.search import CACHE
 from mindsummary_lightning.lineage.table import flat_records
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_tree import ListedRun
+from mindsummary_lightning.reading.summary_base_dir import FileState
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _MAX_CURVES = 500  # in a request
+_ROWS_LIMIT_S = 0.4
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
 _GROWING_S = 120.0  # since the last write
 _LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
 
-_Cells = Mapping[str, Any]
+# A run, the state of its lineage files (None: they are still to be read), and what they say, by column.
+_Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, Mapping[str, Any]]"
 
 
 @dataclass(slots=True)
 class _Table:
     """The rows of a directory's runs; those of runs that did not change are not made again."""
 
-    rows: dict[str, tuple[ListedRun, MergedLineage | None, _Cells]] = field(default_factory=dict)
+    rows: dict[str, _Row] = field(default_factory=dict)
+    answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -51,20 +55,35 @@ def _table_of(base_dir: str) -> _Table:
 
 
 def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """A value of each run for each column; of a column in which all runs agree one value."""
+    """A value of each run for each column; of a column in which all runs agree one value.
+
+    Of ``unread`` runs the lineage could not be read in time; the page asks again.
+    """
     table = _table_of(runs.base_dir)
     with table.lock:
         directories = {run.summary_dir: run for run in runs.run_directories()}
-        rows = {}
-        for listed in runs.listing():
+        listing = runs.listing()
+        started, has_read = runs.clock(), False
+        rows: dict[str, _Row] = {}
+        for listed in listing:
             directory = directories.get(listed.train_id)
-            lineage = None if directory is None else CACHE.lineage(directory.path, directory.files)
+            files = {} if directory is None else directory.files
             row = table.rows.get(listed.train_id)
-            if row is None or row[0] is not listed or row[1] is not lineage:
-                row = (listed, lineage, _cells(lineage))
+            if row is None or row[0] != listed or row[1] != files:
+                if files and has_read and runs.clock() - started > _ROWS_LIMIT_S:
+                    row = (listed, None, {} if row is None else row[2])
+                else:
+                    row, has_read = (listed, files, _cells(CACHE.lineage(listed.path, files))), True
             rows[listed.train_id] = row
-        table.rows = rows
-    cells = [row[2] for row in rows.values()]
+        if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
+            table.rows = rows
+            unread = sum(row[1] is None for row in rows.values())
+            table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
+        return table.answer
+
+
+def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
+    cells = [row[2] for row in rows]
     same, columns = {}, {}
     for name in dict.fromkeys(name for row in cells for name in row):
         values = [row.get(name) for row in cells]
@@ -72,8 +91,8 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             same[name] = values[0]
         else:
             columns[name] = values
-    written = [row[0].update_time_us / 1e6 for row in rows.values()]
-    return {"name": runs.name, "train_ids": list(rows), "written": written, "columns": columns, "same": same}
+    written = [row[0].update_time_us / 1e6 for row in rows]
+    return {"train_ids": [row[0].train_id for row in rows], "written": written, "columns": columns, "same": same}
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -82,7 +101,8 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         train_ids = json.loads(request.body)["train_ids"][:_MAX_CURVES]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...]}') from None
-    started, answer = runs.clock(), {}
+    started = runs.clock()
+    answer: dict[str, dict[str, Any]] = {}
     for train_id in train_ids:
         if answer and runs.clock() - started > _CURVES_LIMIT_S:
             break
@@ -91,7 +111,7 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     return {"curves": answer}
 
 
-def _cells(lineage: MergedLineage | None) -> _Cells:
+def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     if lineage is None:
         return {}
     info = lineage.sections["run_info"]

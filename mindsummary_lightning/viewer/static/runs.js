@@ -31,7 +31,7 @@
 
   const $ = (id) => document.getElementById(id);
   const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set() };
-  let table = { train_ids: [], written: [], columns: {}, same: {} };
+  let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
   let order = []; // rows that are found, sorted
   let problem = "", language = 0, haystacks = [], isLoaded = false;
   const curves = new Map(); // of runs that were read, by train id
@@ -126,7 +126,7 @@
   }
 
   function meets(actual, compare, expected) {
-    if (actual === null || actual === undefined) return false;
+    if (actual === null) return compare === TESTS["!="];
     const plain = typeof actual === "boolean" ? Number(actual) : actual;
     if (typeof plain !== typeof expected) return compare === TESTS["!="];
     return compare(plain, expected);
@@ -135,7 +135,7 @@
   function haystack(row) {
     const parts = [table.train_ids[row]];
     for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${label(name)}=${table.columns[name][row]}`);
-    return parts.join("\n").toLowerCase();
+    return parts.join("\n").replaceAll("\u2060", "").toLowerCase(); // the server puts it behind < and &
   }
 
   function find() {
@@ -171,7 +171,7 @@
     const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
     document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...columns.map((name) => head(name, numbers.has(name)))));
     document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
-    const waiting = wanted.length ? t("reading", wanted.length) : "";
+    const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
     $("count").textContent = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
     $("count").classList.toggle("bad", Boolean(problem));
     $("page").textContent = t("page", state.page, pages);
@@ -309,6 +309,7 @@
     find();
     draw();
     if (!$("chooser").open) drawChooser();
+    if (table.unread) await load();
   }
 
   function ask(ids) {
