@@ -23,8 +23,7 @@ from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE
 from mindsummary_lightning.lineage.table import flat_records
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.run_tree import ListedRun
-from mindsummary_lightning.reading.summary_base_dir import FileState
+from mindsummary_lightning.reading.run_tree import FileState, ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 

@@ -95,7 +95,8 @@
     const counts = Object.entries(table.columns).map(([name, values]) => [name, values.filter((one) => one !== null).length]);
     counts.sort((a, b) => b[1] - a[1]);
     const metric = counts.filter(([name]) => name.startsWith("metric/")).slice(0, 1).map(([name]) => name);
-    const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name));
+    const differs = (name) => new Set(table.columns[name].filter((one) => one !== null)).size > 1;
+    const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name) && differs(name));
     return [...FIXED, ...metric, ...settings.slice(0, SETTINGS)];
   }
 
