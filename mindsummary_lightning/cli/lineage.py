@@ -31,7 +31,7 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
 from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
-from mindsummary_lightning.reading.run_tree import list_train_jobs
+from mindsummary_lightning.reading.run_tree import RunTree, runs_with_lineage
 
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
@@ -47,8 +47,9 @@ _WIDEST_CELL = 32
 def run(arguments: argparse.Namespace) -> int:
     """Print the runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
     directory = os.path.abspath(arguments.directory)
-    runs = list_train_jobs(directory, max_depth=None)
-    if not runs:
+    tree = RunTree(directory)
+    runs = runs_with_lineage(tree)
+    if not tree.event_directories():
         runs_below(arguments.directory)  # refuses a directory without runs
     try:
         condition = parse_condition(_search_condition(arguments), directory)

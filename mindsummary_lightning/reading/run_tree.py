@@ -224,7 +224,12 @@ def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
     if not os.path.isdir(base):
         return []
     os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
-    runs = [with_lineage_files(run) for run in RunTree(base, max_depth).scan() if run.lineage_names]
+    return runs_with_lineage(RunTree(base, max_depth))
+
+
+def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
+    """The runs with lineage files in a tree, scanned now, in the order of :func:`list_train_jobs`."""
+    runs = [with_lineage_files(run) for run in tree.scan() if run.lineage_names]
     return sorted(runs, key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir))
 
 
