@@ -24,7 +24,7 @@ Tags: TypeAlias = "set[tuple[str, str]]"  # kinds and tags
 # The mask of a layout, what events of it have in common under the mask, and their tags.
 _Known: TypeAlias = "tuple[NDArray[np.uint8], NDArray[np.uint8], Tags]"
 
-_HEAD, _TAIL = 1 << 15, 1 << 15  # bytes at the beginning and at the end of a file
+_HEAD, _TAIL = 1 << 15, 1 << 15  # bytes at the beginning, or at least the first record of values, and at the end
 _MAX_LAYOUTS = 16  # of one length of event
 
 
@@ -52,7 +52,7 @@ class TagSurvey:
                 tags |= self._tags(path, begin, payloads)
                 begin = scanner.offset
                 tail = os.path.getsize(path) - _TAIL
-                if begin < tail and not is_exact:
+                if _HEAD // 2 <= begin < tail and not is_exact:
                     is_whole = False
                     for piece in _last_records(path, tail):
                         tags |= self._tags(path, piece.start, [piece.payload or b""])

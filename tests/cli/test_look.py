@@ -91,6 +91,16 @@ def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
     assert [(run["tags"], run["tags_are_exact"]) for run in runs] == [({"scalar": 21}, False), ({"scalar": 1}, True)]
 
 
+def test_list_sees_the_tags_of_a_first_event_that_is_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+    weights = {f"layer{number}": histogram(*range(1, 88)) for number in range(60)}
+    write_summary(tmp_path, [values_at(step, weights) for step in range(3)])
+
+    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("60+ histogram")
+
+
 def test_list_sees_damage_at_the_end_of_a_large_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
