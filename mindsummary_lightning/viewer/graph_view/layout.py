@@ -86,13 +86,7 @@ class GraphView:
         return [{"nodes": self.children(scope), "scope_name": scope} for scope in ("", *(name[:end] for end in ends))]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
-        """Hits of a text, in a tree of the scopes that hold them.
-
-        Args:
-            text: part of a name.
-            rows: which of the hits to show.
-            max_depth: hits in more scopes than this are not shown, as the tree would be too deep to encode.
-        """
+        """Some hits of a text, in a tree of their scopes; those in more scopes than can be encoded are skipped."""
         found = hits(self.table, text)[rows]
         return tree_of([node for node in found if node.name.count("/") <= max_depth], self.table)
 
