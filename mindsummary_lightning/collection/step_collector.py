@@ -68,8 +68,8 @@ class StepCollector:
         return bool(self._in_flight)
 
     @property
-    def default_steps_used(self) -> int:
-        """Steps of the schedule's default range so far; a run that resumes from here has that many less."""
+    def default_steps_used(self) -> tuple[int, int]:
+        """Steps with tensors and with input images of the default range; a run that resumes has that many less."""
         return self._schedule.default_steps_until(self.step)
 
     def begin_batch(self) -> None:

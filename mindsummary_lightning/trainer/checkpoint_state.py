@@ -28,7 +28,11 @@ _RATES = "mindsummary_lightning.learning_rates"
 
 
 def save_state(
-    checkpoint: dict[str, Any], step: int, default_steps_used: int, directories: Sequence[str], graph: str | None
+    checkpoint: dict[str, Any],
+    step: int,
+    default_steps_used: tuple[int, int],
+    directories: Sequence[str],
+    graph: str | None,
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 

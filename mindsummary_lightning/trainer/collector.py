@@ -131,7 +131,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
-        self._default_steps_used: int | None = None
+        self._default_steps_used: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
