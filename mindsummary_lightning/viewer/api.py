@@ -108,15 +108,15 @@ def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> 
     return run
 
 
-def known_tag(run: FollowedRun, shown: str, code: str, message: str) -> tuple[str, str]:
+def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tuple[str, str]:
     """Tag and kind of a tag as the pages name it (``loss/auto/scalar``); the kind is ``""`` for a graph.
 
     Refused with this code, in a message that begins so, if the run does not have it.
     """
-    if not has_tag(run, shown):
+    if not has_tag(run, plugin_tag):
         detail = "Invalid parameter value. Can not find any data in this train job by given tag."
         raise ApiError(code, f"{message} Detail: {detail}")
-    return split_tag(shown)
+    return split_tag(plugin_tag)
 
 
 def _number_or(request: ApiRequest, name: str, default: int) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 from mindsummary_lightning.reading.summary_base_dir import RunDirectory, with_lineage_files
-from mindsummary_lightning.viewer.tags import shown_tags
+from mindsummary_lightning.viewer.tags import plugin_tags
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -131,7 +131,7 @@ class LoadedRuns:
         return None if run is None else with_lineage_files(run)
 
     def _summarize(self, train_id: str, run: FollowedRun) -> None:
-        summary = RunSummary(shown_tags(run), run.is_complete)
+        summary = RunSummary(plugin_tags(run), run.is_complete)
         with self._loading:
             self._summaries[train_id] = summary
             self._summaries.move_to_end(train_id)

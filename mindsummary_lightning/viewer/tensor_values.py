@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
+from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, bin_count
-from mindsummary_lightning.viewer.sample_limits import MAX_TENSORS, spread
 
+_MAX_TENSORS = 50  # each is read as a whole for its statistics; MindInsight keeps 20
 _MAX_SLICES = 2
 _MAX_NUMBERS = 100_000
 _Slices: TypeAlias = "tuple[int | slice, ...]"
@@ -38,7 +39,7 @@ class TensorDescription(NamedTuple):
 def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
     """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
     described = []
-    for sample in run.samples("tensor", tag, spread(MAX_TENSORS)):
+    for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
         try:
             described.append((sample, describe(run, sample)))
         except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
@@ -92,10 +93,10 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
     return numbers
 
 
-def shown_statistics(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
+def with_overall(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
     """Statistics of what is shown, and those of the whole tensor with ``overall_`` before their names."""
-    shown = {name: value for name, value in part.items() if not name.endswith("zero_count")}
-    return {**shown, **{f"overall_{name}": value for name, value in whole.items()}}
+    statistics = {name: value for name, value in part.items() if not name.endswith("zero_count")}
+    return {**statistics, **{f"overall_{name}": value for name, value in whole.items()}}
 
 
 def _histogram(data: NDArray[np.float32]) -> StepHistogram:
@@ -144,7 +145,7 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
     return part
 
 
-def shown_numbers(part: NDArray[np.float32]) -> Any:
+def numbers_to_json(part: NDArray[np.float32]) -> Any:
     """Nested lists of numbers, or a number for a part without dimensions; NaN and infinities as text."""
     if np.isfinite(part).all():
         return part.tolist()

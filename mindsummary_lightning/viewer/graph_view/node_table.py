@@ -28,7 +28,7 @@ class Edge:
         """Whether a length is unknown before the graph runs."""
         return any(-1 in lengths or -2 in lengths for lengths in self.shape)
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The edge as the page expects it."""
         return {
             "data_type": self.data_type,
@@ -92,15 +92,15 @@ class ViewNode:
         self.proxy_inputs.update((name, kind) for name, kind in below.proxy_inputs.items() if leads_out(name))
         self.proxy_outputs.update((name, kind) for name, kind in below.proxy_outputs.items() if leads_out(name))
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The node as the page expects it."""
         return {
             "attr": self.attributes,
             "independent_layout": self.independent_layout,
-            "input": {source: edge.shown() for source, edge in self.inputs.items()},
+            "input": {source: edge.to_json() for source, edge in self.inputs.items()},
             "is_dynamic_shape_node": self.is_dynamic,
             "name": self.name,
-            "output": {consumer: edge.shown() for consumer, edge in self.outputs.items()},
+            "output": {consumer: edge.to_json() for consumer, edge in self.outputs.items()},
             "output_i": self.output_i,
             "proxy_input": {source: {"edge_type": kind} for source, kind in self.proxy_inputs.items()},
             "proxy_output": {consumer: {"edge_type": kind} for consumer, kind in self.proxy_outputs.items()},
