@@ -206,7 +206,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        steps.begin_batch()
+        steps.begin_batch(partial(parameter_names, pl_module, trainer.optimizers))
         if steps.has_in_flight:
             self._record_finished()
         if self._has_saved_checkpoint and self._run.record is not None:
@@ -307,7 +307,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._is_on or self._steps is None:
             return
         with self._guard("the last step"):
-            self._steps.end_run()
+            self._steps.end_run(partial(parameter_names, pl_module, trainer.optimizers))
             self._record_finished(wait=True)
         self._record_progress(trainer, pl_module)
 
