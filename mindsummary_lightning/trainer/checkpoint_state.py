@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.trainer_state import is_repeated_fit, resume_path, steps_done
 
 _LOG = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def continues_run(trainer: Any, directory: str, checkpoints: Collection[str] = (
 
 
 def steps_before_fit(
-    state: Mapping[str, Any], trainer: Any, module: Any, record: SummaryRecord | None, holds_fit: bool
+    state: Mapping[str, Any], trainer: Any, module: Any, record: RunRecorder | None, holds_fit: bool
 ) -> int:
     """Steps done before this fit; warns if MindInsight will not draw one curve with the run that it resumes.
 

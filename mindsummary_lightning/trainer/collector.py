@@ -25,9 +25,12 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_directory,
     checked_name,
+    max_file_bytes,
+    optional_positive_int,
+    positive_int,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.trainer.checkpoint_state import save_rates, save_state, saved_state, steps_before_fit
@@ -109,18 +112,20 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
-        self._freq = checked("collect_freq", collect_freq)
-        self._tensor_freq = checked("collect_tensor_freq", collect_tensor_freq)
-        self._input_freq = checked("collect_input_freq", collect_input_freq)
-        checked("keep_default_action", keep_default_action)
+        self._freq = positive_int("collect_freq", collect_freq)
+        self._tensor_freq = optional_positive_int("collect_tensor_freq", collect_tensor_freq)
+        self._input_freq = optional_positive_int("collect_input_freq", collect_input_freq)
+        checked_bool("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
         custom = checked_custom_lineage(custom_lineage_data)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
+        self._file_options: dict[str, Any] = {
+            "max_file_size": max_file_bytes(max_file_size),
+            "export_options": export_options,
+        }
         self._run = CollectorTarget(self._summary_dir, self._file_options, custom)
         self._gradients = checked_gradients(collect_gradients)
-        self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
+        self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._warn_once = WarnOnce(_LOG)
@@ -158,7 +163,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if self._is_on:
                 if self._run.open(trainer, logger, stage):
                     self._graph.forget()
-                self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
+                self._guard.raise_exception = self._run.record is not None and self._run.record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""

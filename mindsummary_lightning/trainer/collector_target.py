@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mindsummary_lightning.collection.options import hyper_config
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.conversion.arguments import check_export_options
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.trainer_state import starts_a_run
@@ -33,7 +36,7 @@ class CollectorTarget:
     def __init__(
         self, summary_dir: str | None, file_options: Mapping[str, Any], custom: Mapping[str, CustomValue]
     ) -> None:
-        self.record: SummaryRecord | None = None
+        self.record: RunRecorder | None = None
         self.lineage: LineageRecorder | None = None
         self._summary_dir = summary_dir
         self._file_options = file_options
@@ -60,10 +63,11 @@ class CollectorTarget:
             return False
         record = self.record
         if self._summary_dir is None and logger is not None:
-            record = logger.experiment
+            record = recorder_of(logger.experiment)
         elif record is None and self._summary_dir is not None:
-            record = SummaryRecord(self._summary_dir, **self._file_options)
-            record.set_mode("eval")  # values of summary operators are taken step by step
+            options = FileOptions(max_file_size=self._file_options["max_file_size"])
+            exports_tensors = check_export_options(self._file_options["export_options"])
+            record = RunRecorder(self._summary_dir, options, exports_tensors=exports_tensors)
         elif record is not None and stage == "fit" and self.holds_fit and starts_a_run(trainer):
             record.begin_file()
             _LOG.warning(

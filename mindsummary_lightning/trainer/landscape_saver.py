@@ -10,14 +10,14 @@ from torch import nn
 
 from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 _LOG = logging.getLogger(__name__)
 
 
 def landscape_saver(
-    record: SummaryRecord,
+    record: RunRecorder,
     trainer: Any,
     module: nn.Module,
     settings: LandscapeSettings,
@@ -43,6 +43,6 @@ def landscape_saver(
         settings,
         max_bytes,
         steps,
-        record.file_mode,
+        record.options.mode,
         all_or_nothing=not is_asked_for,
     )

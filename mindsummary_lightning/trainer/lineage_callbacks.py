@@ -10,8 +10,8 @@ import os
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import mean_loss
-from mindsummary_lightning.conversion.arguments import checked
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.conversion.arguments import checked_bool
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
@@ -29,7 +29,7 @@ class _LineageCallback(CallbackBase):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
-        checked("raise_exception", raise_exception)
+        checked_bool("raise_exception", raise_exception)
         self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
         self._target: SummaryRecord | MindInsightLogger
         self._owns_record = isinstance(summary_record, (str, os.PathLike))
@@ -59,8 +59,8 @@ class _LineageCallback(CallbackBase):
                     record.begin_fit(trainer)
                 record.adopt_version(trainer.strategy.broadcast(record.version))
                 record = record.experiment
-            if trainer.is_global_zero and (self._lineage is None or self._lineage.record is not record):
-                self._lineage = LineageRecorder(record)
+            if trainer.is_global_zero and (self._lineage is None or self._lineage.record is not recorder_of(record)):
+                self._lineage = LineageRecorder(recorder_of(record))
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the evaluation that waits, and close the files, if this callback opened them."""
@@ -68,7 +68,7 @@ class _LineageCallback(CallbackBase):
             with self._guard("the last evaluation"):
                 self._lineage.flush()
         if self._owns_record and isinstance(self._target, SummaryRecord):
-            self._target.release()
+            recorder_of(self._target).release()
         self._guard.log_total()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
     environment,
@@ -46,7 +46,7 @@ class LineageRecorder:
 
     def __init__(
         self,
-        record: SummaryRecord,
+        record: RunRecorder,
         custom: Mapping[str, CustomValue] | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:

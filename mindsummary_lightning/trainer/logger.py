@@ -13,11 +13,14 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_path,
+    file_permissions,
+    max_file_bytes,
+    optional_module,
 )
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.logger_run import LoggerRun
 from mindsummary_lightning.trainer.media_methods import MediaMethods
@@ -95,18 +98,15 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._scalars = MetricScalars(utf8_text(prefix))
         checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        checked("raise_exception", raise_exception)
-        checked("log_graph", log_graph)
         options = {
-            "max_file_size": max_file_size,
+            "max_file_size": max_file_bytes(max_file_size),
             "export_options": export_options,
-            "raise_exception": raise_exception,
-            "file_mode": checked("file_mode", file_mode),
+            "raise_exception": checked_bool("raise_exception", raise_exception),
+            "file_mode": file_permissions(file_mode),
         }
         self._run = LoggerRun(self.root_dir, version, checked_sub_dir, options)
-        self._log_graph = log_graph
+        self._log_graph = checked_bool("log_graph", log_graph)
         self._graph_is_logged = False
         self._last_step = -1
         self._is_shown = False
@@ -164,7 +164,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        record = self._run.open_record or self._run.record()
+        record = self._run.open_recorder or self._run.recorder()
         pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_set_up else metrics, record)
         number = checked_step(step, self._last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
@@ -188,7 +188,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             self._run.add_hyperparameters(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
@@ -207,7 +207,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         """
         has_recorded = self._run.has_recorded
         if has_recorded:
-            self._run.record().write_lineage(RunInfo({"status": str(status)}))
+            self._run.recorder().write_lineage(RunInfo({"status": str(status)}))
         if has_recorded and not self._is_shown:
             self._is_shown = True
             rank_zero_info(
@@ -253,7 +253,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         Raises:
             TypeError: ``model`` is not a module.
         """
-        checked("model", model)
+        optional_module("model", model)
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
             if trainer.state.fn == "fit":
@@ -267,13 +267,13 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             return
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
         if example is not None:
-            self._graph_is_logged = self._run.record().capture_graph(model, example)
+            self._graph_is_logged = self._run.recorder().capture_graph(model, example)
 
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        record = self._run.record()
-        value = record.converted(kind, tag, convert, *arguments)
+        record = self._run.recorder()
+        value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
             number = max(self._last_step, 0) if step is None else checked_step(step, self._last_step)
             record.write_values(number, [(tag, value)])

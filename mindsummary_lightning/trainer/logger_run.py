@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer.checkpoint_state import continues_run
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.trainer_state import resume_path
 from mindsummary_lightning.trainer.version_numbers import RunVersion
-from mindsummary_lightning.values import UserDefinedInfo, check_recordable
-from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values import UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,18 +33,19 @@ class LoggerRun:
 
     Attributes:
         version: the run's version.
-        open_record: its record, once something has asked for it.
+        open_recorder: what records it, once something has asked for it.
         is_set_up: a Trainer has asked for the experiment since the last :meth:`end`.
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
         self.version = RunVersion(root_dir, version)
-        self.open_record: SummaryRecord | None = None
+        self.open_recorder: RunRecorder | None = None
+        self._record: SummaryRecord | None = None
+        self._dropped: RunRecorder | None = None  # its deferred lineage is the next one's
         self.is_set_up = False
         self._root_dir = root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
-        self._held: list[LineageValue] = []
         self._is_fitting = False
         self._holds_fit = False
         self._checkpoints: set[str] = set()
@@ -59,24 +60,30 @@ class LoggerRun:
     @property
     def has_recorded(self) -> bool:
         """Whether anything has been recorded through the record that is open."""
-        return self.open_record is not None and self.open_record.has_recorded
+        return self.open_recorder is not None and self.open_recorder.has_recorded
 
     def record(self) -> SummaryRecord:
         """The run's record; made, and its version claimed, by the first call."""
-        if self.open_record is None:
+        if self._record is None:
             self.version.claim()
-            self.open_record = SummaryRecord(self.directory, **self._options)
-            self.open_record.set_mode("eval")  # values of summary operators are the collector's
-            self.open_record.deferred_lineage = self._held
-        return self.open_record
+            self._record = SummaryRecord(self.directory, **self._options)
+            self._record.set_mode("eval")  # values of summary operators are the collector's
+            self.open_recorder = recorder_of(self._record)
+            if self._dropped is not None:
+                self.open_recorder.take_deferred_lineage(self._dropped)
+                self._dropped = None
+        return self._record
+
+    def recorder(self) -> RunRecorder:
+        """What :meth:`record` is built on."""
+        return self.open_recorder or recorder_of(self.record())
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:
         """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
-        check_recordable(info)
-        record = self.record()
-        self._held.append(info)
-        if record.has_recorded and (self._is_fitting or not self.is_set_up):
-            record.write_held_lineage()
+        recorder = self.recorder()
+        recorder.defer_lineage(info)
+        if recorder.has_recorded and (self._is_fitting or not self.is_set_up):
+            recorder.write_deferred_lineage()
 
     def begin_fit(self, trainer: Any) -> bool:
         """A fit begins; returns whether it got a new version.
@@ -91,10 +98,10 @@ class LoggerRun:
             return False
         if continues_run(trainer, self.directory, self._checkpoints):
             if resume_path(trainer) is not None:
-                self.record().begin_file()
+                self.recorder().begin_file()
             return False
         if self.version.is_given:
-            self.record().begin_file()
+            self.recorder().begin_file()
             _LOG.warning(
                 "%s holds the steps of an earlier fit through this logger; from its first step on MindInsight shows "
                 "this one in its place. To keep both, give each fit a logger of its own or leave version=None",
@@ -119,7 +126,7 @@ class LoggerRun:
         self._holds_fit |= self._is_fitting and self.has_recorded
         self.is_set_up = self._is_fitting = False
         if self.has_recorded:
-            self.record().release()
+            self.recorder().release()
         else:
             self._drop_record()
             self.version.release_unused()
@@ -144,6 +151,6 @@ class LoggerRun:
 
     def _drop_record(self) -> None:
         """Close the record; hyper-parameters that were not recorded wait for the next one."""
-        if self.open_record is not None:
-            self.open_record.release()
-            self.open_record = None
+        if self.open_recorder is not None:
+            self.open_recorder.release()
+            self._dropped, self.open_recorder, self._record = self.open_recorder, None, None
