@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from mindsummary_lightning.conversion.flattening import value_or_default
+
 # Any, in this module: arguments and results of whatever the user calls.
 _DEPTH = 6  # frames that are replayed; torch's own warnings reach up to five
 _PER_FRAME = 4  # a module takes three frames of torch's, and with these three of ours and the replayed ones
-_OURS = f"{__package__}."
+_OURS = "mindsummary_lightning."
 _FORWARD_CALL: CodeType = (lambda call, args, kwargs: call(*args, **kwargs)).__code__
 
 
@@ -28,26 +30,30 @@ class ReplayedFrames:
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the function returns or raises; a traceback has no replayed frames in it."""
-        call, depth = function, 0
-        for frame in _outer_frames(function):
-            replayed = FunctionType(self._code(frame), frame.f_globals)
-            call, args, kwargs = replayed, (call, args, kwargs), {}
-            depth += 1
+        nothing: list[FunctionType] = []
+        replayed = value_or_default(nothing, self._replayed, function)  # the user's call is made in any case
+        call = function
+        for frame in replayed:
+            call, args, kwargs = frame, (call, args, kwargs), {}
         try:
             return call(*args, **kwargs)
         except BaseException as error:
             traceback = error.__traceback__
-            for _ in range(depth + 1):
+            for _ in range(len(replayed) + 1):
                 traceback = None if traceback is None else traceback.tb_next
             raise error.with_traceback(traceback)  # noqa: B904 - it is the same one
 
-    def _code(self, frame: FrameType) -> CodeType:
-        key = frame.f_code, frame.f_lineno
-        if key not in self._codes:
-            self._codes[key] = _FORWARD_CALL.replace(
-                co_filename=frame.f_code.co_filename, co_name=frame.f_code.co_name, co_firstlineno=frame.f_lineno
-            )
-        return self._codes[key]
+    def _replayed(self, function: Callable[..., Any]) -> list[FunctionType]:
+        """Functions that call what they are given, each with the looks of a frame around us, the nearest one first."""
+        functions = []
+        for frame in _outer_frames(function):
+            code, line = frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
+            if (code, line) not in self._codes:
+                self._codes[code, line] = _FORWARD_CALL.replace(
+                    co_filename=code.co_filename, co_name=code.co_name, co_firstlineno=line
+                )
+            functions.append(FunctionType(self._codes[code, line], frame.f_globals))
+        return functions
 
 
 @contextmanager
@@ -66,7 +72,7 @@ def room_for_frames() -> Iterator[None]:
 def _outer_frames(function: Callable[..., Any]) -> list[FrameType]:
     """The nearest frames around this package, without the call of a torch function that ended up at its mode."""
     frames: list[FrameType] = []
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     has_dispatched = False
     while frame is not None and len(frames) < _DEPTH:
         module = frame.f_globals.get("__name__", "")
