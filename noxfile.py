@@ -288,10 +288,20 @@ def min_versions(session: nox.Session) -> None:
 
 
 @nox.session
-def libraries(session: nox.Session) -> None:
-    """Graphs of other libraries' models, which these libraries train as they do for their users."""
-    session.install("-e", ".", "darts", "neuralforecast", "pytorch-forecasting", "torch_geometric", *group("tests"))
-    session.run("pytest", "tests/graph/test_libraries.py", *session.posargs)
+@nox.parametrize("kind", ["forecasting", "scripts"])
+def libraries(session: nox.Session, kind: str) -> None:
+    """Other libraries' models, trained as for their users: their graphs; and of scripts all that is said of them."""
+    test, *names = {
+        "forecasting": (
+            "tests/graph/test_libraries.py", "darts", "neuralforecast", "pytorch-forecasting", "torch_geometric",
+        ),
+        "scripts": (
+            "tests/trainer/test_foreign_scripts.py", "chemprop", "gluonts[torch]", "kornia", "monai", "peft",
+            "pytorch-metric-learning", "scvi-tools", "transformers", "x-transformers",
+        ),
+    }[kind]  # fmt: skip
+    session.install("-e", ".", *names, *group("tests"))
+    session.run("pytest", test, *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -41,7 +41,7 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
         _refuse_unready(network)
         args, kwargs = _arguments(network, _placed(example, network))
         with _preserved_state(network), torch.enable_grad(), _uncompiled():
-            _, graph, error = observed_call(network, network, args, kwargs)
+            _, graph, error = observed_call(network, network, args, kwargs, {})
         if graph is None:
             raise error or GraphCaptureError("nothing was seen")
     except Exception as error:  # the user's forward may raise anything

@@ -16,6 +16,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.graph_builder import GraphBuilder
+from mindsummary_lightning.graph.loss_name import is_loss_function, is_loss_module
 from mindsummary_lightning.graph.module_names import ModuleNames, module_class_name, module_properties, torch_class_name
 from mindsummary_lightning.graph.node_details import attributes_of, familiar_name, graph_type, tensor_type
 from mindsummary_lightning.values.graph_nodes import Graph
@@ -32,9 +33,13 @@ _LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightnin
 
 
 class Observation:
-    """The graph of a network, built while it runs on ``inputs``: arguments of the observed call by their names."""
+    """The graph of a network, built while it runs on ``inputs``: arguments of the observed call by their names.
 
-    def __init__(self, network: nn.Module, inputs: Mapping[str, Any]) -> None:
+    Names of loss functions and modules go into ``losses``, by the sequence number of their result's ``grad_fn``.
+    """
+
+    def __init__(self, network: nn.Module, inputs: Mapping[str, Any], losses: dict[int, str]) -> None:
+        self._losses = losses
         self._name = module_class_name(network)
         self._builder = GraphBuilder()
         self._names = ModuleNames(network, self._builder.scope)
@@ -60,6 +65,8 @@ class Observation:
         if is_whole or (is_empty and not module._modules):
             self.add_whole(module_class_name(module), module, arguments, output)
         self._running.pop()
+        if module is not self._names.root.module and is_loss_module(module, output):
+            self._add_loss(module_class_name(module), output)
 
     def add_operation(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], output: Any) -> None:
         """A torch function has returned ``output``."""
@@ -80,6 +87,8 @@ class Observation:
         if not results or results[0] is batch_count or not _is_users_call():
             return
         inputs = list(filter(None, map(self._ref, used)))
+        if is_loss_function(function):
+            self._add_loss(name, output)
         ref = None
         if inputs or not used:  # else it is computed from gradients alone
             options = [value for value in args if not _tensors_in(value)]
@@ -112,6 +121,10 @@ class Observation:
             if ref := self._ref(tensor):
                 self._builder.output(ref, tensor_type(tensor))
         return self._builder.build(self._name)
+
+    def _add_loss(self, name: str, output: Any) -> None:
+        if isinstance(output, torch.Tensor) and not output._is_view() and output.grad_fn is not None:
+            self._losses[output.grad_fn._sequence_nr()] = name
 
     def _add(self, name: str, inputs: Sequence[str], properties: Sequence[tuple[str, Any]], output: Any) -> str:
         module, _, scope = self._running[-1]

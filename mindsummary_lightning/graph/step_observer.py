@@ -19,12 +19,14 @@ from mindsummary_lightning.values.graph_nodes import Graph
 class StepObserver:
     """Observes the first training step after ``arm``. The call itself is the user's: nothing runs a second time.
 
-    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none.
+    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none; ``losses`` are the names
+    of the loss functions and modules that were called, for :func:`loss_name`.
     """
 
     def __init__(self, module: Any) -> None:
         self.graph: Graph | None = None
         self.error: Exception | None = None
+        self.losses: dict[int, str] = {}
         self._module = module
         self._own: dict[str, Any] = {}  # what the instance itself has in that place
         self._armed: Callable[..., Any] | None = None
@@ -36,7 +38,7 @@ class StepObserver:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             self.disarm()
-            output, self.graph, self.error = observed_call(self._module, original, args, kwargs)
+            output, self.graph, self.error = observed_call(self._module, original, args, kwargs, self.losses)
             return output
 
         # Lightning reads the signature of training_step one wrapper deep.
@@ -55,12 +57,15 @@ class StepObserver:
 
 
 def observed_call(
-    module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    module: nn.Module,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    losses: dict[int, str],
 ) -> tuple[Any, Graph | None, Exception | None]:
     """What a function returns, its graph, and why there is none if so; what the function raises passes."""
-    instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs)))
-    with instruments.watching():
-        output = function(*args, **kwargs)
+    instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs), losses))
+    output = instruments.call(function, args, kwargs)
     graph = instruments.attempt(lambda: instruments.observation.finish(output))
     return output, graph, instruments.error
 

@@ -147,7 +147,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
-        self._default_steps_used: int | None = None
+        self._default_steps_used: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
@@ -198,9 +198,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
             if self._specified.collect_train_lineage:
                 lineage.training(trainer, pl_module)
-        with self._guard("the data graph"):
-            if self._specified.collect_dataset_graph:
-                lineage.dataset(trainer)
         with self._guard("custom lineage"):
             for run in self._runs[1:]:  # of a logger: its hyper-parameters must not come later here, and win
                 if run.open_recorder is not None and is_same_directory(run.directory, record.directory):
@@ -239,14 +236,20 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        steps.begin_batch()
+        steps.begin_batch(partial(parameter_names, pl_module, trainer.optimizers))
         if steps.has_in_flight:
             self._record_finished()
         if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
         if self._lineage is not None:
             self._lineage.flush_when_due()
+            self._lineage.begin_batch(trainer, batch, batch_idx)
         self._graph.begin_batch()
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
+        """Learn from the first batch which function the loss comes from."""
+        if self._is_on and self._lineage is not None and self._lineage.is_first_batch:
+            self._lineage.loss_computed(pl_module, loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
@@ -269,6 +272,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         by_name = self._loss_name is not None
         read_loss = partial(self._logged_loss, trainer) if by_name else partial(mean_loss, outputs, accumulated)
         steps.end_batch(read_loss, has_stepped, batch)
+        if self._lineage is not None and self._lineage.is_first_batch:
+            with self._guard("the train lineage"):
+                has_training, has_dataset = self._specified.collect_train_lineage, self._specified.collect_dataset_graph
+                self._lineage.end_first_batch(trainer, pl_module, has_training, has_dataset)
         if steps.has_in_flight:
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
@@ -344,7 +351,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._is_on or self._steps is None:
             return
         with self._guard("the last step"):
-            self._steps.end_run()
+            self._steps.end_run(partial(parameter_names, pl_module, trainer.optimizers))
             self._record_finished(wait=True)
         self._record_progress(trainer, pl_module)
 

@@ -39,6 +39,11 @@ class GraphRecorder:
         if self._modules != self.recorded:
             self._observer, self._record, self._has_begun = StepObserver(module), record, False
 
+    @property
+    def losses(self) -> Mapping[int, str]:
+        """Names of the losses that were observed in the first training step, for :func:`loss_name`."""
+        return {} if self._observer is None else self._observer.losses
+
     def begin_batch(self) -> None:
         """A training batch begins: observe its training step, if it is the first."""
         if self._observer is not None and not self._has_begun:

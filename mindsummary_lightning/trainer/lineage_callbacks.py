@@ -119,17 +119,25 @@ class TrainLineage(_LineageCallback):
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
             self._lineage.training(trainer, pl_module)
-            self._lineage.dataset(trainer)
             self._lineage.custom(trainer, pl_module)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Write the lineage with a checkpoint that was saved since the last batch."""
+        """Write the lineage with a checkpoint that was saved since the last batch, and look at the first one."""
         if self._has_saved_checkpoint:
             self._write_progress(trainer, pl_module)
+        if self._lineage is not None:
+            self._lineage.begin_batch(trainer, batch, batch_idx)
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        """Learn from the first batch which function the loss comes from."""
+        if self._lineage is not None and self._lineage.is_first_batch:
+            self._lineage.loss_computed(pl_module, loss, {})
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Keep the loss."""
         self._outputs = outputs
+        if self._lineage is not None and self._lineage.is_first_batch:
+            self._lineage.end_first_batch(trainer, pl_module)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are recorded at the next batch."""

@@ -11,8 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
+from mindsummary_lightning.dataset.loader_sizes import LoaderSizes, loader_sizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
+from mindsummary_lightning.graph.loss_name import loss_name
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
@@ -26,9 +29,11 @@ from mindsummary_lightning.trainer.trainer_info import (
 )
 from mindsummary_lightning.trainer.trainer_state import evaluation, training_loader
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
-from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
+_UNKNOWN = LoaderSizes(None, None)
+_NO_NAME: str | None = None
 
 
 class LineageRecorder:
@@ -47,8 +52,13 @@ class LineageRecorder:
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}
-        # Kind, loaders and most batches of each, of an evaluation that is not written yet.
-        self._waiting: tuple[str, Any, list[float]] | None = None
+        self._evaluated: dict[int, int | None] = {}  # samples that the present evaluation reads of each loader
+        # Kind, loaders and samples of each, of an evaluation that is not written yet.
+        self._waiting: tuple[str, Any, list[int | None]] | None = None
+        self._sizes: LoaderSizes | None = None  # from the first batch on
+        self._data_graph: DatasetGraph | None = None
+        self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
+        self.is_first_batch = False
         self._next_evaluation = -math.inf
 
     def custom(self, trainer: Any, module: Any) -> None:
@@ -63,25 +73,58 @@ class LineageRecorder:
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
+        self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
+
+    def begin_batch(self, trainer: Any, batch: Any, batch_idx: int) -> None:
+        """A batch begins: the first one tells what the loader's own words are worth."""
+        if self.is_first_batch and self._sizes is None:
+            loader = training_loader(trainer)
+            self._sizes = value_or_default(_UNKNOWN, loader_sizes, loader, batch, trainer.num_training_batches)
+            self._data_graph = dataset_graph(loader, batch)
+        if batch_idx == 0 and len(rates := first_learning_rates(trainer)) > len(self.first_rates):
+            joined = range(len(self.first_rates), len(rates))  # a callback has unfrozen a part of the model
+            self.first_rates += rates[len(self.first_rates) :]
+            new = {name: rate for name, rate in settings(trainer, self.first_rates).items() if name not in self._custom}
+            self.record.write_lineage(
+                UserDefinedInfo({name: new[name] for index in joined if (name := f"learning_rate/{index}") in new})
+            )
+
+    def loss_computed(self, module: Any, loss: Any, observed: Mapping[int, str]) -> None:
+        """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
+        self._losses[value_or_default(_NO_NAME, loss_name, loss, observed, module)] = None
+
+    def end_first_batch(self, trainer: Any, module: Any, has_training: bool = True, has_dataset: bool = True) -> None:
+        """Write what the first batch has shown, of the training job and of its data."""
+        self.is_first_batch = False
+        if has_training:
+            self.training(trainer, module)
+        if has_dataset and self._data_graph is not None:
+            self.record.write_lineage(self._data_graph)
+        self._data_graph = None
 
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
         first_rate = next(iter(self.first_rates), None)
-        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate))
+        names = [name for name in self._losses if name is not None]
+        name = ", ".join(names) if len(names) == len(self._losses) else None
+        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate, self._sizes, name or None))
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         if self._has_scheduled and rates:
             self.record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
 
-    def dataset(self, trainer: Any) -> None:
-        """Write the training data pipeline, if it is known."""
-        graph = dataset_graph(training_loader(trainer))
-        if graph is not None:
-            self.record.write_lineage(graph)
-
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
-        self._before = dict(trainer.callback_metrics)
+        self._before, self._evaluated = dict(trainer.callback_metrics), {}
+
+    def evaluation_batch(self, trainer: Any, batch: Any, index: int) -> None:
+        """Learn from the first batch of a loader how many samples are read of it."""
+        if index not in self._evaluated:
+            _, loaders, batches = evaluation(trainer)
+            every = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
+            loader = every[index] if isinstance(every, (list, tuple)) else every
+            limit = batches[index] if index < len(batches) else math.inf
+            self._evaluated[index] = value_or_default(_UNKNOWN, loader_sizes, loader, batch, limit).dataset_size
 
     def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
@@ -95,11 +138,11 @@ class LineageRecorder:
         self._before = {}
         if not found:
             return
-        waiting = evaluation(trainer)
-        if self._waiting is not None and self._waiting[0] != waiting[0]:
+        kind, loaders, _ = evaluation(trainer)
+        if self._waiting is not None and self._waiting[0] != kind:
             self.flush()
-        self._metrics.setdefault(waiting[0], {}).update(found)
-        self._waiting = waiting
+        self._metrics.setdefault(kind, {}).update(found)
+        self._waiting = kind, loaders, list(self._evaluated.values())
         self.flush_when_due()
 
     def flush_when_due(self) -> None:
@@ -111,8 +154,8 @@ class LineageRecorder:
         """Write the evaluation that waits, if one does."""
         if self._waiting is None:
             return
-        (kind, loaders, batches), self._waiting = self._waiting, None
-        path, size = evaluation_dataset(loaders, batches)
+        (kind, loaders, sizes), self._waiting = self._waiting, None
+        path, size = evaluation_dataset(loaders, sizes)
         newest = self._metrics[kind]
         self.record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
         others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}
@@ -138,6 +181,13 @@ class EvaluationHooks:
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_begins(trainer)
 
+    def on_validation_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Look at the first batch of each loader."""
+        if batch_idx == 0 and not trainer.sanity_checking and (recorder := self._evaluation_recorder()) is not None:
+            recorder.evaluation_batch(trainer, batch, dataloader_idx)
+
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Record the evaluation's metrics as evaluation lineage."""
         recorder = self._evaluation_recorder()
@@ -145,3 +195,4 @@ class EvaluationHooks:
             recorder.evaluation_ends(trainer)
 
     on_test_start, on_test_end = on_validation_start, on_validation_end
+    on_test_batch_start = on_validation_batch_start

@@ -6,25 +6,21 @@ A field that cannot be determined is skipped; nothing here raises, whatever the 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from types import CodeType
 from typing import Any, TypeVar
 
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.dataset.pipeline import batch_size, dataset_path, dataset_size
+from mindsummary_lightning.dataset.loader_sizes import LoaderSizes
+from mindsummary_lightning.dataset.pipeline import dataset_path
 from mindsummary_lightning.trainer.trainer_state import training_loader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
 T = TypeVar("T")
-
-_FUNCTIONAL_LOSSES = frozenset(["cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits"])
-_CALL_DEPTH = 3  # training_step -> shared step -> compute_loss
 
 
 def train_lineage(
@@ -33,6 +29,8 @@ def train_lineage(
     loss: float | None = None,
     epochs: int | None = None,
     learning_rate: float | None = None,
+    sizes: LoaderSizes | None = None,
+    loss_function: str | None = None,
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
@@ -43,13 +41,13 @@ def train_lineage(
     return TrainInfo(
         optimizer=_known(lambda: ", ".join(type(optimizer).__name__ for optimizer in trainer.optimizers)) or None,
         learning_rate=learning_rate,
-        loss_function=loss_function_name(module),
+        loss_function=loss_function,
         epoch=_int32(_known(lambda: planned_epochs(trainer)) if epochs is None else epochs),
         parallel_mode=_known(lambda: parallel_mode(trainer)),
         device_num=_int32(_known(lambda: int(trainer.world_size))),
-        batch_size=_int32(_known(lambda: batch_size(loader))),
+        batch_size=None if sizes is None else sizes.batch_size,
         train_dataset_path=_known(lambda: dataset_path(getattr(loader, "dataset", None))),
-        train_dataset_size=_int32(_known(lambda: dataset_size(loader, trainer.num_training_batches))),
+        train_dataset_size=None if sizes is None else sizes.dataset_size,
         network=type(module).__name__,
         loss=_finite(loss),
         model_path=json.dumps({"ckpt": path}),
@@ -90,63 +88,17 @@ def size_of(path: str) -> int | None:
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
-def loss_function_name(module: Any) -> str | None:
-    """The loss of a model: a loss module in it, else what its hyper-parameters say, else a functional loss it calls."""
-    return (
-        _known(lambda: _loss_module_name(module))
-        or _known(lambda: _loss_in_hyperparameters(module))
-        or _known(lambda: _functional_loss_name(module))
-    )
+def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str | None, int | None]:
+    """Path of the first evaluation data set, and the number of samples that were read of all if each is known.
 
-
-def _loss_module_name(module: Any) -> str | None:
-    for part in module.modules():
-        kind = type(part)
-        if kind.__module__ == "torch.nn.modules.loss" or (part is not module and kind.__name__.endswith("Loss")):
-            return str(kind.__name__)
-    return None
-
-
-def _loss_in_hyperparameters(module: Any) -> str | None:
-    for key, value in flatten(getattr(module, "hparams", {})).items():
-        if key.rpartition("/")[2] in ("loss", "loss_fn", "loss_function", "criterion") and isinstance(value, str):
-            return value
-    return None
-
-
-def _functional_loss_name(module: Any) -> str | None:
-    """The first functional loss among the names that ``training_step`` and the methods it calls refer to."""
-    seen = {"training_step"}
-    methods = ["training_step"]
-    for _ in range(_CALL_DEPTH):
-        called: list[str] = []
-        for method in methods:
-            code = getattr(getattr(type(module), method, None), "__code__", None)
-            if not isinstance(code, CodeType):
-                continue
-            for name in code.co_names:
-                if name in _FUNCTIONAL_LOSSES or (name.endswith("_loss") and not hasattr(module, name)):
-                    return name
-                if name not in seen and callable(getattr(type(module), name, None)):
-                    seen.add(name)
-                    called.append(name)
-        methods = called
-    return None
-
-
-def evaluation_dataset(loaders: Any, max_batches: Sequence[float] = ()) -> tuple[str | None, int | None]:
-    """Path of the first evaluation data set and number of samples that were read of all of them.
-
-    ``loaders`` are one loader, or a list or dict of them; at most ``max_batches`` are read of each.
+    ``loaders`` is what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader, a list or a dict.
     """
     if isinstance(loaders, Mapping):
         loaders = list(loaders.values())
     every = loaders if isinstance(loaders, (list, tuple)) else [loaders]
     paths = [_known(lambda loader=loader: dataset_path(getattr(loader, "dataset", None))) for loader in every]
-    limits = itertools.chain(max_batches, itertools.repeat(math.inf))
-    sizes = [_known(lambda pair=pair: dataset_size(*pair)) for pair in zip(every, limits, strict=False)]
-    known_sizes = [size for size in sizes if size is not None]
-    return next(filter(None, paths), None), _int32(sum(known_sizes)) if known_sizes else None
+    known = [size for size in sizes if size is not None]
+    return next(filter(None, paths), None), _int32(sum(known)) if known and len(known) == len(sizes) else None
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:

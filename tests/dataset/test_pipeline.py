@@ -10,17 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lightning.fabric.utilities.distributed import DistributedSamplerWrapper
 from lightning.pytorch.utilities import CombinedLoader
-from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, SubsetRandomSampler, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+)
 
-from mindsummary_lightning.dataset.pipeline import batch_size, dataset_graph, dataset_path, dataset_size
+from mindsummary_lightning.dataset.pipeline import dataset_graph, dataset_path
 from mindsummary_lightning.dataset.stage_parameters import display_name, json_text, parameters_of
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
 from mindsummary_lightning.values import DatasetGraph, LineageEvent
-from tests.dataset.pipelines import PIPELINES, Pictures, Stream, Untouchable
+from tests.dataset.pipelines import PIPELINES, Around, Pictures, Stream, Untouchable
 
 
-def graph(kind: str) -> DatasetGraph:
-    found = dataset_graph(PIPELINES[kind]())
+def graph(kind: str, batch: Any = None) -> DatasetGraph:
+    found = dataset_graph(PIPELINES[kind](), batch)
     assert found is not None
     return found
 
@@ -57,7 +65,7 @@ def test_every_kind_of_pipeline_fits_the_format(kind: str) -> None:
 
 
 def test_a_shuffled_loader_is_batch_shuffle_and_source() -> None:
-    root = graph("tensors")
+    root = graph("tensors", [torch.zeros(4, 3), torch.zeros(4)])
 
     batch, shuffle, source = stages(root)
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
@@ -142,7 +150,7 @@ def test_of_several_loaders_the_shorter_ones_repeat() -> None:
 def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_size", "sequential"]) -> None:
     loaders = [DataLoader(TensorDataset(torch.zeros(count)), 2) for count in (4, 8)]
 
-    root = dataset_graph(CombinedLoader(loaders, mode))
+    root = dataset_graph(CombinedLoader(loaders, mode), None)
 
     assert root is not None
     assert root.parameter["mode"] == mode
@@ -150,7 +158,7 @@ def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_siz
 
 
 def test_a_loader_of_unknown_length_is_the_longest() -> None:
-    root = dataset_graph(CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]))
+    root = dataset_graph(CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]), None)
 
     assert root is not None
     assert types(root) == ["CombinedLoader", "BatchDataset", "Stream", "BatchDataset", "TensorDataset"]
@@ -175,7 +183,7 @@ def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> Non
     data = TensorDataset(torch.zeros(10))
     sampler = DistributedSampler(data, num_replicas=2, rank=1, shuffle=True, seed=3)
 
-    root = dataset_graph(DataLoader(data, 2, sampler=sampler))
+    root = dataset_graph(DataLoader(data, 2, sampler=sampler), None)
 
     assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
@@ -194,7 +202,7 @@ def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> No
     data = TensorDataset(torch.zeros(10))
     sampler = DistributedSamplerWrapper(SubsetRandomSampler(range(8)), num_replicas=2, rank=0, shuffle=False)
 
-    root = dataset_graph(DataLoader(data, 2, sampler=sampler))
+    root = dataset_graph(DataLoader(data, 2, sampler=sampler), None)
 
     assert root is not None
     found = list(stages(root))[-1].sampler
@@ -209,7 +217,8 @@ def test_a_batch_sampler_of_the_users_is_named() -> None:
         pass
 
     data = TensorDataset(torch.zeros(10))
-    root = dataset_graph(DataLoader(data, batch_sampler=Buckets(SubsetRandomSampler(range(8)), 3, True)))
+    loader = DataLoader(data, batch_sampler=Buckets(SubsetRandomSampler(range(8)), 3, True))
+    root = dataset_graph(loader, next(iter(loader)))
 
     assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
@@ -219,64 +228,34 @@ def test_a_batch_sampler_of_the_users_is_named() -> None:
 
 @pytest.mark.parametrize("nothing", [None, 3, "text", object()])
 def test_what_gives_no_batches_has_no_graph(nothing: object) -> None:
-    assert dataset_graph(nothing) is None
-    assert (batch_size(nothing), dataset_size(nothing), dataset_path(nothing)) == (None, None, None)
+    assert dataset_graph(nothing, None) is None
+    assert dataset_path(nothing) is None
 
 
-def test_sizes_are_the_samples_that_an_epoch_reads() -> None:
-    data = TensorDataset(torch.zeros(21))
+def test_a_batch_size_that_the_first_batch_does_not_have_is_not_told() -> None:
+    batch = next(stages(graph("tensors", [torch.zeros(5, 3), torch.zeros(5)])))
 
-    assert batch_size(DataLoader(data, 4)) == 4
-    assert dataset_size(DataLoader(data, 4)) == 21
-    assert dataset_size(DataLoader(data, 4, drop_last=True)) == 20
-    assert dataset_size(DataLoader(data, batch_size=None)) == 21
-    assert dataset_size(DataLoader(data, 4, sampler=SubsetRandomSampler(range(10)))) == 10
+    assert batch.parameter["op_type"] == "BatchDataset"
+    assert "batch_size" not in batch.parameter
 
 
-def test_a_limit_of_batches_bounds_the_size() -> None:
-    loader = DataLoader(TensorDataset(torch.zeros(21)), 4)
+def test_bulk_loading_is_batch_shuffle_and_source() -> None:
+    data = TensorDataset(torch.zeros(96, 3))
+    loader = DataLoader(data, sampler=BatchSampler(RandomSampler(data), 32, drop_last=False), batch_size=None)
 
-    assert [dataset_size(loader, limit) for limit in (2, 5, 6, 100, float("inf"))] == [8, 20, 21, 21, 21]
+    root = dataset_graph(loader, next(iter(loader)))
 
-
-def test_the_samples_of_all_devices_count_once() -> None:
-    data = TensorDataset(torch.zeros(21))
-    loader = DataLoader(data, 4, sampler=DistributedSampler(data, num_replicas=2, rank=0))
-
-    assert len(loader.sampler) == 11  # one sample is read twice
-    assert dataset_size(loader) == 21
-    assert dataset_size(loader, 2) == 16
+    assert root is not None
+    assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
+    assert (root.parameter["batch_size"], root.parameter["drop_remainder"]) == (32, False)
 
 
-def test_a_stream_that_knows_its_length_has_a_size() -> None:
-    class Measured(Stream):
-        def __len__(self) -> int:
-            return 10
+def test_a_loader_around_a_loader_is_drawn_as_that() -> None:
+    root = dataset_graph(Around(DataLoader(TensorDataset(torch.zeros(96, 3)), 24, shuffle=True)), torch.zeros(24, 3))
 
-    assert dataset_size(DataLoader(Measured(), 4)) == 10
-    assert dataset_size(DataLoader(Measured(), 4), 2) == 8
-
-
-def test_what_has_no_length_has_no_size() -> None:
-    loader = DataLoader(Stream(), 4)
-
-    assert batch_size(loader) == 4
-    assert dataset_size(loader) is None
-
-
-def test_a_size_beyond_32_bits_is_not_told() -> None:
-    class Huge(Pictures):
-        def __len__(self) -> int:
-            return 2**40
-
-    assert dataset_size(DataLoader(Huge(), 4)) is None
-    assert dataset_graph(DataLoader(Huge(), 4)) is not None
-
-
-def test_of_several_loaders_the_first_says_the_sizes() -> None:
-    loader = PIPELINES["combined"]()
-
-    assert (batch_size(loader), dataset_size(loader)) == (4, 40)
+    assert root is not None
+    assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
+    assert root.parameter["batch_size"] == 24
 
 
 @pytest.mark.parametrize(
@@ -289,15 +268,13 @@ def test_the_path_is_found_below_wrappers(kind: str, path: str | None) -> None:
 
 def test_a_data_set_that_raises_at_every_touch_has_no_facts() -> None:
     assert dataset_path(Untouchable()) is None
-    assert dataset_size(DataLoader(Untouchable(), 2)) is None
 
 
 def test_no_iterator_is_made_and_no_worker_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DataLoader, "__iter__", lambda _: pytest.fail("the data was iterated"))
     loader = DataLoader(Pictures(), 2, num_workers=2)
 
-    assert dataset_graph(loader) is not None
-    assert dataset_size(loader) == 50
+    assert dataset_graph(loader, None) is not None
 
 
 class _Holder(Dataset[Any]):
@@ -338,7 +315,7 @@ def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
 def test_a_data_set_that_holds_anything_never_raises(transform: Any, root: Any) -> None:
     loader = DataLoader(_Holder(transform, root), 2)
 
-    assert dataset_graph(loader) is not None
+    assert dataset_graph(loader, None) is not None
     assert dataset_path(loader.dataset) is None or isinstance(root, str)
 
 

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mindsummary_lightning import SummaryReader, tensor_summary
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.graph import instruments, observation, step_observer
+from mindsummary_lightning.graph import instruments, observation, replayed_frames, step_observer
 from mindsummary_lightning.graph.step_observer import StepObserver
 from tests.graph.training import train
 from tests.graph.zoo import ZOO
@@ -246,6 +246,7 @@ PLACES = [
     (instruments.Instruments, "_install"),
     (step_observer, "_named_arguments"),
 ]
+HELPERS = [(replayed_frames, "_outer_frames"), (replayed_frames, "FunctionType")]
 
 
 @pytest.mark.parametrize(("where", "name"), PLACES, ids=[name for _, name in PLACES])
@@ -263,6 +264,19 @@ def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_l
     assert SummaryReader(tmp_path).graph() is None
     lines = [record.getMessage() for record in caplog.records if "graph" in record.getMessage()]
     assert lines == ["the computational graph is not recorded: RuntimeError: injected by a test"]
+
+
+@pytest.mark.parametrize(("where", "name"), HELPERS, ids=[name for _, name in HELPERS])
+def test_without_its_helpers_the_observer_sees_the_same(
+    where: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain = train(ZOO["readme-autoencoder"], None)
+    monkeypatch.setattr(where, name, fails)
+
+    observed = train(ZOO["readme-autoencoder"], tmp_path)
+
+    assert observed.values() == plain.values()
+    assert SummaryReader(tmp_path).graph() is not None
 
 
 def test_a_summary_operator_leaves_no_operation_in_the_graph() -> None:

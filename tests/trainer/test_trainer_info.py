@@ -12,16 +12,15 @@ import pytest
 import torch
 from lightning.pytorch.utilities import CombinedLoader
 from torch import nn
-from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+from mindsummary_lightning.dataset.loader_sizes import loader_sizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.trainer_info import (
     checkpoint_path,
     environment,
     evaluation_dataset,
     hyperparameters,
-    loss_function_name,
     parallel_mode,
     size_of,
     train_lineage,
@@ -32,15 +31,17 @@ from tests.trainer.support import Gan, Net, loader, trainer
 
 
 class _Seen(L.Callback):
-    """Takes the lineage while the Trainer trains."""
+    """Takes the lineage after the first batch and when the Trainer has trained."""
 
     def __init__(self) -> None:
         self.lineages: list[TrainInfo] = []
         self.environments: list[dict[str, Any]] = []
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self.lineages.append(train_lineage(trainer, pl_module))
-        self.environments.append(dict(environment(trainer)))
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if not self.lineages:
+            sizes = loader_sizes(training_loader(trainer), batch, trainer.num_training_batches)
+            self.lineages.append(train_lineage(trainer, pl_module, sizes=sizes, loss_function="MSELoss"))
+            self.environments.append(dict(environment(trainer)))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self.lineages.append(train_lineage(trainer, pl_module, 0.25, trainer.current_epoch))
@@ -64,7 +65,7 @@ def test_what_is_known_at_the_start_and_at_the_end() -> None:
 
     expected = {
         "optimizer": "SGD",
-        "loss_function": "cross_entropy",
+        "loss_function": "MSELoss",
         "parallel_mode": "stand_alone",
         "device_num": 1,
         "batch_size": 4,
@@ -97,7 +98,7 @@ def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only() -
     assert lineage.network == "Linear"
     assert (lineage.optimizer, lineage.batch_size, lineage.train_dataset_size) == (None, None, None)
     assert environment(_Hollow()).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
-    assert evaluation_dataset(_Hollow()) == (None, None)
+    assert evaluation_dataset(_Hollow(), []) == (None, None)
 
 
 def test_a_limit_of_batches_bounds_the_size_of_the_data() -> None:
@@ -123,65 +124,6 @@ def test_data_of_unknown_length_have_no_size() -> None:
 
     lineage = _see(Net(), DataLoader(Stream(), 2)).lineages[0]
     assert (lineage.batch_size, lineage.train_dataset_size) == (2, None)
-
-
-# ---- the loss function
-
-
-class _InModule(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.criterion = nn.SmoothL1Loss()
-
-
-class FocalLoss(nn.Module):
-    """A loss of the user's own."""
-
-
-class _OwnModule(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.criterion = nn.Sequential(FocalLoss())
-
-
-class _InHyperparameters(L.LightningModule):
-    def __init__(self, loss_fn: str = "huber") -> None:
-        super().__init__()
-        self.save_hyperparameters()
-
-
-class _Called(L.LightningModule):
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        return self.shared(batch)
-
-    def shared(self, batch: Any) -> Any:
-        return self.compute(batch)
-
-    def compute(self, batch: Any) -> Any:
-        return F.mse_loss(batch, batch)
-
-
-class _Without(L.LightningModule):
-    def training_step(self, batch: Any, batch_idx: int) -> Any:
-        return batch.sum()
-
-
-@pytest.mark.parametrize(
-    ("module", "expected"),
-    [
-        (_InModule(), "SmoothL1Loss"),
-        (_OwnModule(), "FocalLoss"),
-        (_InHyperparameters(), "huber"),
-        (Net(), "cross_entropy"),
-        (_Called(), "mse_loss"),
-        (_Without(), None),
-        (nn.Linear(2, 2), None),
-        (_Hollow(), None),
-    ],
-    ids=lambda value: type(value).__name__ if not isinstance(value, (str, type(None))) else str(value),
-)
-def test_the_loss_function_is_found_in_modules_hyper_parameters_or_code(module: Any, expected: str | None) -> None:
-    assert loss_function_name(module) == expected
 
 
 # ---- checkpoints, data, hyper-parameters, environment
@@ -228,10 +170,10 @@ def test_the_lineage_names_the_checkpoint_and_its_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrap", [lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}], ids=["list", "dict"])
-def test_evaluation_data_of_several_loaders_are_added_up(wrap: Any) -> None:
-    assert evaluation_dataset(wrap(loader(2), loader(3))) == (None, 20)
-    assert evaluation_dataset(loader(2)) == (None, 8)
-    assert evaluation_dataset(wrap(loader(2), loader(3)), [1, 2]) == (None, 12)
+def test_evaluation_data_of_several_loaders_are_added_up_if_all_are_known(wrap: Any) -> None:
+    assert evaluation_dataset(wrap(loader(2), loader(3)), [8, 12]) == (None, 20)
+    assert evaluation_dataset(loader(2), [8]) == (None, 8)
+    assert evaluation_dataset(wrap(loader(2), loader(3)), [8, None]) == (None, None)
 
 
 def test_the_modules_hyper_parameters_stand_above_those_of_the_data() -> None:
@@ -295,7 +237,7 @@ def test_several_training_loaders_keep_the_mode_in_which_they_are_read(mode: Any
     data = CombinedLoader([loader(2), loader(3)], mode)
     trainer(logger=False, callbacks=[seen]).fit(Several(), data)
 
-    graph = dataset_graph(seen.loader)
+    graph = dataset_graph(seen.loader, None)
     assert graph is not None
     assert graph.parameter["mode"] == mode
     assert [child.parameter["op_type"] for child in graph.children].count("RepeatDataset") == (mode == "max_size_cycle")

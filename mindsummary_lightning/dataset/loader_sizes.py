@@ -1,0 +1,138 @@
+"""Batch size and number of samples of a DataLoader, checked against the first batch that it gave.
+
+A loader states sizes that need not be those of its batches: one whose data set gives whole batches says 1. What does
+not fit the batch is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from mindsummary_lightning.conversion.flattening import Items, batch_items, leaves, value_or_default
+from mindsummary_lightning.dataset.sources import length_of
+from mindsummary_lightning.dataset.stage_parameters import safe_getattr
+from mindsummary_lightning.values.lineage_info import INT32_MAX
+
+# Any, in this module: loaders, samplers and batches of any class.
+_MAX_DEPTH = 8  # of lists in a batch
+
+
+class LoaderSizes(NamedTuple):
+    """Samples in a batch and in an epoch; ``None`` where it is unknown."""
+
+    batch_size: int | None
+    dataset_size: int | None
+
+
+def loader_sizes(dataloader: Any, batch: Any, max_batches: float = math.inf) -> LoaderSizes:
+    """Samples in a batch, and that an epoch reads on all devices together; of several loaders those of the first.
+
+    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
+    """
+    loader = dataloader
+    while parts := loaders_in(loader, batch):
+        _, loader, batch = parts[0]
+    loader = inner_loader(loader)
+    size, sampler, dataset = claimed_batch_size(loader), sampler_of(loader), safe_getattr(loader, "dataset")
+    samples = length_of(sampler) if sampler is not None else length_of(dataset)
+    if size is None or not fits(batch, size if samples is None else min(size, samples)):
+        return LoaderSizes(None, None)
+    batches = length_of(loader)
+    if samples is None and batches is None:
+        return LoaderSizes(size, None)
+    counts = [math.inf if batches is None else batches * size, math.inf if samples is None else samples]
+    count = int(min(*counts, max_batches * size))
+    devices = safe_getattr(sampler, "num_replicas", 1)
+    if isinstance(devices, int) and devices > 1:  # each of them repeats samples until all have the same number
+        count = min(count * devices, length_of(dataset) or count * devices)
+    return LoaderSizes(size, count if count <= INT32_MAX else None)
+
+
+def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:
+    """Name, loader and its part of a batch, for each of a collection of loaders; empty for a single one."""
+    if type(loader).__name__ == "CombinedLoader":
+        loader = safe_getattr(loader, "iterables")
+    if isinstance(loader, (list, tuple)):
+        loader = dict(enumerate(loader))
+    loaders = {str(name): inner for name, inner in loader.items()} if isinstance(loader, Mapping) else {}
+    if not all(safe_getattr(inner, "dataset") is not None or loaders_in(inner) for inner in loaders.values()):
+        return []
+    batches = dict(_items(batch))
+    return [(name, inner, batches.get(name)) for name, inner in loaders.items()]
+
+
+def inner_loader(loader: Any) -> Any:
+    """The loader whose batches one passes on: a DataLoader is no data set, so one around it has an ``__iter__``."""
+    for _ in range(_MAX_DEPTH):
+        inner = safe_getattr(loader, "dataset")
+        if safe_getattr(inner, "dataset") is None or not hasattr(inner, "batch_sampler"):
+            break
+        loader = inner
+    return loader
+
+
+def claimed_batch_size(loader: Any) -> int | None:
+    """Samples in a batch as a loader states them, which need not be so."""
+    for holder in (loader, batch_sampler_of(loader)):
+        size = safe_getattr(holder, "batch_size")
+        if isinstance(size, int) and not isinstance(size, bool) and 0 < size <= INT32_MAX:
+            return size
+    # DataLoader(batch_size=None) over a map-style data set: each sample is a step of its own.
+    has_no_batches = hasattr(loader, "batch_size") and batch_sampler_of(loader) is None
+    return 1 if has_no_batches and hasattr(type(safe_getattr(loader, "dataset")), "__getitem__") else None
+
+
+def batch_sampler_of(loader: Any) -> Any:
+    """What picks whole batches: the batch sampler, or a sampler that is one (PyTorch's bulk loading)."""
+    batch_sampler, sampler = safe_getattr(loader, "batch_sampler"), safe_getattr(loader, "sampler")
+    is_bulk = batch_sampler is None and safe_getattr(sampler, "sampler") is not None
+    return sampler if is_bulk and safe_getattr(sampler, "batch_size") is not None else batch_sampler
+
+
+def sampler_of(loader: Any) -> Any:
+    """The sampler that picks single samples, also that inside a batch sampler; ``None`` if there is none."""
+    sampler = safe_getattr(batch_sampler_of(loader), "sampler")
+    sampler = safe_getattr(loader, "sampler") if sampler is None else sampler
+    # torch gives an iterable data set a sampler of this class, which picks nothing.
+    return None if type(sampler).__name__ == "_InfiniteConstantSampler" else sampler
+
+
+def fits(batch: Any, size: int) -> bool:
+    """Whether a batch may have so many samples.
+
+    A batch that states its number is believed (``num_graphs`` of PyTorch Geometric, ``batch_size`` of a TensorDict).
+    Else its tensors begin with the samples. Where their lengths differ, one of them, or a list, must have that length;
+    of one sample alone that would say nothing.
+    """
+    for name in ("num_graphs", "batch_size"):
+        stated = safe_getattr(batch, name) if not isinstance(batch, torch.Tensor) else None
+        stated = stated[0] if isinstance(stated, tuple) and stated else stated
+        if isinstance(stated, int) and not isinstance(stated, bool):
+            return stated == size
+    lengths = {length for _, part in leaves({"batch": batch}, batch_items) if (length := _length(part)) is not None}
+    if len(lengths) == 1 or size == 1:
+        return lengths == {size}
+    return size in lengths or size in _list_lengths(batch)
+
+
+def _length(part: Any) -> int | None:
+    if isinstance(part, torch.Tensor) and part.is_nested:
+        return part.size(0)
+    shape = safe_getattr(part, "shape")
+    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
+
+
+def _items(batch: Any) -> Items:
+    nothing: Items | None = None
+    return value_or_default(nothing, batch_items, batch) or []
+
+
+def _list_lengths(batch: Any, depth: int = 0) -> Iterator[int]:
+    if isinstance(batch, (list, tuple)):
+        yield len(batch)
+    for _, part in _items(batch) if depth < _MAX_DEPTH else []:
+        yield from _list_lengths(part, depth + 1)

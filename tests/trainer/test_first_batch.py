@@ -1,0 +1,143 @@
+"""What the first batch of a training shows, in the lineage: sizes that loaders state, the loss, groups that join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from lightning.pytorch.callbacks import BackboneFinetuning
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+
+from mindsummary_lightning import EvalLineage, SummaryCollector, SummaryReader, TrainLineage
+from tests.trainer.support import Gan, Net, data, loader, trainer
+
+
+def bulk(count: int, size: int) -> DataLoader[Any]:
+    dataset = data(count, 1)
+    return DataLoader(dataset, sampler=BatchSampler(RandomSampler(dataset), size, drop_last=False), batch_size=None)
+
+
+class Around(DataLoader[Any]):
+    def __iter__(self) -> Any:
+        yield from self.dataset
+
+
+Callbacks = Callable[[Path], list[L.Callback]]
+WAYS: dict[str, Callbacks] = {
+    "collector": lambda folder: [SummaryCollector(folder)],
+    "without a graph": lambda folder: [SummaryCollector(folder, collect_specified_data={"collect_graph": False})],
+    "callbacks": lambda folder: [TrainLineage(str(folder)), EvalLineage(str(folder))],
+}
+every_way = pytest.mark.parametrize("way", WAYS)
+
+
+def lineage_of(folder: Path, way: str, net: L.LightningModule, train: Any, validate: Any = None, **options: Any) -> Any:
+    trainer(logger=False, callbacks=WAYS[way](folder), **options).fit(net, train, validate)
+    return SummaryReader(folder).lineage()
+
+
+@every_way
+def test_loaders_are_believed_what_their_first_batch_has(tmp_path: Path, way: str) -> None:
+    lineage = lineage_of(tmp_path, way, Net(), bulk(96, 32), Around(loader(3, 8)))
+
+    assert (lineage.train.batch_size, lineage.train.train_dataset_size) == (32, 96)
+    assert lineage.evaluation.valid_dataset_size == 24
+    assert lineage.dataset.parameter["op_type"] == "BatchDataset"
+
+
+@every_way
+def test_a_size_that_does_not_fit_is_left_out(tmp_path: Path, way: str) -> None:
+    doubled = DataLoader(data(), 4, collate_fn=lambda rows: [torch.stack([row[k] for row in rows * 2]) for k in (0, 1)])
+    lineage = lineage_of(tmp_path, way, Net(), doubled, [loader(2), doubled])
+
+    assert (lineage.train.batch_size, lineage.train.train_dataset_size) == (None, None)
+    assert lineage.evaluation.valid_dataset_size is None
+    assert lineage.train.optimizer == "SGD"
+
+
+def test_the_sizes_stay_in_the_lineage_that_checkpoints_and_the_end_write(tmp_path: Path) -> None:
+    lineage = lineage_of(tmp_path, "collector", Net(), loader(), max_epochs=2, enable_checkpointing=True,
+                         default_root_dir=tmp_path / "root")  # fmt: skip
+
+    assert (lineage.train.batch_size, lineage.train.train_dataset_size, lineage.train.epoch) == (4, 24, 2)
+    assert lineage.train.loss_function == "cross_entropy"
+    assert lineage.train.loss is not None
+
+
+class Hyper(Net):
+    def __init__(self, loss: str | None = None, compute: Any = F.mse_loss) -> None:
+        super().__init__()
+        self.save_hyperparameters("loss")
+        self.unused, self.compute = nn.L1Loss(), compute
+
+    def total_loss(self, batch: Any) -> torch.Tensor:
+        return self.compute(self(batch[0]), F.one_hot(batch[1], 2).float())
+
+    def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
+        return self.total_loss(batch)
+
+
+@pytest.mark.parametrize(
+    ("compute", "observed", "alone"),
+    [
+        (F.mse_loss, "mse_loss", "mse_loss"),
+        (nn.MSELoss(), "MSELoss", "MSELoss"),
+        (nn.SmoothL1Loss(), "SmoothL1Loss", "SmoothL1Loss"),
+        (lambda x, y: (x - y).abs().mean(), None, None),
+    ],
+    ids=["function", "module", "another module", "by hand"],
+)
+@every_way
+def test_the_loss_is_named_by_what_computed_it(
+    tmp_path: Path, way: str, compute: Any, observed: str | None, alone: str | None
+) -> None:
+    lineage = lineage_of(tmp_path, way, Hyper(compute=compute), loader())
+
+    assert lineage.train.loss_function == (observed if way == "collector" else alone)
+
+
+@pytest.mark.parametrize("options", [{"accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}], ids=str)
+def test_accumulation_and_precision_do_not_hide_the_loss(tmp_path: Path, options: Any) -> None:
+    assert lineage_of(tmp_path, "collector", Net(), loader(), **options).train.loss_function == "cross_entropy"
+
+
+def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) -> None:
+    class Two(Gan):
+        def training_step(self, batch: Any, batch_idx: int) -> None:
+            for index, (optimizer, compute) in enumerate(
+                zip(self.optimizers(), (F.mse_loss, F.huber_loss), strict=True)
+            ):
+                optimizer.zero_grad()
+                part = list(self.children())[index]
+                inputs = next(part.parameters()).shape[1]
+                output = part(torch.ones(4, inputs))
+                self.manual_backward(compute(output, torch.zeros_like(output)))
+                optimizer.step()
+
+    assert lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function == "mse_loss, huber_loss"
+
+
+def test_the_rates_of_groups_that_join_are_recorded_with_those_of_the_beginning(tmp_path: Path) -> None:
+    class Tuned(L.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
+            return F.cross_entropy(self.head(self.backbone(batch[0])), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD([weight for weight in self.parameters() if weight.requires_grad], lr=0.5)
+
+    tuning = BackboneFinetuning(1, lambda epoch: 1.0, backbone_initial_ratio_lr=0.5, should_align=False)
+    trainer(logger=False, max_epochs=3, callbacks=[tuning, SummaryCollector(tmp_path)]).fit(Tuned(), loader())
+
+    lineage = SummaryReader(tmp_path).lineage()
+    assert lineage.custom.values["learning_rate/1"] == 0.25
+    assert lineage.train.learning_rate == 0.5
