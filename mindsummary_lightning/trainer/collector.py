@@ -177,7 +177,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         named = parameter_names(pl_module, trainer.optimizers)
         if is_resumed and self._run.record is not None:
             self._run.record.begin_file()
-        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, self._run.record is None)
+        self._steps = StepCollector(
+            self._specified, schedule, named, self._gradients, step, self._run.record is not None
+        )
         if self._run.record is None or self._run.lineage is None:
             return
         with self._guard("the train lineage"):
