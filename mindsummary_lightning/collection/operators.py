@@ -13,6 +13,8 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.conversion.arguments import checked_name
+from mindsummary_lightning.values.text import utf8_text
 
 
 def scalar_summary(name: str, value: Any) -> None:
@@ -26,7 +28,7 @@ def scalar_summary(name: str, value: Any) -> None:
         name: the tag, unique among the operators of a kind; of two values under one name the newest is recorded.
         value: a tensor of one element or a Python number.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening or type(name) is not str or not name:
         _put("scalar", name, value)
 
 
@@ -37,7 +39,7 @@ def tensor_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: at most 10,000,000 elements.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening or type(name) is not str or not name:
         _put("tensor", name, value)
 
 
@@ -49,7 +51,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
         value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else, which is stretched to
             its range.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening or type(name) is not str or not name:
         _put("image", name, value)
 
 
@@ -60,7 +62,7 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: the tensor; NaN and infinities are counted apart.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening or type(name) is not str or not name:
         _put("histogram", name, value)
 
 
@@ -99,15 +101,19 @@ class HistogramSummary(_SummaryModule):
 
 def _put(plugin: str, name: str, value: Any) -> None:
     if torch.compiler.is_compiling():
-        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
-    elif not _in_backward():
-        with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
-            operator_buffer.put(plugin, name, value)
+        if not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
+            torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
+        elif operator_buffer.is_open:
+            tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+            torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, utf8_text(name), tensor.detach())
+        return
+    name = checked_name(name)
+    with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
+        operator_buffer.put(plugin, name, value, _in_backward())
 
 
 def _in_backward() -> bool:
-    """Whether autograd is running a backward pass here: activation checkpointing then repeats a forward pass.
+    """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
 
     Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, the repeated value is recorded, which is
     the same.
@@ -122,10 +128,21 @@ _SIDE_EFFECT = torch.zeros(1)
 
 @torch.library.custom_op("mindsummary_lightning::put", mutates_args=("changed",))
 def _compiled_put(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
-    if not _in_backward():
-        operator_buffer.put(plugin, name, value)
+    operator_buffer.put(plugin, name, value, _in_backward())
 
 
 @_compiled_put.register_fake
 def _(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
+    return None
+
+
+@torch.library.custom_op("mindsummary_lightning::refuse", mutates_args=("changed",))
+def _compiled_refuse(changed: torch.Tensor, name: str, is_text: bool) -> None:
+    if is_text:
+        checked_name("")
+    raise TypeError(f"name must be a str, not {name}")
+
+
+@_compiled_refuse.register_fake
+def _(changed: torch.Tensor, name: str, is_text: bool) -> None:
     return None

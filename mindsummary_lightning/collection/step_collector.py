@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -57,6 +58,8 @@ class StepCollector:
             self._histograms = self._select(named, "histogram_regular", specified.histogram_regular)
         self._gradients = self._gradient_collector(named, gradients)
         self._operators = operator_buffer.OperatorBuffer()
+        operator_buffer.begin_training(self._operators)
+        weakref.finalize(self, operator_buffer.end_training, self._operators).atexit = False
         self._values: StepValues | None = None
         self._in_flight: deque[tuple[int, StepValues]] = deque()
         self._last_state = step  # after which the state was collected, or nothing was done yet
@@ -113,7 +116,7 @@ class StepCollector:
 
     def end_run(self) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
-        self.close_operators()
+        self.close_operators(is_over=True)
         if self._last_state != self.step:
             if self._gradients is not None:
                 self._gradients.clear()
@@ -121,9 +124,9 @@ class StepCollector:
             self._add_state(values)
             self._send(values)
 
-    def close_operators(self) -> None:
-        """Take nothing more from summary operators until a batch begins: the epoch or the run ends, or broke off."""
-        operator_buffer.close(self._operators)
+    def close_operators(self, is_over: bool = False) -> None:
+        """Take nothing more from summary operators until a batch begins: the epoch ends, or (``is_over``) the run."""
+        (operator_buffer.end_training if is_over else operator_buffer.close)(self._operators)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values; with ``wait`` all in-flight steps."""

@@ -86,9 +86,10 @@ class PendingValues:
         ``plugin_filter`` is called once per plugin. Values of operators come after those that were added, and not where
         one was added under the same name.
         """
-        for plugin, name, value in self._operators.take() if with_operators else ():
-            is_name = self._policy.converted("name of an operator", str(name), checked_name, name) is not None
-            if is_name and (plugin, name) not in self._values:
+        self._operators.settle()
+        given = self._operators.take()
+        for plugin, name, value in given if with_operators else ():
+            if (plugin, name) not in self._values:
                 recorded = self._policy.converted(plugin, name, _convert, plugin, value)
                 if recorded is not None:
                     self._keep(plugin, name, value, recorded)

@@ -404,7 +404,7 @@ def test_in_eval_mode_and_after_close_operators_give_nothing(run: Path) -> None:
     assert read_scalars(run, "a") == [(3, 3.0)]
 
 
-def test_values_given_before_eval_mode_wait_for_train_mode(run: Path) -> None:
+def test_what_operators_give_before_a_record_in_eval_mode_belongs_to_no_later_step(run: Path) -> None:
     operators = pytest.importorskip("mindsummary_lightning.collection.operators")
     with SummaryRecord(run) as record:
         operators.scalar_summary("a", 1.0)
@@ -412,8 +412,10 @@ def test_values_given_before_eval_mode_wait_for_train_mode(run: Path) -> None:
         record.record(1)
         record.set_mode("train")
         record.record(2)
+        operators.scalar_summary("a", 3.0)
+        record.record(3)
 
-    assert read_scalars(run, "a") == [(2, 1.0)]
+    assert read_scalars(run, "a") == [(3, 3.0)]
 
 
 def test_a_record_that_is_dropped_takes_no_more_values_of_operators(run: Path) -> None:
