@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -556,3 +557,56 @@ def test_a_value_that_cannot_be_copied_costs_itself_alone(
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["small"]
     assert caplog.messages == ["tensor 'large' is not recorded: it cannot be copied: no memory on the device"]
+
+
+_HOOKS = (
+    *("on_train_start", "on_train_epoch_start", "on_train_batch_start", "on_before_zero_grad", "on_before_backward"),
+    *("on_after_backward", "on_before_optimizer_step", "on_train_batch_end", "on_train_epoch_end", "on_train_end"),
+    "on_validation_batch_end",
+)
+_MODULE_ONLY = ("on_after_batch_transfer", "optimizer_step", "lr_scheduler_step", "validation_step")
+_HEARD = {
+    "module": {
+        *("on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward"),
+        *("on_before_optimizer_step", "optimizer_step", "lr_scheduler_step"),
+    },
+    "callback before": {
+        *("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"),
+        "on_train_batch_end",
+    },
+    "callback after": {
+        *("on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward"),
+        "on_before_optimizer_step",
+    },
+}
+
+
+def _speaking(kind: type, who: str, hooks: tuple[str, ...]) -> Any:
+    """A class whose hooks give a value under their own names."""
+
+    def hook(name: str) -> Callable[..., object]:
+        own = getattr(kind, name, None)
+
+        def call(self: Any, *arguments: Any, **keywords: Any) -> object:
+            scalar_summary(f"{who}/{name}", 1.0)
+            return None if own is None else own(self, *arguments, **keywords)
+
+        return call
+
+    return type("Speaking", (kind,), {name: hook(name) for name in hooks})
+
+
+def test_where_an_operator_is_heard_is_what_the_guide_says(tmp_path: Path) -> None:
+    class Scheduled(Net):
+        def configure_optimizers(self) -> Any:
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer)
+            return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
+
+    net = _speaking(Scheduled, "module", (*_HOOKS, *_MODULE_ONLY))()
+    before, after = (_speaking(Callback, f"callback {where}", tuple(_HOOKS))() for where in ("before", "after"))
+    collector = SummaryCollector(tmp_path, 1, **_NOTHING_ELSE)
+    trainer(logger=False, callbacks=[before, collector, after]).fit(net, loader(), loader(1))
+
+    heard = SummaryReader(tmp_path).tags()["scalar"]
+    assert {who: {tag.partition("/")[2] for tag in heard if tag.startswith(who)} for who in _HEARD} == _HEARD
