@@ -6,11 +6,11 @@ activations, and cost one look at a flag on a step that is not collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch.jit import is_scripting  # type: ignore[attr-defined]  # a name that its scripts know
 
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.arguments import checked_name
@@ -28,7 +28,7 @@ def scalar_summary(name: str, value: Any) -> None:
         name: the tag, unique among the operators of a kind; of two values under one name the newest is recorded.
         value: a tensor of one element or a Python number.
     """
-    if operator_buffer.is_listening or type(name) is not str or not name:
+    if operator_buffer.is_listening:
         _put("scalar", name, value)
 
 
@@ -39,7 +39,7 @@ def tensor_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: at most 10,000,000 elements.
     """
-    if operator_buffer.is_listening or type(name) is not str or not name:
+    if operator_buffer.is_listening:
         _put("tensor", name, value)
 
 
@@ -51,7 +51,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
         value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else, which is stretched to
             its range.
     """
-    if operator_buffer.is_listening or type(name) is not str or not name:
+    if operator_buffer.is_listening:
         _put("image", name, value)
 
 
@@ -62,54 +62,58 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: the tensor; NaN and infinities are counted apart.
     """
-    if operator_buffer.is_listening or type(name) is not str or not name:
+    if operator_buffer.is_listening:
         _put("histogram", name, value)
 
 
-class _SummaryModule(nn.Module):
-    _operator: Callable[[str, Any], None]
+class ScalarSummary(nn.Module):
+    """:func:`scalar_summary` as a module; silent in eval mode."""
 
     def forward(self, name: str, value: Any) -> None:
         """Record ``value`` under ``name``."""
         if self.training:
-            type(self)._operator(name, value)
+            scalar_summary(name, value)
 
 
-class ScalarSummary(_SummaryModule):
-    """:func:`scalar_summary` as a module; silent in eval mode."""
-
-    _operator = staticmethod(scalar_summary)
-
-
-class TensorSummary(_SummaryModule):
+class TensorSummary(nn.Module):
     """:func:`tensor_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(tensor_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            tensor_summary(name, value)
 
 
-class ImageSummary(_SummaryModule):
+class ImageSummary(nn.Module):
     """:func:`image_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(image_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            image_summary(name, value)
 
 
-class HistogramSummary(_SummaryModule):
+class HistogramSummary(nn.Module):
     """:func:`histogram_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(histogram_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            histogram_summary(name, value)
 
 
 def _put(plugin: str, name: str, value: Any) -> None:
-    if torch.compiler.is_compiling():
-        if not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
-            torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
-        elif operator_buffer.is_open:
-            tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-            torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, utf8_text(name), tensor.detach())
-        return
-    name = checked_name(name)
-    with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
-        operator_buffer.put(plugin, name, value, _in_backward())
+    if is_scripting():
+        pass  # what follows cannot be scripted
+    elif not torch.compiler.is_compiling():
+        name = checked_name(name)
+        with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
+            operator_buffer.put(plugin, name, value, _in_backward())
+    elif not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
+        torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
+    elif operator_buffer.is_open:
+        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, utf8_text(name), tensor.detach())
 
 
 def _in_backward() -> bool:
