@@ -772,6 +772,17 @@ def test_memory_that_torch_is_short_of_counts_too(run: Path) -> None:
     assert recorder_of(record).policy.lost == 1
 
 
+def test_memory_that_a_graph_lacks_counts_too(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with (
+        SummaryRecord(run) as record,
+        mock.patch("mindsummary_lightning.graph.capture.capture_example", side_effect=MemoryError),
+    ):
+        record.add_graph(torch.nn.Linear(1, 1), torch.ones(1, 1))
+
+    assert recorder_of(record).policy.lost == 1
+
+
 def test_memory_that_is_short_is_raised_if_asked_for(run: Path) -> None:
     with (
         SummaryRecord(run, raise_exception=True) as record,
