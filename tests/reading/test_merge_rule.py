@@ -38,6 +38,16 @@ def test_the_samples_of_resumed_runs_are_those_of_the_rule(seed: int) -> None:
     assert [last_ones[joined[index]] for index in indices.tolist()] == indices.tolist()
 
 
+def test_the_file_that_goes_back_furthest_takes_the_place_of_all_before_it() -> None:
+    files = [
+        ("summary.98.0_MS", np.array([3])),
+        ("summary.99.0_MS", np.array([5])),
+        ("summary.999.0_MS", np.array([2])),
+    ]
+
+    assert _kept_samples(files).tolist() == [2]
+
+
 def test_the_extreme_steps_of_64_bits_are_kept() -> None:
     steps = np.array([-(2**63), 0, 2**63 - 1])
 
