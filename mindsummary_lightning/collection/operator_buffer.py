@@ -1,49 +1,94 @@
-"""Buffers that hold the values of summary operators until a step is recorded.
+"""Buffers that hold the values of summary operators until a step is recorded, and the choice of whose a value is.
 
-The operators run deep inside a model and know no run. A collector opens an :class:`OperatorBuffer` for each step that
-it collects, and gets all values while it is open; otherwise every open SummaryRecord gets them. While no buffer is
-open, ``is_open`` is False and an operator reads that flag and returns.
+The operators run deep inside a model and know no run. A value belongs to the training of its thread, of its context
+(``contextvars``: ``asyncio.to_thread``), or of the backward pass that it is given in; on a step that this training does
+not collect, and where none runs, to the SummaryRecords of its thread. In a thread without any of these it belongs to
+the one thread that records, if the other began after that; otherwise nobody knows whose it is: docs/decisions/0042.
+
+While no buffer takes values, an operator reads one flag, ``is_listening``, and returns.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
+from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
 is_open = False
-_collectors: list[OperatorBuffer] = []
+is_listening = True  # also until the first value that nobody takes
+_trainings: list[OperatorBuffer] = []
 _records: list[OperatorBuffer] = []
+_training: ContextVar[OperatorBuffer | None] = ContextVar("training", default=None)
+_BACKWARD = "mindsummary_lightning training"  # its key in what torch hands on to the threads of a backward pass
+_warnings = WarnOnce(_LOG)
 
 
 class OperatorBuffer:
     """Values of the operators since the last :meth:`take`: the newest of each kind and name, copied when it came.
 
-    Args:
-        is_of_one_step: whether a second value under one name in the same pass is worth a warning.
+    Of one step (``is_of_one_step``), a second value under one name in the same pass is worth a warning.
+
+    Attributes:
+        thread: the one that it takes values of, from when it is opened.
+        process: the number of that one's process.
+        is_taking: whether it takes values now.
     """
 
     def __init__(self, is_of_one_step: bool = True) -> None:
+        self.thread: threading.Thread | None = None
+        self.is_taking = False
+        self._others: weakref.WeakSet[threading.Thread] | None = None  # that were alive when it was opened
+        self._outer: OperatorBuffer | None = None
+        self.process: int | None = None
         self._values: dict[tuple[str, str], Any] = {}
-        self._this_pass: set[tuple[str, str]] = set()
+        self._this_pass: dict[tuple[str, str], bool] = {}  # whether a name was given in the forward pass
         self._is_of_one_step = is_of_one_step
         self._warnings = WarnOnce(_LOG)
+
+    def settle(self) -> None:
+        """Take the values of the current thread from now on."""
+        self.process = os.getpid()
+        self.thread = threading.current_thread()
+        if self._others is None:
+            self._others = weakref.WeakSet(threading.enumerate())
+
+    def can_have_started(self, thread: threading.Thread) -> bool:
+        """Whether a thread may be one that this buffer's thread has started."""
+        return self._others is not None and thread not in self._others
 
     def begin_pass(self) -> None:
         """Note that another forward pass of the same step begins (an accumulated batch)."""
         self._this_pass.clear()
 
-    def put(self, plugin: str, name: str, value: Any) -> None:
-        """Keep a value; a second one under its name in the same pass replaces it, with one warning per name."""
+    def put(self, plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
+        """Keep a value; a second one under its name in the same pass replaces it, with one warning per name.
+
+        In a backward pass, what the forward pass gave is only computed again, for activation checkpointing.
+        """
         key = (plugin, name)
-        if self._is_of_one_step and key in self._this_pass:
-            text = "%s %r was given by two summary operators in one step; the newest is recorded"
+        was_forward = self._this_pass.get(key)
+        if in_backward and was_forward:
+            return
+        if self._is_of_one_step and was_forward is not None:
+            text = "%s %r was given by two summary operators, or twice by one, in one step; the newest is recorded"
             self._warnings.warn(key, text, *key)
-        self._this_pass.add(key)
-        self._values[key] = value.detach().clone() if hasattr(value, "detach") else value
+        self._this_pass[key] = not in_backward
+        try:
+            self._values[key] = _copied(value)
+        except (MemoryError, RuntimeError) as error:  # a device without memory
+            self._warnings.warn(("copy", key), "%s %r is not recorded: it cannot be copied: %s", *key, error)
 
     def take(self) -> list[tuple[str, str, Any]]:
         """Remove and return the kinds, names and values, in the order in which the names came first."""
@@ -52,29 +97,114 @@ class OperatorBuffer:
         return [(plugin, name, value) for (plugin, name), value in values.items()]
 
 
+def begin_training(buffer: OperatorBuffer) -> None:
+    """What this thread and context do is a training whose collected steps ``buffer`` is opened for."""
+    end_training(buffer)
+    buffer.settle()
+    buffer._outer = _training.get()
+    _trainings.append(buffer)
+    _training.set(buffer)
+
+
+def end_training(buffer: OperatorBuffer) -> None:
+    """The training is over; does nothing if it is already."""
+    close(buffer)
+    _trainings[:] = [other for other in _trainings if other is not buffer]
+    if _training.get() is buffer:
+        _training.set(buffer._outer)
+
+
 def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
     """Let operators put their values into a buffer from now on.
 
-    That of a SummaryRecord (``is_record``) gets nothing while a collector's buffer is open.
+    That of a SummaryRecord (``is_record``) gets nothing while a step of its thread's training is collected.
     """
     close(buffer)
-    (_records if is_record else _collectors).append(buffer)
+    if is_record:
+        buffer.settle()
+        _records.append(buffer)
+    elif not any(other is buffer for other in _trainings):
+        begin_training(buffer)
+    if not is_record:
+        torch_tls("_stash_obj_in_tls", weakref.ref(buffer))
+    buffer.is_taking = True
     _set_open()
 
 
 def close(buffer: OperatorBuffer) -> None:
     """Put no more values into a buffer; does nothing if it is not open."""
-    for opened in (_collectors, _records):
-        opened[:] = [other for other in opened if other is not buffer]
+    buffer.is_taking = False
+    _records[:] = [other for other in _records if other is not buffer]
     _set_open()
 
 
-def put(plugin: str, name: str, value: Any) -> None:
-    """Put a value into the newest open buffer of a collector, or else into those of all SummaryRecords."""
-    for buffer in _collectors[-1:] or _records:
-        buffer.put(plugin, name, value)
+def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
+    """Put a value into the buffers whose it is; if that is unknown, nothing is recorded, which is logged once."""
+    for buffer in _owners(plugin, name) if is_open else _nobody(plugin, name):
+        if buffer.process == os.getpid():
+            buffer.put(plugin, name, value, in_backward)
+        else:
+            text = "%s %r is not recorded: it was given in a process that was forked from the one that records"
+            _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
+
+
+def torch_tls(function: str, *arguments: Any) -> Any:
+    """Call a function of torch's thread-local objects, which a backward pass hands on to the threads of its devices.
+
+    They are private (torch 2.2 to 2.13); without them, and without torch, ``None``.
+    """
+    call = getattr(getattr(sys.modules.get("torch"), "_C", None), function, None)
+    return None if call is None else call(_BACKWARD, *arguments)
+
+
+def _owners(plugin: str, name: str) -> Sequence[OperatorBuffer]:
+    training = _training.get()
+    if training is None and torch_tls("_is_key_in_tls"):
+        training = torch_tls("_get_obj_in_tls")()
+    thread = threading.current_thread()
+    if training is not None and any(training is other for other in _trainings):
+        if training.is_taking:
+            return [training]
+        return [record for record in _records if record.thread is training.thread]
+    own = [record for record in _records if record.thread is thread]
+    if own:
+        return own
+    if len({id(buffer.thread) for buffer in (*_trainings, *_records)}) == 1:
+        buffers = [other for other in _trainings if other.is_taking][-1:] or _records
+        if all(buffer.can_have_started(thread) for buffer in buffers):
+            return buffers
+    _warnings.warn(
+        "unknown",
+        "%s %r, and what else operators give in the thread %r and others like it, is not recorded: which training it "
+        "belongs to is unknown. Call operators in the thread that trains, or in its context: "
+        "contextvars.copy_context().run",
+        *(plugin, name, thread.name),
+    )
+    return ()
+
+
+def _nobody(plugin: str, name: str) -> Sequence[OperatorBuffer]:
+    global is_listening
+    is_listening = False
+    text = "%s %r is not recorded: no SummaryCollector collects this step, and no SummaryRecord is open in mode 'train'"
+    _warnings.warn("nobody", text, plugin, name, level=logging.DEBUG)
+    return ()
+
+
+def _copied(value: Any) -> Any:
+    """The value with memory of its own; an object that cannot be recorded as it is, for who reports it."""
+    if hasattr(value, "detach"):
+        return value.detach().clone()
+    if isinstance(value, (int, float)):
+        return value
+    try:
+        return np.array(to_array(value))
+    except (TypeError, ValueError, RuntimeError):
+        return value
 
 
 def _set_open() -> None:
-    global is_open
-    is_open = bool(_collectors or _records)
+    global is_open, is_listening
+    was_open, is_open = is_open, bool(_records) or any(buffer.is_taking for buffer in _trainings)
+    if is_open or was_open:
+        is_listening = is_open

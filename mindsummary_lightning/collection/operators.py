@@ -6,13 +6,15 @@ activations, and cost one look at a flag on a step that is not collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch.jit import is_scripting  # type: ignore[attr-defined]  # a name that its scripts know
 
 from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.conversion.arguments import checked_name
+from mindsummary_lightning.values.text import utf8_text
 
 
 def scalar_summary(name: str, value: Any) -> None:
@@ -26,7 +28,7 @@ def scalar_summary(name: str, value: Any) -> None:
         name: the tag, unique among the operators of a kind; of two values under one name the newest is recorded.
         value: a tensor of one element or a Python number.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening:
         _put("scalar", name, value)
 
 
@@ -37,7 +39,7 @@ def tensor_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: at most 10,000,000 elements.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening:
         _put("tensor", name, value)
 
 
@@ -49,7 +51,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
         value: shape ``(N, C, H, W)`` with C 1 or 3; uint8, floating in [0, 1], or anything else, which is stretched to
             its range.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening:
         _put("image", name, value)
 
 
@@ -60,54 +62,62 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
         name: as in :func:`scalar_summary`.
         value: the tensor; NaN and infinities are counted apart.
     """
-    if operator_buffer.is_open:
+    if operator_buffer.is_listening:
         _put("histogram", name, value)
 
 
-class _SummaryModule(nn.Module):
-    _operator: Callable[[str, Any], None]
+class ScalarSummary(nn.Module):
+    """:func:`scalar_summary` as a module; silent in eval mode."""
 
     def forward(self, name: str, value: Any) -> None:
         """Record ``value`` under ``name``."""
         if self.training:
-            type(self)._operator(name, value)
+            scalar_summary(name, value)
 
 
-class ScalarSummary(_SummaryModule):
-    """:func:`scalar_summary` as a module; silent in eval mode."""
-
-    _operator = staticmethod(scalar_summary)
-
-
-class TensorSummary(_SummaryModule):
+class TensorSummary(nn.Module):
     """:func:`tensor_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(tensor_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            tensor_summary(name, value)
 
 
-class ImageSummary(_SummaryModule):
+class ImageSummary(nn.Module):
     """:func:`image_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(image_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            image_summary(name, value)
 
 
-class HistogramSummary(_SummaryModule):
+class HistogramSummary(nn.Module):
     """:func:`histogram_summary` as a module; silent in eval mode."""
 
-    _operator = staticmethod(histogram_summary)
+    def forward(self, name: str, value: torch.Tensor) -> None:
+        """Record ``value`` under ``name``."""
+        if self.training:
+            histogram_summary(name, value)
 
 
 def _put(plugin: str, name: str, value: Any) -> None:
-    if torch.compiler.is_compiling():
-        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
-    elif not _in_backward():
+    if is_scripting():
+        pass  # what follows cannot be scripted
+    elif not torch.compiler.is_compiling():
+        name = checked_name(name)
         with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
-            operator_buffer.put(plugin, name, value)
+            operator_buffer.put(plugin, name, value, _in_backward())
+    elif not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
+        torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
+    elif operator_buffer.is_open:
+        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, utf8_text(name), tensor.detach())
 
 
 def _in_backward() -> bool:
-    """Whether autograd is running a backward pass here: activation checkpointing then repeats a forward pass.
+    """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
 
     Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, the repeated value is recorded, which is
     the same.
@@ -122,10 +132,21 @@ _SIDE_EFFECT = torch.zeros(1)
 
 @torch.library.custom_op("mindsummary_lightning::put", mutates_args=("changed",))
 def _compiled_put(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
-    if not _in_backward():
-        operator_buffer.put(plugin, name, value)
+    operator_buffer.put(plugin, name, value, _in_backward())
 
 
 @_compiled_put.register_fake
 def _(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
+    return None
+
+
+@torch.library.custom_op("mindsummary_lightning::refuse", mutates_args=("changed",))
+def _compiled_refuse(changed: torch.Tensor, name: str, is_text: bool) -> None:
+    if is_text:
+        checked_name("")
+    raise TypeError(f"name must be a str, not {name}")
+
+
+@_compiled_refuse.register_fake
+def _(changed: torch.Tensor, name: str, is_text: bool) -> None:
     return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -63,6 +64,8 @@ class StepCollector:
         self._selection()  # warns of what matches none
         self._use(None)
         self._operators = operator_buffer.OperatorBuffer()
+        operator_buffer.begin_training(self._operators)
+        weakref.finalize(self, operator_buffer.end_training, self._operators).atexit = False
         self._values: StepValues | None = None
         self._in_flight: deque[tuple[int, StepValues]] = deque()
         self._last_state = step  # after which the state was collected, or nothing was done yet
@@ -120,7 +123,7 @@ class StepCollector:
 
     def end_run(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
-        self.close_operators()
+        self.close_operators(is_over=True)
         if self._last_state != self.step:
             if self._gradients is not None:
                 self._gradients.clear()
@@ -129,9 +132,9 @@ class StepCollector:
             self._add_state(values)
             self._send(values)
 
-    def close_operators(self) -> None:
-        """Take nothing more from summary operators until a batch begins: the epoch or the run ends, or broke off."""
-        operator_buffer.close(self._operators)
+    def close_operators(self, is_over: bool = False) -> None:
+        """Take nothing more from operators until a batch begins: the epoch ends or broke off, or (``is_over``) the run."""
+        (operator_buffer.end_training if is_over else operator_buffer.close)(self._operators)
         self._use(None)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:

@@ -53,6 +53,9 @@ def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
     if dtype.kind == "f":
         return array.astype(np.float64)
+    if dtype.kind == "O" and array.size and all(isinstance(number, (int, float)) for number in array.flat):
+        with contextlib.suppress(OverflowError):
+            return array.astype(np.float64)  # ints beyond 64 bits
     name = dtype.name  # last: NumPy composes it anew each time
     if name == "bfloat16" or name.startswith("float8"):  # the extra dtypes that ml_dtypes registers
         return array.astype(np.float32)
@@ -95,6 +98,8 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
             plain = plain.to(torch.float32)
         array = plain.cpu().resolve_neg().numpy()
     except (RuntimeError, TypeError) as error:
+        if "can't allocate memory" in str(error) or "out of memory" in str(error):  # torch's words, CPU and device
+            raise MemoryError(str(error)) from error
         raise TypeError(
             f"expected {_EXPECTED}; found {_tensor(plain)}, which PyTorch cannot convert: {error}"
         ) from error

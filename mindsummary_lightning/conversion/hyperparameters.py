@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import logging
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,8 @@ from typing import Any
 from mindsummary_lightning.conversion.flattening import Items, field_items, leaves, mapping_items, value_or_default
 from mindsummary_lightning.values.lineage_info import CustomValue
 from mindsummary_lightning.values.text import utf8_text
+
+_LOG = logging.getLogger(__name__)
 
 MAX_PARAMETERS = 10_000
 """Entries kept of one set of hyper-parameters; containers that share parts could otherwise unfold without end."""
@@ -33,7 +36,11 @@ def flatten(params: Any) -> dict[str, CustomValue]:
     ``None``, NaN and infinities text; a tensor of one element its number; a module its class and number of parameters;
     a function or class its name; an empty container ``{}``.
     """
-    return {key: plain_value(value) for key, value in islice(leaves(params, _items, empty="{}"), MAX_PARAMETERS)}
+    parameters = leaves(params, _items, empty="{}")
+    flat = {key: plain_value(value) for key, value in islice(parameters, MAX_PARAMETERS)}
+    if next(parameters, None) is not None:
+        _LOG.warning("of more than %d hyper-parameters the first %d are recorded", MAX_PARAMETERS, MAX_PARAMETERS)
+    return flat
 
 
 def _items(value: Any) -> Items | None:

@@ -25,6 +25,11 @@ def to_scalar(value: Any) -> float:
     """
     if type(value) is float:
         return value
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"an int of {value.bit_length()} bits is beyond every float") from None
     array = to_array(value)
     if array.size != 1:
         raise ValueError(f"a scalar needs exactly one element, found {array.size} in shape {array.shape}")

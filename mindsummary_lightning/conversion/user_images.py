@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
-from PIL import ImageOps, UnidentifiedImageError
+from PIL import ImageDraw, ImageOps, UnidentifiedImageError
 
 from mindsummary_lightning.conversion.arrays import to_array
 from mindsummary_lightning.conversion.image_grid import grid_image
 from mindsummary_lightning.values import Image
 
 _CHANNELS = (1, 3, 4)
+_BOX_COLOUR, _BOX_WIDTH = "red", 2
 _LARGEST = 1e300  # infinities become this large, so that differences stay finite
 _TO_NCHW = {
     "HW": lambda array: array[None, None],
@@ -66,15 +67,61 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
         return _from_pillow(image)
     if hasattr(image, "savefig"):
         return figure_to_image(image)
+    return _encoded(_pixels(image, dataformats))
+
+
+def boxes_to_image(image: Any, boxes: Any, dataformats: str, rescale: float = 1, labels: Any = None) -> Image:
+    """An image with red boxes drawn on it, as TensorBoard draws them.
+
+    ``boxes`` has the shape ``(n, 4)``: left, top, right and bottom in pixels. ``labels``, a text each, are drawn if
+    there are as many. The size is multiplied by ``rescale``.
+
+    Raises:
+        TypeError, ValueError: as :func:`to_image`, or ``boxes`` have another shape.
+    """
+    batch = _on_white(_pixels(image, dataformats))
+    corners = to_array(boxes).astype(np.float64)
+    if len(batch) != 1 or corners.ndim != 2 or corners.shape[1] != 4:
+        raise ValueError(f"boxes need one image and the shape (n, 4), not {len(batch)} images and {corners.shape}")
+    texts = [labels] if isinstance(labels, str) else list(labels or [])
+    rgb = batch[0] if batch.shape[1] == 3 else np.repeat(batch[0], 3, axis=0)
+    picture = PillowImage.fromarray(np.ascontiguousarray(rgb.transpose(1, 2, 0)))
+    draw = ImageDraw.Draw(picture)
+    for index, (left, top, right, bottom) in enumerate(corners.tolist()):
+        outline = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+        draw.line(outline, width=_BOX_WIDTH, fill=_BOX_COLOUR)
+        if len(texts) == len(corners):
+            draw.rectangle(draw.textbbox((left, bottom), str(texts[index]), anchor="ld"), fill=_BOX_COLOUR)
+            draw.text((left, bottom), str(texts[index]), fill="black", anchor="ld")
+    if rescale != 1:
+        size = (max(1, int(picture.width * rescale)), max(1, int(picture.height * rescale)))
+        picture = picture.resize(size, PillowImage.Resampling.LANCZOS)
+    return _from_pillow(picture)
+
+
+def _pixels(image: Any, dataformats: str | None) -> NDArray[np.uint8]:
     array = to_array(image)
     batch = _TO_NCHW[_layout(array, dataformats)](array)
     if batch.shape[1] not in _CHANNELS or not batch.size:
         raise ValueError(f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel")
-    return _encoded(_levels(batch))
+    return _levels(batch)
 
 
 def figure_to_image(figure: Any) -> Image:
-    """A Matplotlib figure, drawn in its own size; it stays open and keeps its canvas. Others raise TypeError."""
+    """A Matplotlib figure, or a list of figures of one size, drawn in that size; it stays open and keeps its canvas.
+
+    Raises:
+        TypeError: it is not one.
+        ValueError: the figures have several sizes, or there is none.
+    """
+    figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
+    pixels = [_drawn(one) for one in figures]
+    if len({one.shape for one in pixels}) != 1:
+        raise ValueError(f"figures of one image need one size, found {[one.shape for one in pixels]}")
+    return _encoded(np.stack(pixels).transpose(0, 3, 1, 2))
+
+
+def _drawn(figure: Any) -> NDArray[np.uint8]:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -86,10 +133,9 @@ def figure_to_image(figure: Any) -> Image:
     try:
         canvas: Any = FigureCanvasAgg(figure)  # attaches itself to the figure; its methods are not annotated
         canvas.draw()
-        pixels = np.asarray(canvas.buffer_rgba())
+        return np.array(canvas.buffer_rgba())
     finally:
         figure.set_canvas(before)
-    return _encoded(pixels.transpose(2, 0, 1)[None])
 
 
 def _from_file(path: Path) -> Image:
@@ -131,12 +177,13 @@ def _found(array: NDArray[Any], dataformats: str | None) -> str:
 
 
 def _encoded(batch: NDArray[np.uint8]) -> Image:
-    if batch.shape[1] == 4:
-        batch = _on_white(batch)
+    batch = _on_white(batch)
     return grid_image(batch, batch.shape)
 
 
 def _on_white(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    if batch.shape[1] != 4:
+        return batch
     colours, alpha = batch[:, :3].astype(np.uint32), batch[:, 3:].astype(np.uint32)
     return ((colours * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
 

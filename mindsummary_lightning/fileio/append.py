@@ -56,6 +56,7 @@ class RecordFile:
         self.path = path
         self.size = 0
         self._is_torn = False
+        self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
         self._identity = _identity(os.fstat(self._descriptor))
         if mode != 0o600:
             try:
@@ -79,9 +80,11 @@ class RecordFile:
             if len(record) == 1:  # on the hot path of a training loop
                 written = os.write(self._descriptor, record[0])
                 if written != size:
+                    self._torn_size = written
                     self._write_all([memoryview(record[0])[written:]])
             else:
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
+            self._torn_size = 0
             self.size += size
         except BaseException:
             self._give_up()
@@ -100,6 +103,7 @@ class RecordFile:
                 written = os.write(self._descriptor, views[0])
             if not written:
                 raise OSError(errno.EIO, "the system wrote nothing and gave no reason", self.path)
+            self._torn_size += written
             while views and written >= len(views[0]):
                 written -= len(views.pop(0))
             if written:
@@ -109,14 +113,20 @@ class RecordFile:
         # An incomplete record in the middle hides everything after it from MindInsight for good; so nothing is appended
         # while the truncation fails.
         self._is_torn = True
-        os.ftruncate(self._descriptor, self.size)
+        end = os.fstat(self._descriptor).st_size
+        if end < self.size + self._torn_size:  # somebody else has cut the file: a cut to our size would add zeros
+            os.ftruncate(self._descriptor, max(0, end - self._torn_size))
+        else:
+            os.ftruncate(self._descriptor, self.size)
         self._is_torn = False
+        self._torn_size = 0
 
     def is_lost(self) -> bool:
         """Whether nothing that is appended will ever be read.
 
-        That is so when the file has no name any more, when the server of a network file system has forgotten it
-        (ESTALE), and when other code in the process closed the descriptor, whose number may stand for another file now.
+        That is so when the file has no name any more, when somebody else has cut it, when the server of a network file
+        system has forgotten it (ESTALE), and when other code in the process closed the descriptor, whose number may
+        stand for another file now.
         """
         try:
             found = os.fstat(self._descriptor)
@@ -127,7 +137,7 @@ class RecordFile:
         if _identity(found) != self._identity:
             self._descriptor = -1  # not ours to close
             return True
-        return found.st_nlink == 0
+        return found.st_nlink == 0 or found.st_size < self.size
 
     def sync(self) -> None:
         """Wait until everything appended is on the disk."""

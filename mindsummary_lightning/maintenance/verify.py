@@ -31,6 +31,7 @@ from mindsummary_lightning.values import (
     check_recordable,
     kind_of,
 )
+from mindsummary_lightning.values.events import GRAPH_TAGS, tags_of
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 
 _BATCH = 2048
@@ -142,7 +143,7 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
     for (kind, tag), found in sorted(seen.items()):
         steps[kind, tag] = steps.get((kind, tag), 0) + len(found)
         twice = len(found) - np.unique(np.frombuffer(found, np.int64)).size
-        if twice:
+        if twice and (kind, tag) not in GRAPH_TAGS:
             message = f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step"
             yield _warning(path, message)
 
@@ -220,9 +221,10 @@ def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> 
     except ValueError as error:
         yield _damage(path, piece.start, f"{error}; run `mindsummary repair`")
         return
+    for key in tags_of(event.what):
+        seen.setdefault(key, array("q")).append(event.step)
     for tag, value in event.what if isinstance(event.what, tuple) else ():
         kind = kind_of(value)
-        seen.setdefault((kind, tag), array("q")).append(event.step)
         problem = _problem_of(value)
         if problem:
             yield _warning(path, f"{kind} {tag!r} at step {event.step} {problem}", piece.start)
@@ -242,7 +244,7 @@ def _problem_of(value: SummaryValue) -> str | None:
 
 def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[Finding]:
     if len(steps) > MAX_TAGS:
-        message = f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as one"
+        message = f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; a graph counts as two"
         yield _warning(run_dir, message)
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:

@@ -7,6 +7,7 @@ samples of one tag, kind and step the later one counts.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -60,19 +61,36 @@ def _kept_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.
     ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices
     are into the joined samples of all files.
     """
-    kept = np.empty(0, np.int64)
     steps = np.concatenate([file_steps for _, file_steps in files])
-    file_of = np.repeat(np.arange(len(files)), [file_steps.size for _, file_steps in files])
-    digits = np.array([str(timestamp_of(os.path.basename(path))) for path, _ in files])
-    begin = 0
-    for index, (_, found) in enumerate(files):
-        new = begin + _last_of_each_step(found)
-        begin += found.size
-        # The reader compares the names' digits as text, and drops larger steps of files with smaller digits only.
-        is_older = (digits < digits[index])[file_of[kept]]
-        is_stale = (is_older & (steps[kept] >= found.min())) | np.isin(steps[kept], found)
-        kept = np.concatenate([kept[~is_stale], new])
-    return kept[np.argsort(steps[kept], kind="stable")]
+    last = _last_of_each_step(steps)  # over all files: a later one takes a step from those before it
+    last = last[np.argsort(steps[last], kind="stable")]
+    bounds = _first_dropped_steps(files)
+    file_of = np.repeat(np.arange(len(files)), [file_steps.size for _, file_steps in files])[last]
+    is_bound = np.array([bound is not None for bound in bounds])[file_of]
+    is_stale = is_bound & (steps[last] >= np.array([bound or 0 for bound in bounds], np.int64)[file_of])
+    return last[~is_stale]
+
+
+def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list[int | None]:
+    """Of each file the step from which on later files take its place, ``None`` if none does."""
+    # The reader compares the names' digits as text, and drops larger steps of files with smaller digits only.
+    digits = [str(timestamp_of(os.path.basename(path))) for path, _ in files]
+    rank = {text: -index for index, text in enumerate(sorted(set(digits)))}
+    bounds: list[int | None] = []
+    # Of the files behind: negative ranks, ascending, and the smallest first step of those up to each.
+    ranks: list[int] = []
+    firsts: list[int] = []
+    for text, (_, file_steps) in zip(reversed(digits), reversed(files), strict=True):
+        at = bisect_left(ranks, rank[text])
+        bounds.append(firsts[at - 1] if at else None)
+        first = int(file_steps.min())
+        if not at or first < firsts[at - 1]:
+            end = at
+            while end < len(firsts) and firsts[end] >= first:
+                end += 1
+            if end > at or at == len(ranks) or ranks[at] != rank[text]:
+                ranks[at:end], firsts[at:end] = [rank[text]], [first]
+    return bounds[::-1]
 
 
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Iterable
 
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, kind_of
+from mindsummary_lightning.values.events import GRAPH_TAGS
 from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -53,6 +54,12 @@ class DuplicateFilter:
         if has_new_tag:
             self._check_limits()  # once for a step, so that the number is that of the step
         return new
+
+    def count_graph(self) -> None:
+        """Count the tags of a graph that is written."""
+        for kind, tag in GRAPH_TAGS:
+            self._tags.setdefault(kind, set()).add(tag)
+        self._check_limits()
 
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
         """Take back what :meth:`new_values` remembered: these values could not be written."""

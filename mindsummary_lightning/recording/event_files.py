@@ -61,6 +61,8 @@ class EventFiles:
         self._clock = clock
         self._stem_second: int | None = None
         self._prepared: tuple[int, int] | None = None  # device and inode of the directory whose files were checked
+        self._listed: tuple[int, int, int] | None = None  # those, and its time of change, when it was listed last
+        self._latest: dict[bool, int] = {}  # the latest second in a name of each kind (whether it is lineage) then
 
     def expected_path(self, is_lineage: bool = False) -> str:
         """The path that a file created now would get."""
@@ -72,15 +74,18 @@ class EventFiles:
     def create(self, is_lineage: bool = False) -> RecordFile:
         """Create the newest file of its kind, empty and locked; raises OSError."""
         self.prepare()
-        of_its_kind = is_lineage_name if is_lineage else is_summary_name
-        latest = self._latest_second(of_its_kind)
+        latest = self._latest_seconds().get(is_lineage)
         if latest is not None and self._second() <= latest:  # another process was here since the second was chosen
             self._stem_second = latest + 1
         while self._second() <= MAX_TIMESTAMP:
             try:
-                return RecordFile(self.expected_path(is_lineage), self.options.mode)
+                file = RecordFile(self.expected_path(is_lineage), self.options.mode)
             except FileExistsError:
                 self._stem_second = self._second() + 1
+            else:
+                self._latest[is_lineage] = self._second()
+                self._listed = self._state()
+                return file
         raise OSError(
             errno.EEXIST,
             f"a file has {MAX_TIMESTAMP} in its name, the latest time there is, so no file can be newer; move it away",
@@ -126,14 +131,29 @@ class EventFiles:
     def _second(self) -> int:
         # One second serves a run's summary and lineage file, as MindSpore's do.
         if self._stem_second is None:
-            latest = self._latest_second(lambda name: True)
-            self._stem_second = max(int(self._clock()), 0 if latest is None else latest + 1)
+            latest = max(self._latest_seconds().values(), default=-1)
+            self._stem_second = max(int(self._clock()), latest + 1)
         return self._stem_second
 
-    def _latest_second(self, is_wanted: Callable[[str], bool]) -> int | None:
+    def _latest_seconds(self) -> dict[bool, int]:
+        # A rotation must not cost a listing of all files before it: the directory is listed again only if somebody else
+        # has changed it. What another process does within one tick of the file system's clock (4 ms on ext4) of our
+        # own file is missed; a name that is taken is still refused. A clock of full seconds tells too little.
+        state = self._state()
+        if state is None or state != self._listed or not state[2] % 1_000_000_000:
+            self._latest = {}
+            with contextlib.suppress(OSError):
+                for name in os.listdir(self.directory):
+                    second = timestamp_of(name)
+                    if second is not None and second < MAX_TIMESTAMP:
+                        is_lineage = is_lineage_name(name)
+                        self._latest[is_lineage] = max(second, self._latest.get(is_lineage, 0))
+            self._listed = state
+        return self._latest
+
+    def _state(self) -> tuple[int, int, int] | None:
         try:
-            names = os.listdir(self.directory)
+            status = os.stat(self.directory)
         except OSError:
             return None
-        seconds = (timestamp_of(name) for name in names if is_wanted(name))
-        return max((second for second in seconds if second is not None and second < MAX_TIMESTAMP), default=None)
+        return status.st_dev, status.st_ino, status.st_mtime_ns

@@ -92,11 +92,12 @@ class EventWriter:
         wall_time, now = self._clock(), self._timer()
         if not self._is_open or now >= self._next_check:
             self._open_file(now)
-        new = self._written.new_values(step, values)
-        if not new:
-            return
+        new = values
         too_large: RecordTooLargeError | None = None
         try:
+            new = self._written.new_values(step, values)
+            if not new:
+                return
             for payload in encode_step(wall_time, step, new):
                 try:
                     self._append(payload, wall_time, now)
@@ -118,6 +119,7 @@ class EventWriter:
         if not self._is_open or now >= self._next_check:
             self._open_file(now)
         self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
+        self._written.count_graph()
 
     def write_lineage(self, value: LineageValue) -> bool:
         """Add an event to the lineage file, which is replaced atomically; an exact repeat is skipped.
@@ -156,7 +158,9 @@ class EventWriter:
         if file is not None and self._is_open and now >= self._next_check:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_lost():
-                self._warnings.warn("gone", "%s is gone while it was being written; starting a new file", file.path)
+                self._warnings.warn(
+                    "gone", "%s is gone, or cut, while it was being written; starting a new file", file.path
+                )
                 self._is_open = False
                 with contextlib.suppress(OSError):  # of a file that is gone
                     file.close()

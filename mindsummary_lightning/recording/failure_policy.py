@@ -13,7 +13,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-WRITE_ERRORS = (OSError, RuntimeError, RecordTooLargeError)
+WRITE_ERRORS = (OSError, RuntimeError, MemoryError, RecordTooLargeError)
 """The errors in which writing a value may end."""
 
 
@@ -48,7 +48,7 @@ class FailurePolicy:
             ("write", type(error), getattr(error, "errno", None)),
             "%s could not be recorded in %s: %s. Training continues; further losses of this kind are counted and the "
             "total is logged at the end",
-            *(what, self._directory, error),
+            *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )
 
@@ -70,6 +70,9 @@ class FailurePolicy:
 
     def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
         """Log the first value of a kind that cannot be recorded; raise the error if ``raise_exception`` is set."""
+        if isinstance(error, MemoryError):  # not the value's fault: it counts as lost
+            self.write_failed(f"{kind} {tag!r}", error)
+            return
         if self.raise_exception:
             raise error
         self.warnings.warn(

@@ -68,15 +68,15 @@ class PendingValues:
     def add(self, plugin: str, name: str, value: Any) -> None:
         """Convert and keep a value; arguments and errors are those of ``SummaryRecord.add_value``."""
         key = (plugin, checked_name(name))
+        is_repeated = key in self._values
         try:
-            recorded = _convert(plugin, value)
-        except RecordTooLargeError as error:
+            self._keep(*key, value)
+        except (RecordTooLargeError, MemoryError) as error:
             self._policy.skip(*key, error)
             return
-        if key in self._values:
+        if is_repeated:
             text = "%s %r was added twice before record(); the newest is recorded"
             self._policy.warnings.warn(("twice", key), text, *key)
-        self._keep(*key, value, recorded)
 
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
@@ -86,19 +86,19 @@ class PendingValues:
         ``plugin_filter`` is called once per plugin. Values of operators come after those that were added, and not where
         one was added under the same name.
         """
-        for plugin, name, value in self._operators.take() if with_operators else ():
-            is_name = self._policy.converted("name of an operator", str(name), checked_name, name) is not None
-            if is_name and (plugin, name) not in self._values:
-                recorded = self._policy.converted(plugin, name, _convert, plugin, value)
-                if recorded is not None:
-                    self._keep(plugin, name, value, recorded)
+        self._operators.settle()
+        given = self._operators.take()
+        for plugin, name, value in given if with_operators else ():
+            if (plugin, name) not in self._values:
+                self._policy.converted(plugin, name, self._keep, plugin, name, value)
         values, self._values = self._values, {}
         originals, self._originals = self._originals, {}
         plugins = {plugin for plugin, _ in values}
         wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
         return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals
 
-    def _keep(self, plugin: str, tag: str, value: Any, recorded: Any) -> None:
+    def _keep(self, plugin: str, tag: str, value: Any) -> None:
+        recorded = _convert(plugin, value)
         if plugin == "tensor" and self._keeps_originals:
             self._originals[tag] = np.array(to_array(value))
         self._values[plugin, tag] = recorded

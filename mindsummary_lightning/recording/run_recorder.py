@@ -111,6 +111,8 @@ class RunRecorder:
                 self._has_graph = self.write_graph(capture_example(network, example))
             except GraphCaptureError as error:
                 self.policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
+            except MemoryError as error:
+                self.policy.write_failed("the graph", error)
         return self._has_graph
 
     def write_lineage(self, value: LineageValue) -> bool:

@@ -13,7 +13,7 @@ from mindsummary_lightning.conversion.arguments import checked_name, optional_mo
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
-from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
+from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
@@ -51,13 +51,14 @@ class TensorBoardMethods:
     ) -> None:
         """Record several numbers under ``main_tag/key``, in this run (TensorBoard creates a run for each)."""
         main = checked_name(main_tag)
+        items = self._recorder.policy.converted("scalars", main, lambda: list(tag_scalar_dict.items())) or []
         pairs: list[tuple[str, SummaryValue]] = []
-        for key, value in tag_scalar_dict.items():
+        for key, value in items:
             tag = checked_name(f"{main}/{key}")
             number = self._recorder.policy.converted("scalar", tag, to_scalar, value)
             if number is not None:
                 pairs.append((tag, number))
-        self._recorder.write_values(self._step(main, global_step), pairs)
+        self._write_at(main, global_step, pairs)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record the distribution of a tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
@@ -86,15 +87,31 @@ class TensorBoardMethods:
         """Record a batch of images as one image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Any = None,
+    ) -> None:
+        """Record an image with boxes, left, top, right and bottom in pixels, drawn on it; a label for each."""
+        check_dataformats(dataformats)
+        self._write("image", tag, global_step, boxes_to_image, img_tensor, box_tensor, dataformats, rescale, labels)
+
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, *_: Any, **__: Any
     ) -> None:
-        """Record a Matplotlib figure, then close it unless ``close`` is False."""
+        """Record a Matplotlib figure, or a list of them as one image, then close it unless ``close`` is False."""
         self._write("figure", tag, global_step, figure_to_image, figure)
-        if close:
-            import matplotlib.pyplot
+        for one in (figure if isinstance(figure, (list, tuple)) else [figure]) if close else ():
+            if hasattr(one, "savefig"):  # close(None) would close another one
+                import matplotlib.pyplot
 
-            matplotlib.pyplot.close(figure)
+                matplotlib.pyplot.close(one)
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record a tensor element by element."""
@@ -116,6 +133,10 @@ class TensorBoardMethods:
         if metrics:
             self._recorder.write_lineage(EvaluationInfo(metric=metric_json(metrics)))
 
+    def get_logdir(self) -> str:
+        """The run directory."""
+        return self._recorder.directory
+
     def __getattr__(self, name: str) -> Any:
         if name not in _NO_PAGE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -133,11 +154,12 @@ class TensorBoardMethods:
         tag = checked_name(tag)
         value = self._recorder.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
-            self._recorder.write_values(self._step(tag, global_step), [(tag, value)])
+            self._write_at(tag, global_step, [(tag, value)])
 
-    def _step(self, tag: str, global_step: int | None) -> int:
-        if global_step is not None:
-            return int(global_step)
-        step = self._counters.get(tag, 0)
-        self._counters[tag] = step + 1
-        return step
+    def _write_at(self, tag: str, global_step: int | None, pairs: list[tuple[str, SummaryValue]]) -> None:
+        if global_step is None:
+            global_step = self._counters.get(tag, 0)
+            self._counters[tag] = global_step + 1
+        step = self._recorder.policy.converted("global_step of", tag, int, global_step)
+        if step is not None:
+            self._recorder.write_values(step, pairs)

@@ -358,7 +358,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the in-flight steps and the lineage so far."""
         if self._is_on and self._steps is not None and trainer.state.fn == "fit":
-            self._steps.close_operators()
+            self._steps.close_operators(is_over=True)
             with self._guard("the last step"):
                 self._record_finished(wait=self._record is not None)
             with self._guard("the train lineage"):

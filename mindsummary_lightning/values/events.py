@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,6 +24,17 @@ _KINDS: dict[type, str] = {
 def kind_of(value: SummaryValue) -> str:
     """MindInsight's plugin name of a value: scalar, image, tensor, histogram or loss_landscape."""
     return _KINDS[type(value)]
+
+
+GRAPH_TAGS = (("graph", ""), ("optimized_graph", ""))
+"""MindInsight lists a graph under two tags, and both count among the 300 of a run."""
+
+
+def tags_of(what: str | Graph | tuple[tuple[str, SummaryValue], ...] | None) -> Sequence[tuple[str, str]]:
+    """Kind and name of each tag that the content of an event has in MindInsight."""
+    if isinstance(what, Graph):
+        return GRAPH_TAGS
+    return [(kind_of(value), tag) for tag, value in what] if isinstance(what, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)

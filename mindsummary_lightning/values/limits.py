@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MAX_TAGS = 300  # of all kinds, including two for the graph
+MAX_TAGS = 300  # of all kinds, as values.events.tags_of counts them
 MAX_TENSOR_TAGS = 6
 MAX_BUCKETS = 90  # of a histogram in the file
 MAX_ELEMENTS = 10_000_000  # of a tensor

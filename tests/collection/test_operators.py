@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextvars
+import multiprocessing
+import threading
 from collections.abc import Callable
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,6 +23,7 @@ from mindsummary_lightning import (
     ScalarSummary,
     SummaryCollector,
     SummaryReader,
+    SummaryRecord,
     TensorSummary,
     histogram_summary,
     image_summary,
@@ -25,7 +31,14 @@ from mindsummary_lightning import (
     tensor_summary,
 )
 from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.warn_once import WarnOnce
 from tests.trainer.support import Net, loader, points, steps, trainer
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_buffer, "_warnings", WarnOnce(operator_buffer._LOG))
+
 
 _NOTHING_ELSE: dict[str, Any] = {"collect_specified_data": None, "keep_default_action": False}
 
@@ -217,9 +230,9 @@ def test_nothing_is_copied_on_a_step_that_is_not_collected(tmp_path: Path, monke
     given: list[str] = []
     original = operator_buffer.OperatorBuffer.put
 
-    def put(self: Any, plugin: str, name: str, value: Any) -> None:
+    def put(self: Any, plugin: str, name: str, *arguments: Any) -> None:
         given.append(name)
-        original(self, plugin, name, value)
+        original(self, plugin, name, *arguments)
 
     monkeypatch.setattr(operator_buffer.OperatorBuffer, "put", put)
     _fit(tmp_path, OperatorNet(), freq=4)
@@ -268,3 +281,352 @@ def test_an_operator_value_that_cannot_be_recorded_is_said_once(
     assert SummaryReader(tmp_path).tags()["scalar"] == ["good"]
     for name in ("odd", "flat"):
         assert sum(record.message.startswith(f"{name} is not recorded") for record in caplog.records) == 1
+
+
+_WRONG_NAMES: list[tuple[Any, type[Exception], str]] = [
+    (5, TypeError, "name must be a str, not 5"),
+    (None, TypeError, "name must be a str, not None"),
+    (("a", 1), TypeError, r"name must be a str, not \('a', 1\)"),
+    (b"a", TypeError, "name must be a str, not b'a'"),
+    ("", ValueError, "name must not be empty"),
+]
+
+
+@pytest.mark.parametrize(("name", "error", "message"), _WRONG_NAMES, ids=[repr(name) for name, *_ in _WRONG_NAMES])
+def test_a_wrong_tag_raises_at_the_call_and_nothing_is_kept(
+    tmp_path: Path, name: Any, error: type[Exception], message: str
+) -> None:
+    with SummaryRecord(tmp_path) as record:
+        scalar_summary("good", 1.0)
+        for operator in (scalar_summary, tensor_summary, image_summary, histogram_summary, ScalarSummary()):
+            with pytest.raises(error, match=message):
+                operator(name, torch.ones(()))
+        assert record.record(1)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["good"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "error", "message"), _WRONG_NAMES, ids=[repr(name) for name, *_ in _WRONG_NAMES])
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_wrong_tag_raises_the_same_where_the_model_is_compiled(
+    tmp_path: Path, name: Any, error: type[Exception], message: str, fullgraph: bool
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        scalar_summary(name, x.sum())
+        return x * 2
+
+    torch._dynamo.reset()
+    with SummaryRecord(tmp_path), pytest.raises(error, match=f"^{message}$"):
+        torch.compile(step, backend="aot_eager", fullgraph=fullgraph)(torch.ones(2))
+
+
+@pytest.mark.slow
+def test_a_lone_surrogate_in_a_tag_is_escaped_where_the_model_is_compiled(tmp_path: Path) -> None:
+    def step(x: Tensor) -> Tensor:
+        scalar_summary("a\ud800", x.sum())
+        return x * 2
+
+    torch._dynamo.reset()
+    with SummaryRecord(tmp_path) as record:
+        torch.compile(step, backend="aot_eager", fullgraph=True)(torch.ones(2))
+        assert record.record(1)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["a\\ud800"]
+
+
+def test_a_lone_surrogate_in_a_tag_is_escaped_and_costs_no_other_value(tmp_path: Path) -> None:
+    class Surrogate(OperatorNet):
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            scalar_summary("a\ud800", 2.0)
+            return super().training_step(batch, batch_idx)
+
+    _fit(tmp_path / "fit", Surrogate())
+    with SummaryRecord(tmp_path / "loop") as record:
+        scalar_summary("a\ud800", 2.0)
+        scalar_summary("good", 1.0)
+        assert record.record(1)
+
+    assert SummaryReader(tmp_path / "fit").tags()["scalar"] == ["a\\ud800", "mean"]
+    assert SummaryReader(tmp_path / "loop").tags()["scalar"] == ["a\\ud800", "good"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: np.ones(3), lambda: [1.0, 1.0, 1.0], lambda: torch.ones(3), lambda: [np.ones(3)]],
+    ids=["array", "list", "tensor", "list of arrays"],
+)
+def test_the_value_is_that_of_the_call_whatever_it_is_made_of(tmp_path: Path, make: Callable[[], Any]) -> None:
+    value = make()
+    with SummaryRecord(tmp_path) as record:
+        tensor_summary("t", value)
+        histogram_summary("h", value)
+        scalar_summary("s", value[0][:1] if isinstance(value[0], np.ndarray) else value[:1])
+        value[0] = 5 * value[0]
+        record.record(1)
+
+    reader = SummaryReader(tmp_path)
+    [(_, _, tensor)], [(_, _, histogram)] = reader.tensors("t"), reader.histograms("h")
+    assert float(tensor.data.max()) == histogram.max == 1
+    assert points(tmp_path, "s") == [(1, 1.0)]
+
+
+def test_what_is_given_in_a_backward_pass_is_recorded(tmp_path: Path) -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+            scalar_summary("function", gradient.abs().max())
+            return 2 * gradient
+
+    def probe(module: Any, x: Tensor) -> None:
+        if not hasattr(module, "is_hooked"):
+            module.is_hooked = True
+            module.second.register_full_backward_hook(lambda *_: scalar_summary("module", 1.0))
+
+    class Hooked(OperatorNet):
+        def forward(self, x: Tensor) -> Tensor:
+            hidden = Doubled.apply(x.requires_grad_())
+            hidden.register_hook(lambda gradient: scalar_summary("tensor", gradient.abs().max()))
+            return super().forward(hidden)
+
+    _fit(tmp_path, Hooked(nn.Identity(), probe), freq=1)
+
+    for tag in ("function", "module", "tensor"):
+        assert steps(tmp_path, tag) == [1, 2, 3, 4, 5, 6]
+
+
+def _thread(action: Callable[[], object]) -> None:
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join()
+
+
+def test_two_trainings_in_threads_record_their_own_values(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    class Numbered(OperatorNet):
+        def __init__(self, number: int) -> None:
+            super().__init__(nn.Identity())
+            self.number = number
+
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            meeting.wait()
+            for count in range(20):
+                scalar_summary(f"{count}", float(self.number))
+            meeting.wait()
+            return super().training_step(batch, batch_idx)
+
+    def fit(number: int) -> None:
+        _fit(tmp_path / str(number), Numbered(number), freq=1 + number)
+
+    threads = [threading.Thread(target=fit, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert points(tmp_path / "0", "7") == [(step, 0.0) for step in range(1, 7)]
+    assert points(tmp_path / "1", "7") == [(step, 1.0) for step in (1, 2, 4, 6)]
+
+
+def test_two_loops_in_threads_record_their_own_values(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    def loop(number: int) -> None:
+        with SummaryRecord(tmp_path / str(number)) as record:
+            for step in range(1, 11):
+                meeting.wait()
+                scalar_summary("number", float(number))
+                meeting.wait()
+                record.record(step)
+
+    threads = [threading.Thread(target=loop, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for number in (0, 1):
+        assert points(tmp_path / str(number), "number") == [(step, float(number)) for step in range(1, 11)]
+
+
+def test_a_thread_that_a_training_starts_gives_to_it_and_one_from_before_to_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with futures.ThreadPoolExecutor(1) as before:
+        before.submit(int).result()
+
+        class Threads(OperatorNet):
+            def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+                _thread(lambda: scalar_summary("started", 1.0))
+                before.submit(scalar_summary, "from before", 1.0).result()
+                before.submit(contextvars.copy_context().run, scalar_summary, "in its context", 1.0).result()
+                return super().training_step(batch, batch_idx)
+
+        _fit(tmp_path, Threads(nn.Identity()), freq=1)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["in its context", "started"]
+    lines = [record.getMessage() for record in caplog.records if "is unknown" in record.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].startswith("scalar 'from before', and what else operators give in the thread 'ThreadPoolExecutor")
+
+
+def test_of_two_trainings_a_thread_without_context_gives_to_neither(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = operator_buffer.OperatorBuffer()
+    _thread(lambda: operator_buffer.open_for(other))
+
+    class Threads(OperatorNet):
+        def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+            _thread(lambda: scalar_summary("whose", 1.0))
+            scalar_summary("mine", 1.0)
+            return super().training_step(batch, batch_idx)
+
+    try:
+        _fit(tmp_path, Threads(nn.Identity()))
+    finally:
+        operator_buffer.end_training(other)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["mine"]
+    assert not other.take()
+    assert sum("is unknown" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_backward_pass_of_another_thread_gives_to_the_training_that_began_it(tmp_path: Path) -> None:
+    # torch hands its thread-local objects on to the threads of a device's backward pass; here by hand.
+    buffer, other = operator_buffer.OperatorBuffer(), operator_buffer.OperatorBuffer()
+    operator_buffer.open_for(buffer)
+    _thread(lambda: operator_buffer.open_for(other))
+    handed_on = torch._C._get_obj_in_tls(operator_buffer._BACKWARD)  # type: ignore[attr-defined]
+
+    def backward() -> None:
+        torch._C._stash_obj_in_tls(operator_buffer._BACKWARD, handed_on)  # type: ignore[attr-defined]
+        scalar_summary("a", 1.0)
+
+    _thread(backward)
+    for one in (buffer, other):
+        operator_buffer.end_training(one)
+
+    assert (len(buffer.take()), len(other.take())) == (1, 0)
+
+
+def test_a_value_that_nobody_takes_is_said_once_for_who_looks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(operator_buffer, "is_listening", True)
+    with caplog.at_level("DEBUG", "mindsummary_lightning"):
+        for _ in range(3):
+            scalar_summary("unheard", 1.0)
+
+    [line] = caplog.messages
+    assert line.startswith("scalar 'unheard' is not recorded: no SummaryCollector collects this step")
+    assert not operator_buffer.is_listening
+
+
+@pytest.mark.slow
+def test_what_a_forked_process_gives_is_nobodys(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path) as record:
+        process = multiprocessing.get_context("fork").Process(target=scalar_summary, args=("of the child", 1.0))
+        process.start()
+        process.join()
+        scalar_summary("of the parent", 1.0)
+        record.record(1)
+
+    assert (process.exitcode, SummaryReader(tmp_path).tags()["scalar"]) == (0, ["of the parent"])
+
+
+def test_a_value_that_cannot_be_copied_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: Any) -> None:
+        raise torch.OutOfMemoryError("no memory on the device")
+
+    with SummaryRecord(tmp_path) as record:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.Tensor, "clone", refused)
+            tensor_summary("large", torch.ones(3))
+        scalar_summary("small", 1.0)
+        record.record(1)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["small"]
+    assert caplog.messages == ["tensor 'large' is not recorded: it cannot be copied: no memory on the device"]
+
+
+_HOOKS = (
+    *("on_train_start", "on_train_epoch_start", "on_train_batch_start", "on_before_zero_grad", "on_before_backward"),
+    *("on_after_backward", "on_before_optimizer_step", "on_train_batch_end", "on_train_epoch_end", "on_train_end"),
+    "on_validation_batch_end",
+)
+_MODULE_ONLY = ("on_after_batch_transfer", "optimizer_step", "lr_scheduler_step", "validation_step")
+_HEARD = {
+    "module": {
+        *("on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward"),
+        *("on_before_optimizer_step", "optimizer_step", "lr_scheduler_step"),
+    },
+    "callback before": {
+        *("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step"),
+        "on_train_batch_end",
+    },
+    "callback after": {
+        *("on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward"),
+        "on_before_optimizer_step",
+    },
+}
+
+
+def _speaking(kind: type, who: str, hooks: tuple[str, ...]) -> Any:
+    """A class whose hooks give a value under their own names."""
+
+    def hook(name: str) -> Callable[..., object]:
+        own = getattr(kind, name, None)
+
+        def call(self: Any, *arguments: Any, **keywords: Any) -> object:
+            scalar_summary(f"{who}/{name}", 1.0)
+            return None if own is None else own(self, *arguments, **keywords)
+
+        return call
+
+    return type("Speaking", (kind,), {name: hook(name) for name in hooks})
+
+
+def test_where_an_operator_is_heard_is_what_the_guide_says(tmp_path: Path) -> None:
+    class Scheduled(Net):
+        def configure_optimizers(self) -> Any:
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+            scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer)
+            return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
+
+    net = _speaking(Scheduled, "module", (*_HOOKS, *_MODULE_ONLY))()
+    before, after = (_speaking(Callback, f"callback {where}", tuple(_HOOKS))() for where in ("before", "after"))
+    collector = SummaryCollector(tmp_path, 1, **_NOTHING_ELSE)
+    trainer(logger=False, callbacks=[before, collector, after]).fit(net, loader(), loader(1))
+
+    heard = SummaryReader(tmp_path).tags()["scalar"]
+    assert {who: {tag.partition("/")[2] for tag in heard if tag.startswith(who)} for who in _HEARD} == _HEARD
+
+
+def test_a_scripted_model_is_compiled_saved_and_run_without_its_operators(tmp_path: Path) -> None:
+    class Small(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scalar, self.tensor = ScalarSummary(), TensorSummary()
+            self.image, self.histogram = ImageSummary(), HistogramSummary()
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.scalar("a", x.mean())
+            self.tensor("t", x)
+            self.image("i", x)
+            self.histogram("h", x)
+            return x * 2
+
+    with SummaryRecord(tmp_path / "run") as record:
+        torch.jit.script(Small()).save(str(tmp_path / "saved.pt"))
+        assert float(torch.jit.load(str(tmp_path / "saved.pt"))(torch.ones(1))) == 2
+        assert record.record(1)
+
+    assert not (tmp_path / "run").exists()

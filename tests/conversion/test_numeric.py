@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar
 
 
 class HostileKey:
@@ -68,3 +68,16 @@ def test_the_text_is_json_of_an_object() -> None:
 def test_a_number_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
         metric_json({"a": float("nan")})
+
+
+@pytest.mark.parametrize("value", [2**70, -(2**70), [2**70], np.array([2**70], dtype=object)], ids=repr)
+def test_an_int_beyond_64_bits_is_the_nearest_float(value: Any) -> None:
+    assert abs(to_scalar(value)) == 2.0**70
+    assert to_scalar(10**300) == 1e300
+
+
+def test_an_int_beyond_every_float_is_refused_as_what_it_is() -> None:
+    with pytest.raises(ValueError, match="an int of 1329 bits is beyond every float"):
+        to_scalar(10**400)
+    with pytest.raises(TypeError, match="found a list"):
+        to_scalar([10**400])

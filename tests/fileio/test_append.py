@@ -129,6 +129,21 @@ def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> 
     assert path.read_bytes() == framed(b"first", b"fourth")
 
 
+@pytest.mark.parametrize("size", [6, LARGE])
+@pytest.mark.parametrize("left", [0, 7])
+def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(path: Path, size: int, left: int) -> None:
+    file = RecordFile(str(path))
+    for _ in range(3):
+        file.append(frame([b"whole"]))
+    whole = path.read_bytes()
+    os.truncate(path, left)
+    for room in (0, 1, min(size, 70_000)):
+        with FaultyWrites(room), pytest.raises(OSError, match="No space"):
+            file.append(frame([bytes(size)]))
+        assert path.read_bytes() == whole[:left], room
+    assert file.is_lost()
+
+
 def test_a_deleted_file_is_noticed(path: Path) -> None:
     file = RecordFile(str(path))
     assert not file.is_lost()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import logging
 import math
+import os
 import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ import pytest
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.values import (
@@ -294,7 +297,63 @@ def test_a_deleted_file_is_noticed_and_another_started(run: Timed, caplog: pytes
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    assert "is gone while it was being written; starting a new file" in caplog.text
+    assert "is gone, or cut, while it was being written; starting a new file" in caplog.text
+
+
+@pytest.mark.parametrize("after_s", [0, 6])
+def test_a_file_that_somebody_cuts_is_left_for_a_new_one(run: Timed, after_s: int) -> None:
+    run.scalar(1)
+    [cut] = summary_paths(run.directory)
+    os.truncate(cut, 0)
+    run.timer.now += after_s
+    if not after_s:
+        with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+            run.scalar(2)
+    run.scalar(3)
+
+    assert cut.read_bytes() == b""
+    assert read_scalars(run.directory, "a") == [(3, 1.0)]
+
+
+def test_a_rotation_lists_the_directory_only_if_somebody_else_has_changed_it(tmp_path: Path) -> None:
+    run = Timed(tmp_path, FileOptions(max_file_size=1))
+    run.scalar(1)
+    with mock.patch("mindsummary_lightning.recording.event_files.os.listdir", wraps=os.listdir) as listed:
+        for step in range(2, 50):
+            run.scalar(step)
+        assert listed.call_count == 0
+        os.utime(tmp_path, (0, 1.5))  # as a file of another process changes it
+        (tmp_path / "events.out.events.summary.9000000000.0.other_MS").touch()
+        run.scalar(50)
+        assert listed.call_count <= 2
+
+    assert "9000000001" in summary_paths(tmp_path)[-1].name
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == list(range(1, 51))
+
+
+def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.writer.write_values(1, [(f"t{number}", 1.0) for number in range(298)])
+    run.writer.write_graph(graph)
+    assert not caplog.records
+    run.writer.write_values(1, [("more", 1.0)])
+
+    assert ["has 301 tags so far" in message for message in caplog.messages] == [True]
+    [finding] = [line for line in verify_run(str(run.directory)) if "tags" in line.message]
+    assert finding.message.startswith("301 tags")
+
+
+@pytest.mark.parametrize("place", ["encode_step", "DuplicateFilter.new_values", "frame"])
+def test_memory_that_is_short_while_a_record_is_made_leaves_the_file_as_it_was(run: Timed, place: str) -> None:
+    run.scalar(1)
+    with (
+        mock.patch(f"mindsummary_lightning.recording.event_writer.{place}", side_effect=MemoryError),
+        pytest.raises(MemoryError),
+    ):
+        run.scalar(2)
+    run.scalar(2)
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 1.0)]
 
 
 def test_a_file_that_is_gone_is_noticed_as_soon_as_a_write_fails(run: Timed) -> None:

@@ -404,7 +404,7 @@ def test_in_eval_mode_and_after_close_operators_give_nothing(run: Path) -> None:
     assert read_scalars(run, "a") == [(3, 3.0)]
 
 
-def test_values_given_before_eval_mode_wait_for_train_mode(run: Path) -> None:
+def test_what_operators_give_before_a_record_in_eval_mode_belongs_to_no_later_step(run: Path) -> None:
     operators = pytest.importorskip("mindsummary_lightning.collection.operators")
     with SummaryRecord(run) as record:
         operators.scalar_summary("a", 1.0)
@@ -412,8 +412,10 @@ def test_values_given_before_eval_mode_wait_for_train_mode(run: Path) -> None:
         record.record(1)
         record.set_mode("train")
         record.record(2)
+        operators.scalar_summary("a", 3.0)
+        record.record(3)
 
-    assert read_scalars(run, "a") == [(2, 1.0)]
+    assert read_scalars(run, "a") == [(3, 3.0)]
 
 
 def test_a_record_that_is_dropped_takes_no_more_values_of_operators(run: Path) -> None:
@@ -739,3 +741,52 @@ def test_a_large_record_is_refused_when_the_disk_is_nearly_full(run: Path, caplo
 
     assert [tag for _, tag, _ in read_values(run)] == ["small"]
     assert "only 1000000 bytes are free; 32 times its size must be" in caplog.text
+
+
+def test_memory_that_is_short_counts_as_a_failed_write(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        record.add_scalar("a", 1.0, 1)
+        with mock.patch("mindsummary_lightning.recording.event_writer.encode_step", side_effect=MemoryError):
+            record.add_scalar("a", 2.0, 2)
+        with mock.patch("mindsummary_lightning.recording.pending_values.to_array", side_effect=MemoryError):
+            record.add_value("tensor", "t", np.ones(2))
+        with mock.patch.object(np, "asarray", side_effect=MemoryError):
+            record.add_value("histogram", "h", [1.0, 2.0])
+            record.add_histogram("h", [1.0, 2.0], 3)
+        assert record.record(3)
+
+    assert read_values(run) == [(1, "a", 1.0)]
+    assert recorder_of(record).policy.lost == 4
+    assert [line.levelname for line in caplog.records] == ["ERROR", "ERROR"]
+    assert caplog.messages[0].startswith(f"values could not be recorded in {run}: MemoryError. Training continues")
+
+
+def test_memory_that_torch_is_short_of_counts_too(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with (
+        SummaryRecord(run) as record,
+        mock.patch.object(torch.Tensor, "cpu", side_effect=RuntimeError("DefaultCPUAllocator: can't allocate memory")),
+    ):
+        record.add_value("tensor", "t", torch.ones(2, dtype=torch.bfloat16))
+
+    assert recorder_of(record).policy.lost == 1
+
+
+def test_memory_that_a_graph_lacks_counts_too(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with (
+        SummaryRecord(run) as record,
+        mock.patch("mindsummary_lightning.graph.capture.capture_example", side_effect=MemoryError),
+    ):
+        record.add_graph(torch.nn.Linear(1, 1), torch.ones(1, 1))
+
+    assert recorder_of(record).policy.lost == 1
+
+
+def test_memory_that_is_short_is_raised_if_asked_for(run: Path) -> None:
+    with (
+        SummaryRecord(run, raise_exception=True) as record,
+        mock.patch.object(np, "asarray", side_effect=MemoryError),
+        pytest.raises(MemoryError),
+    ):
+        record.add_value("histogram", "h", [1.0, 2.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image as PillowImage
+from torch.utils.tensorboard import summary as torch_summary
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -135,3 +138,77 @@ def test_a_tag_that_is_not_text_is_refused(experiment: SummaryRecord, run: Path,
     with pytest.raises(TypeError, match="name must be a str"):
         experiment.add_scalar(tag, 1.0)
     assert not run.exists()
+
+
+def test_boxes_are_drawn_where_tensorboard_draws_them(experiment: SummaryRecord, run: Path) -> None:
+    image = np.zeros((3, 40, 60), np.float32)
+    boxes = np.array([[5, 6, 25, 30], [30, 10, 50, 35]])
+    experiment.add_image_with_boxes("i", image, boxes, 3)
+    experiment.add_image_with_boxes("half", image, boxes, 3, rescale=0.5, labels=["a", "b"])
+
+    (step, _, drawn), (_, _, half) = read_values(run)
+    pixels = np.asarray(PillowImage.open(io.BytesIO(drawn.encoded)))
+    expected = torch_summary.image_boxes("i", image, boxes).value[0].image
+    assert step == 3
+    np.testing.assert_array_equal(pixels, PillowImage.open(io.BytesIO(expected.encoded_image_string)))
+    assert (half.width, half.height) == (30, 20)
+
+
+def test_boxes_of_another_shape_are_skipped_with_a_sentence(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    experiment.add_image_with_boxes("i", np.zeros((3, 4, 4)), np.zeros(4), 1)
+
+    assert not run.exists()
+    assert caplog.messages[0].startswith("image 'i' is skipped: boxes need one image and the shape (n, 4)")
+
+
+def test_a_list_of_figures_is_one_image(experiment: SummaryRecord, run: Path) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figures = [plt.figure(figsize=(1, 1)) for _ in range(2)]
+    experiment.add_figure("f", figures, 1)
+
+    [(_, _, image)] = read_values(run)
+    assert (image.width, image.height) == (200, 100)
+    assert not plt.get_fignums()
+
+
+def test_what_is_not_a_figure_closes_no_figure(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    mine = plt.figure()
+    experiment.add_figure("f", None, 1)
+    experiment.add_figure("f", [], 1)
+
+    assert plt.get_fignums() == [mine.number]
+    plt.close(mine)
+    assert caplog.messages[0].startswith("figure 'f' is skipped: expected a matplotlib.figure.Figure")
+
+
+def test_the_directory_of_the_run_is_told_as_tensorboard_does(experiment: SummaryRecord, run: Path) -> None:
+    assert experiment.get_logdir() == str(run)
+
+
+@pytest.mark.parametrize("step", ["x", float("nan"), [1, 2], np.ones(2)], ids=["text", "NaN", "list", "array"])
+def test_a_step_that_is_not_a_number_skips_the_value(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture, step: Any
+) -> None:
+    experiment.add_scalar("a", 1.0, step)
+    experiment.add_scalars("a", {"b": 1.0}, step)
+    experiment.add_scalar("a", 2.0, np.int64(7))
+    experiment.add_scalar("a", 3.0, 8.9)
+
+    assert read_values(run) == [(7, "a", 2.0), (8, "a", 3.0)]
+    [message] = caplog.messages
+    assert message.startswith("global_step of 'a' is skipped: ")
+
+
+@pytest.mark.parametrize("values", [None, 3, ["a", 1.0]], ids=repr)
+def test_scalars_that_are_not_a_mapping_are_skipped(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture, values: Any
+) -> None:
+    experiment.add_scalars("a", values, 1)
+
+    assert not run.exists()
+    assert caplog.messages[0].startswith("scalars 'a' is skipped: ")
