@@ -61,27 +61,32 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     return found
 
 
-def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]) -> Any:
+def session_start(
+    tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]
+) -> tuple[Any, int, int]:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars, by their names there, so those among the custom data are left
-    out.
+    The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out: the
+    second part of the answer says how many. The third is the number of those that became text: they are not finite.
     """
     content = tb.HParams()
+    left_out = texts = 0
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
     for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
         if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+            left_out += 1
             continue
+        texts += isinstance(value, float) and not math.isfinite(value)
         if isinstance(value, (int, float)) and math.isfinite(value):
             content.session_start_info.hparams[name].number_value = value
         else:
             content.session_start_info.hparams[name].string_value = str(value)
     if not content.session_start_info.hparams:
-        return None
+        return None, left_out, texts
     message = tb.Summary.Value(tag="_hparams_/session_start_info")
     message.metadata.plugin_data.plugin_name = "hparams"
     message.metadata.plugin_data.content = content.SerializeToString()
-    return message
+    return message, left_out, texts
 
 
 def _in_its_module(name: str, scope: str) -> str:
