@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
 from mindsummary_lightning.values import Graph, TensorType
@@ -26,7 +27,7 @@ def messages() -> SimpleNamespace:
         from tensorboard.plugins.hparams import plugin_data_pb2
         from tensorboard.util import tensor_util
     except ImportError as error:
-        raise ImportError("TensorBoard is missing: pip install tensorboard") from error
+        raise missing_packages("conversion to and from TensorBoard", "tensorboard") from error
     return SimpleNamespace(
         DecodeError=DecodeError,
         Event=event_pb2.Event,
