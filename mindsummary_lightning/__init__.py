@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
         raise ModuleNotFoundError(
             f"{name} needs {error.name}, which is not installed: pip install mindsummary-lightning brings it",
             name=error.name,
-        ) from error
+        ) from None  # one line to read, whichever module it was that imports the package
     globals()[name] = value
     return value
 

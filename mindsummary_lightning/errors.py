@@ -67,3 +67,12 @@ class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
 
 class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
     """The lineage files were found, but what they hold cannot be queried."""
+
+
+def missing_packages(what: str, *packages: str) -> ImportError:
+    """The error for what needs packages that are not installed; names them as pip does.
+
+    Never this project with an extra: where torch is absent on purpose, that would bring all of it.
+    """
+    named = packages[0] if len(packages) == 1 else f"{', '.join(packages[:-1])} and {packages[-1]}"
+    return ImportError(f"{what} needs {named}: pip install {' '.join(packages)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mindsummary_lightning import SummaryLandscape
 from mindsummary_lightning.cli.output import UsageError, say_json, say_table, short_number
-from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.errors import MindSummaryError, missing_packages
 from mindsummary_lightning.landscape.plot import plot_landscapes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             importlib.import_module("matplotlib")  # before hours of work
         except ImportError as error:
-            raise ImportError("--plot needs matplotlib: pip install 'mindsummary-lightning[plot]'") from error
+            raise missing_packages("--plot", "matplotlib") from error
     callback_fn = callback_from_reference(arguments.module)
     try:
         made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(

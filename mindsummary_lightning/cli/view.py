@@ -9,6 +9,7 @@ import os
 import sys
 
 from mindsummary_lightning.cli.output import UsageError, say
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.viewer.browser import opened_in_browser
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import aiohttp  # noqa: F401
     except ImportError as error:
-        raise ImportError("the viewer needs aiohttp: pip install 'mindsummary-lightning[viewer]'") from error
+        raise missing_packages("the viewer", "aiohttp") from error
 
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import RUN_TABLE, host_names, page_addresses, server_address

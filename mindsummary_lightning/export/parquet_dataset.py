@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.errors import DamagedFileError, missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -112,7 +112,7 @@ def _import_pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: pip install pyarrow") from error
+        raise missing_packages("Parquet", "pyarrow") from error
     return pyarrow, pyarrow.parquet.write_table
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.values import LossLandscape
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def plot_landscapes(landscapes: Mapping[str, LossLandscape], path: str | os.Path
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install 'mindsummary-lightning[plot]'") from error
+        raise missing_packages("a figure", "matplotlib") from error
     figure = Figure(figsize=(_INCHES * len(landscapes) + 1, _INCHES), layout="constrained")
     row = figure.subplots(1, len(landscapes), squeeze=False)[0]
     for axes, (tag, landscape) in zip(row, landscapes.items(), strict=True):

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.query import filter_summary_lineage
 
@@ -66,8 +67,10 @@ def lineage_to_pandas(
         ImportError: pandas is not installed.
         LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
     """
-    import pandas
-
+    try:
+        import pandas
+    except ImportError as error:
+        raise missing_packages("a table of lineage", "pandas") from error
     return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.fileformat.file_names import read_order
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
@@ -250,7 +251,10 @@ class SummaryReader:
             ImportError: pandas is not installed.
             DamagedFileError: a file is damaged.
         """
-        import pandas
+        try:
+            import pandas
+        except ImportError as error:
+            raise missing_packages("a table of scalars", "pandas") from error
 
         found = self.all_scalars()
         codes = np.repeat(np.arange(len(found)), [len(series) for series in found.values()])

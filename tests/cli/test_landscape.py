@@ -116,4 +116,4 @@ def test_a_plot_without_matplotlib_says_what_to_install_before_any_work(
 
     answer = mindsummary(capsys, "landscape", tmp_path, "--module", "nowhere:f", "--plot", "out.png")
 
-    assert (answer.code, "mindsummary-lightning[plot]" in answer.err) == (1, True)
+    assert (answer.code, "--plot needs matplotlib: pip install matplotlib" in answer.err) == (1, True)

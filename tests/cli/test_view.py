@@ -48,7 +48,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def test_without_aiohttp_its_extra_is_named(
+def test_without_aiohttp_it_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
@@ -56,7 +56,7 @@ def test_without_aiohttp_its_extra_is_named(
     answer = mindsummary(capsys, "view", tmp_path, "--no-browser")
 
     assert answer.code == 1
-    assert "pip install 'mindsummary-lightning[viewer]'" in answer.err
+    assert "the viewer needs aiohttp: pip install aiohttp" in answer.err
     assert answer.err.count("\n") == 1
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.util.tensor_util import make_tensor_proto
 
 from mindsummary_lightning.fileformat.framing import frame
@@ -38,3 +40,15 @@ def tensor_value(tag: str, array: Any, plugin: str = "") -> Summary.Value:
 def histogram_value(tag: str, limits: list[float], buckets: list[float], **fields: float) -> Summary.Value:
     """A histogram of the old style."""
     return Summary.Value(tag=tag, histo=HistogramProto(bucket_limit=limits, bucket=buckets, **fields))
+
+
+def settings_value(values: Mapping[str, bool | float | str]) -> Summary.Value:
+    """Hyper-parameters as ``add_hparams`` writes them."""
+    content = HParamsPluginData()
+    for name, value in values.items():
+        kind = {bool: "bool_value", str: "string_value"}.get(type(value), "number_value")
+        setattr(content.session_start_info.hparams[name], kind, value)
+    message = Summary.Value(tag="_hparams_/session_start_info")
+    message.metadata.plugin_data.plugin_name = "hparams"
+    message.metadata.plugin_data.content = content.SerializeToString()
+    return message

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,16 @@ def test_constant_data_gets_one_bucket_of_width_one() -> None:
     found = histogram_of_buckets(np.array([2.0, 2.0]), np.array([7.0]), 2.0, 2.0)
 
     assert (found.lefts.tolist(), found.widths.tolist(), found.counts.tolist()) == ([1.5], [1.0], [7])
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(1e20, 1e20), (-(2.0**52) - 2, -(2.0**52) - 2), (1.0, np.nextafter(1.0, 2.0))]
+)
+def test_buckets_of_large_or_neighbouring_numbers_have_a_width(low: float, high: float) -> None:
+    found = histogram_of_buckets(np.array([low, low, high, high]), np.array([3.0, 2.0, 4.0]), low, high)
+
+    assert (found.widths > 0).all()
+    assert found.counts.sum() == 9
 
 
 def test_limits_say_where_the_first_bucket_begins_and_keep_gaps() -> None:

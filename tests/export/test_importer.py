@@ -14,7 +14,6 @@ pytest.importorskip("tensorboard")
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning.export.tensorboard import ImportedRun, import_tensorboard
@@ -22,7 +21,7 @@ from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
 from tests.cli.command import mindsummary
-from tests.export.tensorboard_files import SECOND, event, histogram_value, tensor_value, write_tb
+from tests.export.tensorboard_files import SECOND, event, histogram_value, settings_value, tensor_value, write_tb
 
 
 def _imported(tmp_path: Path, *events: Event) -> tuple[ImportedRun, SummaryReader]:
@@ -145,20 +144,9 @@ def test_a_later_file_of_a_run_knows_the_plugins_of_the_first(tmp_path: Path) ->
 # ---- settings and tags
 
 
-def _settings(values: dict[str, object]) -> Summary.Value:
-    content = HParamsPluginData()
-    for name, value in values.items():
-        kind = {bool: "bool_value", str: "string_value"}.get(type(value), "number_value")
-        setattr(content.session_start_info.hparams[name], kind, value)
-    message = Summary.Value(tag="_hparams_/session_start_info")
-    message.metadata.plugin_data.plugin_name = "hparams"
-    message.metadata.plugin_data.content = content.SerializeToString()
-    return message
-
-
 def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> None:
     numbers = {"big": 1e20, "bigger": 1e300, "edge": 2.0**31, "three": 3.0, "_seed": 7.0, "tenth": 0.1}
-    run, reader = _imported(tmp_path, event(0, _settings({**numbers, "nan": math.nan, "flag": True})))
+    run, reader = _imported(tmp_path, event(0, settings_value({**numbers, "nan": math.nan, "flag": True})))
 
     custom = reader.lineage().custom
     assert custom is not None

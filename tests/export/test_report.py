@@ -218,7 +218,7 @@ def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.Ca
     assert answer.out.startswith(f"{tmp_path / 'r.html'}: 2 runs, ")
 
 
-def test_without_bokeh_the_command_names_the_extra(
+def test_without_bokeh_the_command_names_the_packages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_demo_run(tmp_path / "a")
@@ -227,4 +227,4 @@ def test_without_bokeh_the_command_names_the_extra(
     answer = mindsummary(capsys, "report", tmp_path / "a", "-o", tmp_path / "r.html")
 
     assert (answer.code, answer.out) == (1, "")
-    assert "pip install 'mindsummary-lightning[report]'" in answer.err
+    assert "the report needs bokeh, contourpy and jinja2: pip install bokeh contourpy jinja2" in answer.err

@@ -39,7 +39,7 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
     board.mkdir()
     (board / "events.out.tfevents.1700000000.host").touch()
     summary = next(str(path) for path in sorted(run.iterdir()) if path.name.endswith("_MS"))
-    extras = {"pandas": "[parquet]", "tensorboard": "[tensorboard]", "bokeh": "[report]", "matplotlib": "[plot]"}
+    extras = {name: f"pip install {name}" for name in ("pyarrow", "tensorboard", "bokeh", "matplotlib")}
     trains = dict.fromkeys(("torch", "lightning"), "pip install mindsummary-lightning brings it")
     plot = ("--module", "networks:digits", "--plot", str(folder / "landscape.png"))
     tried: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
@@ -51,7 +51,7 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
         (("repair", str(shutil.copytree(run, folder / "copy"))), ()),
         (("export", str(run), "--to", "csv", "--out", f"{folder}/csv"), ()),
         (("export", str(run), "--to", "npy", "--out", f"{folder}/npy"), ()),
-        (("export", str(run), "--to", "parquet", "--out", f"{folder}/parquet"), ("pandas",)),
+        (("export", str(run), "--to", "parquet", "--out", f"{folder}/parquet"), ("pyarrow",)),
         (("export", str(run), "--to", "tensorboard", "--out", f"{folder}/tensorboard"), ("tensorboard",)),
         (("import", str(board), "--out", f"{folder}/imported"), ("tensorboard",)),
         (("report", str(run), "-o", f"{folder}/report.html"), ("bokeh",)),

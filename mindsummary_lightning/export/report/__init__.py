@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
-
-_MISSING = "the report needs Bokeh and Jinja: pip install 'mindsummary-lightning[report]'"
 
 
 def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], object] = lambda count: None) -> None:
@@ -28,7 +27,7 @@ def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], o
         from bokeh.embed import components
         from bokeh.resources import Resources
     except ImportError as error:
-        raise ImportError(_MISSING) from error
+        raise missing_packages("the report", "bokeh", "contourpy", "jinja2") from error
     from mindsummary_lightning.export.report.contents import lineage_rows, open_runs, sections, single_values
 
     runs = open_runs(run_dirs)

@@ -113,14 +113,15 @@ def histogram_of_buckets(
     kept = np.diff(np.rint(np.concatenate([[0], np.cumsum(counts)]))).astype(np.int64)
     if edges[-1] <= edges[0]:
         # A bucket without width shows nothing in MindInsight; MindSpore too puts constant data in one of width 1.
-        edges, kept = np.array([smallest - 0.5, smallest + 0.5]), np.array([whole])
+        half = max(0.5, float(np.spacing(abs(smallest))))  # large numbers have no half between them
+        edges, kept = np.array([smallest - half, smallest + half]), np.array([whole])
     else:
         # Empty buckets at the ends are how TensorBoard marks where the first one begins.
         inside = np.flatnonzero((np.diff(edges) > 0) | (kept > 0))
         edges, kept = edges[inside[0] : inside[-1] + 2], kept[inside[0] : inside[-1] + 1]
     if kept.size > MAX_BUCKETS or (np.diff(edges) <= 0).any():
         running = np.concatenate([[0], np.cumsum(kept)])
-        coarse = np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, kept.size) + 1)
+        coarse = np.unique(np.linspace(edges[0], edges[-1], min(MAX_BUCKETS, kept.size) + 1))  # neighbours may be equal
         # Elements count as evenly spread in their bucket; rounding the running total keeps the sum exact.
         below = np.rint(np.interp(coarse, edges, running))
         below[0], below[-1] = 0, running[-1]  # where the outermost have no width too

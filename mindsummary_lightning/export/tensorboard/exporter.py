@@ -79,7 +79,9 @@ def export_tensorboard(
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
         write(first, file_version="brain.Event:2")
-        graph, settings = reader.graph(), session_start(tb, lineage, series)
+        graph, (settings, results, texts) = reader.graph(), session_start(tb, lineage, series)
+        if texts:
+            changed["hparams: not finite, so text"] = texts
         if graph is not None:
             write(first, graph_def=graph_def(tb, graph).SerializeToString())
             written["graph"] = 1
@@ -105,6 +107,7 @@ def export_tensorboard(
         "loss_landscape": len(tags["loss_landscape"]),
         "dataset_graph": int(lineage.dataset is not None),
         "evaluation_lineage": int(lineage.evaluation is not None),
+        "lineage_result": results,
     }
     counts = {kind: number for kind, number in skipped.items() if number}
     return ExportedRun(out.files[0], dict(written), counts, dict(changed))

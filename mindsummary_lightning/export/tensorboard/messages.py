@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
 from mindsummary_lightning.values import Graph, TensorType
@@ -26,7 +27,7 @@ def messages() -> SimpleNamespace:
         from tensorboard.plugins.hparams import plugin_data_pb2
         from tensorboard.util import tensor_util
     except ImportError as error:
-        raise ImportError("TensorBoard is missing: pip install tensorboard") from error
+        raise missing_packages("conversion to and from TensorBoard", "tensorboard") from error
     return SimpleNamespace(
         DecodeError=DecodeError,
         Event=event_pb2.Event,
@@ -61,27 +62,32 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     return found
 
 
-def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]) -> Any:
+def session_start(
+    tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]
+) -> tuple[Any, int, int]:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars, by their names there, so those among the custom data are left
-    out.
+    The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out: the
+    second part of the answer says how many. The third is the number of those that became text: they are not finite.
     """
     content = tb.HParams()
+    left_out = texts = 0
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
     for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
         if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+            left_out += 1
             continue
+        texts += isinstance(value, float) and not math.isfinite(value)
         if isinstance(value, (int, float)) and math.isfinite(value):
             content.session_start_info.hparams[name].number_value = value
         else:
             content.session_start_info.hparams[name].string_value = str(value)
     if not content.session_start_info.hparams:
-        return None
+        return None, left_out, texts
     message = tb.Summary.Value(tag="_hparams_/session_start_info")
     message.metadata.plugin_data.plugin_name = "hparams"
     message.metadata.plugin_data.content = content.SerializeToString()
-    return message
+    return message, left_out, texts
 
 
 def _in_its_module(name: str, scope: str) -> str:

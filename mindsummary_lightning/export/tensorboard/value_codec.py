@@ -148,7 +148,7 @@ def _is_same_histogram(one: Histogram, other: Histogram) -> bool:
         return False
     tolerance = 1e-6 * (widths.max() if widths.size else 0)
     edges = ((lefts, other_lefts), (widths, other_widths))
-    return all(np.allclose(mine, theirs, rtol=1e-6, atol=tolerance) for mine, theirs in edges)
+    return all(bool((abs(mine - theirs) <= tolerance + 1e-6 * abs(theirs)).all()) for mine, theirs in edges)
 
 
 def _totals(histogram: Histogram) -> tuple[float | None, ...]:
