@@ -52,7 +52,17 @@ VERBS = {  # in the order of the help
         ),
         _json("what was found"),
     ),
-    "list": _verb("List the runs in a directory and below it.", _DIRECTORY, _json("the runs")),
+    "list": _verb(
+        "List the runs in a directory and below it.",
+        _DIRECTORY,
+        _argument(
+            "--exact",
+            action="store_true",
+            help="read everything; otherwise, of much data, only the beginning and end of each file, and a number of "
+            "tags that may be larger is marked, like 100+",
+        ),
+        _json("the runs"),
+    ),
     "show": _verb(
         "Show a run on one page: tags, steps, last values, curves and lineage.",
         _argument("run_dir", metavar="RUN", help="a run, or a directory that contains one"),

@@ -15,14 +15,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """Records the graph of a run once, and once more if a later fit into the run trains other modules.
-
-    Attributes:
-        recorded: fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is.
-    """
+    """Records the graph of a run once, and once more if a later fit into the run trains other modules."""
 
     def __init__(self) -> None:
-        self.recorded: str | None = None
+        self.recorded: str | None = None  # fingerprint of the modules whose graph is recorded
         self._observer: StepObserver | None = None  # until the graph is written
         self._record: RunRecorder | None = None
         self._has_begun = False

@@ -32,17 +32,7 @@ _BETWEEN_EVALUATIONS_S = 10.0
 
 
 class LineageRecorder:
-    """Writes the lineage of one run.
-
-    Args:
-        record: the record of the run.
-        custom: custom data that overrides everything found.
-        timer: monotonic clock, in seconds.
-
-    Attributes:
-        record: as given.
-        first_rates: the learning rate that each parameter group was made with.
-    """
+    """Writes the lineage of one run; ``custom`` data override everything else, ``timer`` is a monotonic clock."""
 
     def __init__(
         self,
@@ -53,7 +43,7 @@ class LineageRecorder:
         self.record = record
         self._custom = dict(custom or {})
         self._timer = timer
-        self.first_rates: list[float] = []
+        self.first_rates: list[float] = []  # that each parameter group was made with
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}

@@ -15,11 +15,7 @@ _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """Converts metrics; what is not a number is skipped as the record's policy says.
-
-    Args:
-        prefix: text put before every name, with a ``/`` between; ``""`` for none.
-    """
+    """Converts metrics, ``prefix/`` before each name; what is not a number is skipped as the record's policy says."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
