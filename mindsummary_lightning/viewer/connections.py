@@ -1,4 +1,4 @@
-"""Connections of a server: at most so many, and none that waits long before its first request that is answered.
+"""Connections of a server: at most so many, and none that waits long before its first request or was refused.
 
 Whoever reaches the port may open connections. Those that never know the token must neither use up the process's files
 nor keep a visitor waiting who does.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
+from http import HTTPStatus
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 _MAX_CONNECTIONS = 512
 _MIN_CONNECTIONS = 16
@@ -32,11 +34,11 @@ def max_connections() -> int:
 class LimitedConnections:
     """What makes the protocol of each connection that is accepted.
 
-    When there are too many, the connection that has waited longest gives way; those whose visitor was answered stay.
+    When there are too many, the connection that has waited longest gives way; those whose visitor is not refused stay.
 
     Args:
         limit: how many connections may be open.
-        first_request_s: how long one may last until it is answered otherwise than with a refusal.
+        first_request_s: how long one may last before its first request is complete.
     """
 
     def __init__(self, limit: int, first_request_s: float = _FIRST_REQUEST_S) -> None:
@@ -56,10 +58,20 @@ class LimitedConnections:
         self._waiting[handler] = loop.call_later(self._first_request_s, self._drop, handler)
         return handler
 
-    async def answered(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Let the connection of a request stay, if the request is not refused; a signal of the application."""
-        if response.status != 403 and (timer := self._waiting.pop(request.protocol, None)) is not None:
-            timer.cancel()
+    @property
+    def middleware(self) -> Middleware:
+        """Lets the connection of a request stay while it is answered, and afterwards unless the answer is a refusal."""
+
+        @web.middleware
+        async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if (timer := self._waiting.pop(request.protocol, None)) is not None:
+                timer.cancel()
+            response = await handler(request)
+            if response.status == HTTPStatus.FORBIDDEN:
+                response.force_close()
+            return response
+
+        return admit
 
     def _drop_oldest(self, count: int) -> bool:
         """Close the connections that have waited longest; whether there were as many."""

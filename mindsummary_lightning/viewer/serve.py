@@ -66,7 +66,7 @@ async def serve_until(
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_warn_in_a_line(WarnOnce(_LOG)))
     connections = LimitedConnections(max_connections())
-    app.on_response_prepare.append(connections.answered)
+    app.middlewares.append(connections.middleware)
     runner = web.AppRunner(
         app,
         access_log=None,

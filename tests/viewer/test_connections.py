@@ -21,7 +21,7 @@ from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 
 _TOKEN = "a-token"
-_HANDLERS = {"GET hello": lambda runs, request: "hello"}
+_HANDLERS = {"GET hello": lambda runs, request: "hello", "GET slow": lambda runs, request: time.sleep(0.5)}
 _PATH = f"/{_TOKEN}{API_PREFIX}hello"
 
 
@@ -75,7 +75,12 @@ def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
         slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
 
         assert _is_closed(slow)
-        assert _is_closed(refused.sock)
+        assert refused.sock is None  # closed with the answer
+
+
+def test_a_connection_whose_answer_takes_long_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.2) as port:
+        assert _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow")) == 200
 
 
 def test_where_all_connections_were_answered_another_is_refused(
