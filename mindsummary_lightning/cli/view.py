@@ -10,8 +10,11 @@ import sys
 
 from mindsummary_lightning.cli.output import UsageError, say
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import frontend_wheel
+
+_FEW_RUNS = 20  # as many as MindInsight's list shows at once
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ImportError("the viewer needs aiohttp: pip install 'mindsummary-lightning[viewer]'") from error
 
     from mindsummary_lightning.viewer.access import Access, new_token
-    from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
+    from mindsummary_lightning.viewer.addresses import RUN_TABLE, host_names, page_addresses, server_address
     from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
@@ -50,7 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
             pages = page_addresses(server, token, train_id)
             _print_pages(f"runs in {os.path.abspath(arguments.directory)}", pages)
             if not arguments.no_browser:
-                ending.enter_context(opened_in_browser(pages[0][1]))
+                has_many = len(RunTree(os.path.realpath(arguments.directory)).scan()) > _FEW_RUNS
+                ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if has_many else pages[0][1]))
 
         serve_until_signal(app, listener, ready)
     _report("the viewer has ended")
