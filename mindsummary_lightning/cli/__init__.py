@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from mindsummary_lightning.cli.arguments import VERBS, parser
-from mindsummary_lightning.cli.output import UsageError, closest, escaped_log, say
+from mindsummary_lightning.cli.output import UsageError, closest, escaped_log, say, writable_output
 from mindsummary_lightning.errors import MindSummaryError
 
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
@@ -23,6 +23,19 @@ _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cann
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the words after ``mindsummary``, by default the process's own, and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    with writable_output():
+        code = _run(words)
+        try:
+            sys.stdout.flush()
+        except OSError as error:  # the reader has stopped, or the disk is full; the work is done
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if not isinstance(error, BrokenPipeError):
+                say(f"mindsummary: {_one_line(error)}", sys.stderr)
+                code = code or 1
+        return code
+
+
+def _run(words: list[str]) -> int:
     if not words:
         parser().print_help()
         return 0
@@ -36,10 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with escaped_log():
             code: int = verb_module(arguments.verb).run(arguments)
-        sys.stdout.flush()
         return code
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 130

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib.util
+import io
 import itertools
 import json
 import logging
@@ -83,6 +84,21 @@ def escaped_log() -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def writable_output() -> Iterator[None]:
+    """Within the block, what an encoding lacks is printed as an escape, and printing to a closed stream is no error."""
+    with contextlib.ExitStack() as ending:
+        for name in ("stdin", "stdout", "stderr"):  # the order of the numbers that opening takes
+            stream = getattr(sys, name)
+            if stream is None:
+                setattr(sys, name, ending.enter_context(open(os.devnull, "r+", encoding="utf-8")))
+                ending.callback(setattr, sys, name, None)
+            elif name != "stdin" and isinstance(stream, io.TextIOWrapper):
+                ending.callback(stream.reconfigure, errors=stream.errors)
+                stream.reconfigure(errors="backslashreplace")
+        yield
 
 
 def heading(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.output import counted, progress_bar, say, say_json
@@ -19,9 +20,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({"runs": runs, "findings": [asdict(finding) for finding in findings]})
         return 1 if damages else 0
-    for finding in findings:  # after the bar has gone: they would share a line
-        where = finding.path if finding.offset is None else f"{finding.path}, byte {finding.offset}"
-        say(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
-    warnings = counted(len(findings) - damages, "warning")
-    say(f"{counted(len(runs), 'run')} checked: {counted(damages, 'damage')}, {warnings}")
+    with contextlib.suppress(BrokenPipeError):  # `verify ... | head`: the exit code is right all the same
+        for finding in findings:  # after the bar has gone: they would share a line
+            where = finding.path if finding.offset is None else f"{finding.path}, byte {finding.offset}"
+            say(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
+        warnings = counted(len(findings) - damages, "warning")
+        say(f"{counted(len(runs), 'run')} checked: {counted(damages, 'damage')}, {warnings}")
     return 1 if damages else 0

@@ -54,11 +54,9 @@ def examine_viewer() -> list[ViewerNeed]:
 
 def _examine_frontend() -> list[ViewerNeed]:
     try:
-        cache = cache_directory()
-        is_writable = os.access(cache, os.W_OK)
+        needs = [ViewerNeed("cache", cache_directory())]
     except OSError as error:
-        return [ViewerNeed("cache", f"cannot be made: {error}", is_met=False)]
-    needs = [ViewerNeed("cache", cache if is_writable else f"{cache} is not writable", is_writable)]
+        return [ViewerNeed("cache", f"cannot be used: {error}", is_met=False)]
     if has_frontend():
         return [*needs, ViewerNeed("front end", "is in the cache")]
     pip = find_pip()

@@ -6,21 +6,26 @@ where trainings write, and one who may only read a run can still note something 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import logging
 import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.viewer.user_directories import state_directory
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
+_LOCK_LIMIT_S = 10.0  # a page waits 30
+_POLL_S = 0.01
 
 
 @functools.lru_cache(maxsize=16)
@@ -34,7 +39,8 @@ def remarks_of(base_dir: str) -> Remarks:
 class Remarks:
     """Tags and remarks of the runs below one directory. Safe to use from several threads.
 
-    The file is read again when it has changed, so that two viewers of one directory show the same.
+    The file is read again when it has changed, so that two viewers of one directory show the same, and it is locked
+    while it is saved, so that neither loses what the other saves.
 
     Args:
         base_dir: the directory; noted in the file for people who look there.
@@ -60,10 +66,11 @@ class Remarks:
         Raises:
             OSError: it could not be saved; nothing has changed.
         """
-        with self._lock:
+        folder = os.path.dirname(self.path)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with self._lock, _file_lock(os.path.join(folder, ".lock")):
             self._reload()
             runs = {**self._runs, train_id: {**self._runs.get(train_id, {}), **added}}
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             content = json.dumps({"base_dir": self.base_dir, "runs": runs}, indent=1)
             replace_file(self.path, content.encode())  # with mode 0600
             self._runs = runs
@@ -82,6 +89,21 @@ class Remarks:
                 self._runs = {train_id: dict(added) for train_id, added in runs.items()}
             except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 self._warnings.warn(state, "the tags and remarks in %s cannot be read: %r", self.path, error)
+
+
+@contextlib.contextmanager
+def _file_lock(path: str) -> Iterator[None]:
+    """Keep other viewers from saving within the block; without effect where there are no locks."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline = time.monotonic() + _LOCK_LIMIT_S
+        while try_lock(descriptor) is False:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"another viewer has held {path} for {_LOCK_LIMIT_S:.0f} s")
+            time.sleep(_POLL_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _state(path: str) -> tuple[int, int, int] | None:

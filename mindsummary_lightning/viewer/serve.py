@@ -6,21 +6,32 @@ No process is started, and nothing here depends on the platform but how the even
 from __future__ import annotations
 
 import asyncio
+import atexit
 import errno
+import gc
 import logging
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 
+from mindsummary_lightning.viewer.connections import LimitedConnections, max_connections
+from mindsummary_lightning.warn_once import WarnOnce
+
+_LOG = logging.getLogger(__name__)
 # aiohttp logs a traceback per malformed request. The client gets a 400; errors of ours are logged by the application.
 _PROTOCOL_LOG = logging.getLogger(f"{__name__}.protocol")
 _PROTOCOL_LOG.setLevel(logging.CRITICAL)
 
 _CUSTOMARY_PORT = 8080
 _END_S = 0.3  # for answers that are being sent when the server ends
+_END_SWITCH_S = 1e-5  # between threads, so that those which compute do not delay the end
+_IDLE_S = 75.0  # between two requests of a connection
+_QUEUED = 128  # connections, until they are accepted
+_ACCEPTED_TOGETHER = 16  # connections, before one of them is looked at
 _MAX_TARGET_BYTES = 2**20  # the comparison page names each of its runs in the address
 
 
@@ -45,28 +56,47 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 def _listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    return socket.create_server(address[:2], family=family, backlog=128)
+    return socket.create_server(address[:2], family=family, backlog=_QUEUED)
 
 
 async def serve_until(
     stop: asyncio.Event, app: web.Application, listener: socket.socket, ready: Callable[[], object]
 ) -> None:
     """Serve until an event is set; ``ready`` is called once requests are answered, the socket is closed at the end."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_warn_in_a_line(WarnOnce(_LOG)))
+    connections = LimitedConnections(max_connections())
+    app.middlewares.append(connections.middleware)
     runner = web.AppRunner(
         app,
         access_log=None,
         logger=_PROTOCOL_LOG,
         handler_cancellation=True,  # the client has disconnected
         shutdown_timeout=_END_S,
+        keepalive_timeout=_IDLE_S,
         max_line_size=_MAX_TARGET_BYTES,
     )
     await runner.setup()
+    connections.server = runner.server
+    server = await loop.create_server(connections, sock=listener, backlog=_ACCEPTED_TOGETHER)
+    listener.listen(_QUEUED)  # asyncio has made the queue as short as what it accepts together
     try:
-        await web.SockSite(runner, listener).start()
         ready()
         await stop.wait()
     finally:
+        sys.setswitchinterval(_END_SWITCH_S)
+        server.close()
         await runner.cleanup()
+
+
+def _warn_in_a_line(warnings: WarnOnce) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """What asyncio would log with a traceback, each time: that no file is left for a connection, for example."""
+
+    def warn(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        message = str(context["message"])
+        warnings.warn(message, "%s: %r", message, context.get("exception"))
+
+    return warn
 
 
 def serve_until_signal(app: web.Application, listener: socket.socket, ready: Callable[[], object]) -> None:
@@ -82,6 +112,7 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
                 loop.add_signal_handler(number, stop.set)
         await serve_until(stop, app, listener, ready)
 
+    atexit.register(gc.freeze)  # the end of the process need not search all that was loaded for garbage
     asyncio.run(run())
 
 

@@ -1,28 +1,74 @@
-"""This package's directories in the user's home: for what can be made again, and for what the user said."""
+"""This package's directories in the user's home: for what can be made again, and for what the user noted.
+
+A place that others may write to is refused. Where there is no home, as for a container's numbered user, a temporary
+directory takes its place.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 import sys
+import tempfile
+
+from mindsummary_lightning.warn_once import WarnOnce
+
+_WARNINGS = WarnOnce(logging.getLogger(__name__))
+_NAME = "mindsummary-lightning"
+_temporary: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
 
 
 def cache_directory() -> str:
-    """Directory for what can be made again, made with mode 0700."""
-    path = _directory("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
+    """Directory for what can be made again, made with mode 0700.
+
+    Raises:
+        PermissionError: it belongs to another user, or others may write to it.
+    """
+    path = _usable("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches")
     os.makedirs(path, mode=0o700, exist_ok=True)
+    if os.name == "posix":
+        _refuse_foreign(path)
     return path
 
 
 def state_directory() -> str:
     """Directory for what users note about runs; it may not exist yet."""
-    return _directory("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
+    return _usable("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
-def _directory(variable: str, default: str, on_macos: str) -> str:
+def _usable(variable: str, default: str, on_macos: str) -> str:
+    path = os.path.join(_base(variable, default, on_macos), _NAME)
+    if os.path.isabs(path) and os.access(_existing(path), os.W_OK):
+        return path
+    reason = "is not writable" if os.path.isabs(path) else "is not an absolute path: HOME is not set"
+    if not _temporary:
+        _temporary.append(tempfile.TemporaryDirectory(prefix=f"{_NAME}-"))
+    _WARNINGS.warn(path, "%s %s; until the end %s is used instead", path, reason, _temporary[0].name)
+    return _temporary[0].name
+
+
+def _existing(path: str) -> str:
+    """The path or its nearest parent that exists."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _base(variable: str, default: str, on_macos: str) -> str:
     if sys.platform == "darwin":
-        base = os.path.expanduser(on_macos)
-    elif sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
+        return os.path.expanduser(on_macos)
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
+    return os.environ.get(variable) or os.path.expanduser(default)
+
+
+def _refuse_foreign(path: str) -> None:
+    found = os.stat(path)
+    if found.st_uid != os.geteuid():
+        reason = f"belongs to user {found.st_uid}, not to user {os.geteuid()}"
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        reason = f"may be written to by others (mode {stat.S_IMODE(found.st_mode):04o}); `chmod 700` makes it yours"
     else:
-        base = os.environ.get(variable) or os.path.expanduser(default)
-    return os.path.abspath(os.path.join(base, "mindsummary-lightning"))
+        return
+    raise PermissionError(f"the cache {path} {reason}. XDG_CACHE_HOME names another place")

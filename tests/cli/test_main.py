@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -124,6 +125,61 @@ def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
         process.stdout.close()
 
         assert (process.stderr.read(), process.wait()) == ("", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+        ("> /dev/full", 1, "mindsummary: [Errno 28]"),
+    ],
+)
+def test_work_is_done_whatever_became_of_standard_output(
+    redirection: str, code: int, said: str, tmp_path: Path
+) -> None:
+    if "/dev/full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("a system without /dev/full")
+    write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+    command = f'exec "$0" -c "$1" export "$2" --to csv --out "$3" {redirection}'
+    words = [sys.executable, _RUN_MAIN, str(tmp_path / "run"), str(tmp_path / "out")]
+    done = subprocess.run(["sh", "-c", command, *words], capture_output=True, text=True)
+
+    assert done.returncode == code, done.stderr
+    assert (done.stderr.startswith(said), done.stderr.count("\n")) == (True, bool(said)), done.stderr
+    (table,) = (tmp_path / "out").glob("scalars*.csv")
+    assert table.read_text().count("\n") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes")
+@pytest.mark.parametrize("name", ["прогон", "run-\udcff", "läuft"])
+def test_a_name_that_the_encoding_cannot_write_is_escaped(name: str, tmp_path: Path) -> None:
+    write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    for verb in ("list", "verify", "lineage"):
+        command = [sys.executable, "-c", _RUN_MAIN, verb, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, encoding="ascii")
+
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+        assert verb != "list" or "\\" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_exit_code_is_right_when_the_reader_has_had_enough(tmp_path: Path) -> None:
+    for number in range(400):  # more than a buffer of findings
+        path = write_summary(tmp_path / f"run_{number}", [values_at(1, {"loss": 1.0})])
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    command = [sys.executable, "-c", _RUN_MAIN, "verify", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+
+        assert (process.stderr.read(), process.wait()) == ("", 1)
 
 
 @pytest.mark.slow

@@ -241,20 +241,3 @@ def _arguments(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:  # it has ended
         return []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("browser", ["lynx", "w3m %s", "/usr/bin/links"])
-def test_a_browser_for_a_terminal_is_not_opened(browser: str, runs: Path, cache: Path, tmp_path: Path) -> None:
-    program = tmp_path / "bin" / os.path.basename(browser.split()[0])
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/opened\nexec sleep 600\n")
-    program.chmod(0o700)
-    variables = {"BROWSER": browser.replace("/usr/bin", str(program.parent)), "DISPLAY": ""}
-    variables["PATH"] = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-
-    with viewing(runs, cache, variables=variables, opens_browser=True) as view:
-        assert b"MindInsight" in _opener().open(view.server + "/").read()
-        assert view.end(signal.SIGTERM) == 0
-
-    assert not (tmp_path / "opened").exists()

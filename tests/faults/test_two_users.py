@@ -129,6 +129,36 @@ def _open(asked: urllib.request.Request | str) -> http.client.HTTPResponse:
     return answer
 
 
+def test_a_user_without_a_home_looks_from_a_temporary_directory(shared: Path) -> None:
+    # As in a container that is started with --user: HOME is / or not set, and nothing is writable.
+    write_demo_run(shared / "runs" / "version_0")
+    wheel = put_into_cache(shared / "wheels")
+    for path in (shared, *shared.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    temporary = shared / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+
+    words = ("view", str(shared / "runs"), "--no-browser", "--port", "0", "--wheel", str(wheel))
+    process = command_of(54321, Path("/"), temporary, "-c", COMMAND, *words)
+    printed = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        printed.append(line)
+        if line.startswith("Ctrl-C"):
+            break
+    (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line)
+    assert status(address.partition("#")[0]) == 200
+    process.terminate()
+    assert process.wait(60) == 0
+    process.communicate()
+
+    (said,) = (line for line in printed if "is used instead" in line)
+    assert said.startswith("/.cache/mindsummary-lightning is not writable; until the end ")
+    assert "Traceback" not in "".join(printed)
+    assert list(temporary.iterdir()) == []
+
+
 def status(address: str) -> int:
     try:
         return _open(address).status
@@ -184,7 +214,7 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         modes = {stat.S_IMODE(path.stat().st_mode) for path in state.rglob("*") if path.is_file()}
         assert modes == {0o600}
         assert {stat.S_IMODE(path.stat().st_mode) for path in (state / "remarks",)} == {0o700}
-        (noted,) = (state / "remarks").iterdir()
+        (noted,) = (state / "remarks").glob("*.json")
         look = f"import os; print(os.access({str(noted)!r}, os.R_OK), open({str(noted)!r}).read())"
         assert "PermissionError" in run_as(second, other.home, temporary, look)
         environment = f"print(open('/proc/{one.process.pid}/environ').read())"

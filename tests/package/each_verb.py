@@ -88,7 +88,7 @@ def _view(runs: str, run: Path) -> float:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, tempfile.TemporaryDirectory() as user:
         assert process.stdout is not None
         try:
-            (address,) = next(filter(None, (re.findall(r"http\S+\?access=\S+", line) for line in process.stdout)))
+            (address,) = next(filter(None, (re.findall(r"http\S+#/summary-manage", line) for line in process.stdout)))
             assert browser is not None, "no chromium here to draw the page"
             draw = [browser, f"--user-data-dir={user}", *_CHROMIUM, address]
             page = subprocess.run(draw, check=True, capture_output=True, text=True, timeout=60).stdout

@@ -6,12 +6,77 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer.user_directories import cache_directory
+from mindsummary_lightning.viewer import user_directories
+from mindsummary_lightning.viewer.user_directories import cache_directory, state_directory
+from mindsummary_lightning.warn_once import WarnOnce
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules of Linux")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the rule of Linux")
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_directories, "_temporary", [])
+    monkeypatch.setattr(user_directories, "_WARNINGS", WarnOnce(user_directories._WARNINGS._logger))
+
+
 def test_the_cache_is_where_the_platform_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     assert cache_directory() == str(tmp_path / "cache" / "mindsummary-lightning")
     assert os.stat(cache_directory()).st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "reason"),
+    [
+        (0o770, None, r"may be written to by others \(mode 0770\)"),
+        (0o702, None, r"may be written to by others \(mode 0702\)"),
+        (0o700, 12345, "belongs to user 12345, not to user"),
+    ],
+)
+def test_a_cache_that_others_may_write_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int | None, reason: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    os.makedirs(tmp_path / "mindsummary-lightning")
+    os.chmod(tmp_path / "mindsummary-lightning", mode)
+    if owner is not None:
+        if os.geteuid() != 0:
+            pytest.skip("only root gives files away")
+        os.chown(tmp_path / "mindsummary-lightning", owner, owner)
+
+    with pytest.raises(PermissionError, match=f"the cache .*/mindsummary-lightning {reason}.*XDG_CACHE_HOME"):
+        cache_directory()
+
+
+def test_without_a_home_a_temporary_directory_is_used_which_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user that no one knows
+    monkeypatch.chdir(tmp_path)
+
+    cache = cache_directory()
+    assert cache == cache_directory()
+    assert os.stat(cache).st_mode & 0o777 == 0o700
+    assert list(tmp_path.iterdir()) == []
+    (said,) = caplog.records
+    assert "HOME is not set; until the end" in said.getMessage()
+    assert cache in said.getMessage()
+
+
+@pytest.mark.parametrize("of", [cache_directory, state_directory], ids=["cache", "state"])
+def test_where_the_home_is_not_writable_a_temporary_directory_is_used(
+    of: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(home / "x"))
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(str(home)))
+    assert callable(of)
+
+    assert of() != str(home / "x")
+    assert os.path.isdir(of())
+    assert list(home.iterdir()) == []
+    assert "is not writable" in caplog.text

@@ -46,12 +46,11 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The hyper-parameters that each metric and the loss depend on."""
     listed = search_runs(runs, request)["object"]
     table = lineage_table(run.get("model_lineage", {}) for run in listed)
+    hyper_parameters = table.hyper_parameters()  # once: there may be as many metrics as a run has tags
     return {
         "metadata": {
             "train_ids": [run.get("summary_dir") for run in listed],
-            "possible_hyper_parameters": [
-                {"name": name, "data": _data(table, name)} for name in table.hyper_parameters()
-            ],
+            "possible_hyper_parameters": [{"name": name, "data": _data(table, name)} for name in hyper_parameters],
             "unrecognized_params": [
                 {"name": name, "unselected": True, "reason_code": NOT_ALL_NUMBERS} for name in table.dropped
             ],
@@ -60,7 +59,7 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             {
                 "name": target,
                 "buckets": buckets(table.columns[target]),
-                "hyper_parameters": _ranked(table, target),
+                "hyper_parameters": _ranked(table, target, hyper_parameters),
                 "data": _data(table, target),
             }
             for target in table.targets()
@@ -101,10 +100,10 @@ def buckets(column: Column) -> list[list[float]]:
     ]
 
 
-def _ranked(table: LineageTable, target: str) -> list[dict[str, Any]]:
+def _ranked(table: LineageTable, target: str, hyper_parameters: Sequence[str]) -> list[dict[str, Any]]:
     """The hyper-parameters, most important first; of equally important ones those that users defined come last."""
     ranked = []
-    for name in table.hyper_parameters():
+    for name in hyper_parameters:
         value, reason = importance(table.columns[name], table.columns[target])
         ranked.append({"name": name, "importance": value} | ({} if reason is None else {"reason_code": reason}))
     return sorted(ranked, key=lambda entry: (-entry["importance"], entry["name"].startswith("["), entry["name"]))

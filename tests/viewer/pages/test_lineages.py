@@ -96,7 +96,7 @@ def test_remarks_are_private_and_never_in_a_run(base: Path, site: Site, state: P
     site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 1})
 
     assert {path: path.stat().st_mtime_ns for path in base.rglob("*")} == before
-    (path,) = (state / "remarks").iterdir()
+    (path,) = (state / "remarks").glob("*.json")
     if os.name == "posix":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -104,7 +104,7 @@ def test_remarks_are_private_and_never_in_a_run(base: Path, site: Site, state: P
 
 def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(site: Site, state: Path) -> None:
     site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 1})
-    (path,) = (state / "remarks").iterdir()
+    (path,) = (state / "remarks").glob("*.json")
     path.write_text('{"runs": 5')
 
     assert site.send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"][0]["added_info"] == {}

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer import serve
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.app import API_PREFIX, create_app
+from mindsummary_lightning.viewer.connections import LimitedConnections, max_connections
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from tests.viewer.serving import serving
+from tests.viewer.small_frontend import SMALL_WHEEL
+
+_TOKEN = "a-token"
+_HANDLERS = {"GET hello": lambda runs, request: "hello", "GET slow": lambda runs, request: time.sleep(0.5)}
+_PATH = f"/{_TOKEN}{API_PREFIX}hello"
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, monkeypatch: pytest.MonkeyPatch, limit: int, first_request_s: float) -> Iterator[int]:
+    made = LimitedConnections
+    monkeypatch.setattr(serve, "LimitedConnections", lambda _: made(limit, first_request_s))
+    app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(_TOKEN), _HANDLERS)
+    with serving(app) as port:
+        yield port
+
+
+def _status(connection: http.client.HTTPConnection, path: str = _PATH) -> int:
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def _is_closed(client: socket.socket) -> bool:
+    client.settimeout(30)
+    with contextlib.suppress(ConnectionError):
+        return client.recv(1) == b""
+    return True
+
+
+def test_connections_that_wait_give_way_and_one_that_was_answered_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=600) as port:
+        known = http.client.HTTPConnection("127.0.0.1", port)
+        assert _status(known) == 200
+        waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+        assert all(map(_is_closed, waiting[:16]))
+
+        assert _status(http.client.HTTPConnection("127.0.0.1", port)) == 200
+        sock = known.sock
+        assert _status(known) == 200
+        assert known.sock is sock
+        for client in waiting:
+            client.close()
+
+
+def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.5) as port:
+        refused = http.client.HTTPConnection("127.0.0.1", port)
+        assert _status(refused, "/") == 403
+        slow = socket.create_connection(("127.0.0.1", port))
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
+
+        assert _is_closed(slow)
+        assert refused.sock is None  # closed with the answer
+
+
+def test_a_connection_whose_answer_takes_long_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.2) as port:
+        assert _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow")) == 200
+
+
+def test_where_all_connections_were_answered_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _serving(tmp_path, monkeypatch, limit=2, first_request_s=600) as port:
+        known = [http.client.HTTPConnection("127.0.0.1", port) for _ in range(2)]
+        assert [_status(client) for client in known] == [200, 200]
+        with socket.create_connection(("127.0.0.1", port)) as another:
+            assert _is_closed(another)
+        known[0].close()
+        deadline = time.monotonic() + 30
+        while True:  # until the server has noticed
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert _status(http.client.HTTPConnection("127.0.0.1", port)) == 200
+                break
+            assert time.monotonic() < deadline
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of open files")
+def test_the_limit_leaves_files_for_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    for files, expected in ((1024, 512), (256, 128), (2, 16), (resource.RLIM_INFINITY, 512)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        assert max_connections() == expected
+
+
+_SCRIPT = """
+import logging, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))
+from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.app import create_app
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer import connections
+from mindsummary_lightning.viewer.serve import listen, serve_until_signal
+from tests.viewer.small_frontend import SMALL_WHEEL
+listener = listen("127.0.0.1", 0)
+app = create_app(LoadedRuns(sys.argv[1]), SMALL_WHEEL, Access("a-token"), {"GET hello": lambda runs, request: "hello"})
+serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of open files")
+@pytest.mark.parametrize(
+    ("files", "count"), [(128, 300), (30, 60)], ids=["enough files for the limit", "fewer files than the limit"]
+)
+def test_more_idle_connections_than_files_do_not_keep_a_visitor_out(tmp_path: Path, files: int, count: int) -> None:
+    command = [sys.executable, "-c", _SCRIPT, str(tmp_path), str(files)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+        try:
+            if files == 128:
+                assert _status(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) == 200
+        finally:
+            server.terminate()
+            _, said = server.communicate(timeout=60)
+            for client in idle:
+                client.close()
+
+    assert server.returncode == 0
+    assert said.count("\n") <= (0 if files == 128 else 2), said[-2000:]
+    assert "Traceback" not in said
