@@ -36,6 +36,7 @@ class _LineageCallback(CallbackBase):
         self._run: FitRun | None = None
         self._recorder: RunRecorder | None = None
         self._owns_recorder = isinstance(summary_record, (str, os.PathLike))
+        self._target = os.fspath(summary_record) if self._owns_recorder else summary_record  # type: ignore[arg-type]
         if isinstance(summary_record, MindInsightLogger):
             self._run = summary_record._run
         elif isinstance(summary_record, SummaryRecord):
@@ -50,8 +51,7 @@ class _LineageCallback(CallbackBase):
         self._lineage: LineageRecorder | None = None
 
     def __repr__(self) -> str:
-        where = self._run or self._recorder
-        return f"{type(self).__name__}({where and where.directory!r})"
+        return f"{type(self).__name__}({self._target!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
