@@ -202,7 +202,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("The message names a path of the server's machine; ours names none.", _path_in_message),
     Difference("A NUL byte in the name of a run: the pages never send one; ours does not know such a run.", _null_byte),
     Difference(
-        "The lineage page opens on the first result: that which most runs have, not the first by name.", _most_runs_first
+        "The lineage page opens on the first result: that which most runs have, not the first by name.",
+        _most_runs_first,
     ),
     Difference("Every tag is shown, not 300 of a run and 6 of its tensors.", _both(_beyond, _more_tags)),
     Difference("A tag that the real one dropped is still there.", _both(_beyond, _dropped_tag)),
