@@ -1,4 +1,4 @@
-"""Time the page server beside the original one: start, lists, curves, lineage, memory, and rest.
+"""Time the page server beside the original one: start, lists, curves, lineage, memory, and rest; tables and reports.
 
 ``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part if
 ``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a long run, so what it is
@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(__file__))
 
 import lineage_query
+import numpy as np
 import paired
 import psutil
 
@@ -39,7 +40,9 @@ LONG_RUNS = 15
 MANY_RUNS = 10_000
 FEW_RUNS = 10
 STARTS = 5
-LINEAGE_RUNS = 999
+LINEAGE_RUNS = 999  # as many as the original lists
+REPORTS = {"16 histograms": (1, 16), "88 histograms": (1, 88), "374 histograms": (1, 374), "19 runs": (19, 16)}
+HISTOGRAM_STEPS, CURVES, CURVE_STEPS = 12, 12, 6_000  # of each run of a report
 REST_S = 10.0
 PEER_LIMIT_S = 300.0
 _OURS = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
@@ -57,11 +60,13 @@ class Server:
     def ask(self, path: str, body: Any = None) -> Any:
         """The parsed answer of a GET, or of a POST with a body."""
         address = f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=PEER_LIMIT_S) as answer:
-            return json.loads(answer.read())
+        return json.loads(_answer(address, body))
+
+    def compressed_mb(self, path: str, body: Any = None) -> float:
+        """Megabytes of an answer for a browser, which takes gzip."""
+        return (
+            len(_answer(f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}", body, {"Accept-Encoding": "gzip"})) / 1e6
+        )
 
     def timed(self, path: str, body: Any = None) -> float:
         """Seconds of a request."""
@@ -97,6 +102,15 @@ class Server:
         before = self.processor_s()
         time.sleep(REST_S)
         return (self.processor_s() - before) / REST_S
+
+
+def _answer(address: str, body: Any, headers: Mapping[str, str] | None = None) -> bytes:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Content-Type": "application/json", **(headers or {})})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=PEER_LIMIT_S) as answer:
+        content: bytes = answer.read()
+        return content
 
 
 def _commands(base: Path, port: int, workspace: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
@@ -218,7 +232,46 @@ def measure_lineage(base: Path, name: str) -> dict[str, float]:
             "model lineage": server.timed("lineagemgr/lineages", body),
             "model lineage again": server.timed("lineagemgr/lineages", body),
             "importance": server.timed("optimizer/targets/search", body),
+            "model lineage as sent to a browser, MB": server.compressed_mb("lineagemgr/lineages", body),
         }
+
+
+def measure_table(base: Path, name: str) -> dict[str, float]:
+    """The table of runs: its first rows, all rows, all rows again, and the curves of a screen."""
+    with serving(name, base) as server:
+        begin = time.perf_counter()
+        answer = server.ask("run-table")
+        found = {"table of runs, first rows": time.perf_counter() - begin}
+        while answer["unread"]:
+            answer = server.ask("run-table")
+        found["table of runs, all rows"] = time.perf_counter() - begin
+        found["table of runs again"] = server.timed("run-table")
+        found["table of runs as sent to a browser, MB"] = server.compressed_mb("run-table")
+        found["steps and curves of 50 rows"] = server.timed("run-table/curves", {"train_ids": answer["train_ids"][:50]})
+        return found
+
+
+def write_report_runs(base: Path, runs: int, histograms: int) -> None:
+    """Runs with curves and histograms."""
+    chance = np.random.default_rng(0)
+    tensors = [chance.normal(size=1_000).astype(np.float32) for _ in range(20)]
+    for number in range(runs):
+        with SummaryRecord(str(base / f"run_{number}")) as record:
+            for step in range(1, CURVE_STEPS + 1):
+                for tag in range(CURVES):
+                    record.add_value("scalar", f"metric_{tag}", 1 / (step + tag))
+                if step % (CURVE_STEPS // HISTOGRAM_STEPS) == 1:
+                    for tag in range(histograms):
+                        record.add_value("histogram", f"layer_{tag}", tensors[(step + tag) % 20])
+                record.record(step)
+
+
+def measure_report(base: Path) -> dict[str, float]:
+    """``mindsummary report`` as a command of its own, and the size of its page."""
+    out = base.with_suffix(".html")
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", _OURS, "report", str(base), "-o", str(out)], check=True, capture_output=True)
+    return {"report": time.perf_counter() - begin, "its page, MB": out.stat().st_size / 1e6}
 
 
 def print_table(title: str, found: dict[str, dict[str, float]]) -> None:
@@ -240,6 +293,10 @@ def main() -> None:
             write_many_runs(base / folder, count)
         (base / "lineage").mkdir()
         lineage_query.write_runs(base / "lineage", LINEAGE_RUNS)
+        (base / "sweep").mkdir()
+        lineage_query.write_runs(base / "sweep", MANY_RUNS)
+        for title, (runs, histograms) in REPORTS.items():
+            write_report_runs(base / "reports" / title, runs, histograms)
         write_long_run(base / "long" / "run_0", scalars)
         for number in range(1, LONG_RUNS):
             shutil.copytree(base / "long" / "run_0", base / "long" / f"run_{number}")
@@ -249,8 +306,16 @@ def main() -> None:
             f"Runs of {scalars} scalars": lambda name: measure_curves(base / "long", name, scalars),
             f"Lineage of {LINEAGE_RUNS} runs": lambda name: measure_lineage(base / "lineage", name),
         }
-        for title, measure in tables.items():
-            found = {name: measure(name) for name in names}
+        ours_alone = {
+            f"Lineage of {MANY_RUNS} runs": lambda name: measure_lineage(base / "sweep", name),
+            f"Table of {MANY_RUNS} runs": lambda name: measure_table(base / "sweep", name),
+            **{
+                f"Report of {title}": lambda _, title=title: measure_report(base / "reports" / title)
+                for title in REPORTS
+            },
+        }
+        for title, measure in {**tables, **ours_alone}.items():
+            found = {name: measure(name) for name in (names if title in tables else names[:1])}
             print_table(title, found)
             paired.save(f"viewer: {title}", title, found)
 

@@ -140,7 +140,7 @@ VERBS = {  # in the order of the help
     "report": _verb(
         "Write one self-contained HTML page about some runs.",
         _argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
-        _argument("-o", "--out", required=True, metavar="FILE", help="the page to write, for example report.html"),
+        _argument("-o", "--out", default="report.html", metavar="FILE", help="the page to write (%(default)s)"),
     ),
 }
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from mindsummary_lightning.cli.output import counted, progress_bar, readable_size, say
 from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.export.report import write_report
 
-_PARTS = 3  # runs read, figures made, file written
+_LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is."""
-    found = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
-    with progress_bar("report", _PARTS, "part") as advance:
-        write_report(found, arguments.out, advance)
-    say(f"{arguments.out}: {counted(len(found), 'run')}, {readable_size(os.path.getsize(arguments.out))}")
+    run_dirs = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
+
+    def announce(size: int) -> None:
+        if size > _LARGE_BYTES:
+            say(f"the page will have about {readable_size(size)}; name fewer runs for a smaller one", sys.stderr)
+
+    with progress_bar("report", 100, "%") as advance:
+        write_report(run_dirs, arguments.out, advance, announce)
+    say(f"{arguments.out}: {counted(len(run_dirs), 'run')}, {readable_size(os.path.getsize(arguments.out))}")
     return 0

@@ -7,6 +7,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.contents import graph_outline
-from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, ridge_figure
-from mindsummary_lightning.reading.series import RecordedLandscape, ScalarSeries
-from mindsummary_lightning.values import Graph, GraphNode, Histogram, LandscapeMetadata, TrainInfo
+from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure
+from mindsummary_lightning.export.report.ridges import ridge_svg
+from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.values import Graph, GraphNode, Histogram, LossLandscape, Points, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_summary
@@ -66,7 +68,8 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     assert headings == ["Lineage", "Scalars", "Histograms", "Images", "Loss landscapes", "Computational graphs"]
     assert page.count("data-curves") == 2  # two scalars
     assert page.count("<img ") == 2 * 2
-    assert page.count("data-root-id") == 2 * 2 + 2 + 2  # both scales of two scalars; histogram and landscape of each
+    assert page.count("data-root-id") == 2 * 2 + 2  # both scales of two scalars; the landscape of each run
+    assert page.count('<svg class="ridges"') == 2
     assert re.search(r'<tr class="differs"><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>', page)
 
 
@@ -175,8 +178,8 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_peak() -> None:
     columns = _columns(curve_figures([(0, "#000", _series(values.tolist()))])[0])
 
     assert columns["step"].size == 5000
-    assert columns["raw"].max() == 7.0
-    assert columns["step"][columns["raw"].argmax()] == 54_321
+    assert columns["value"].max() == 7.0
+    assert columns["step"][columns["value"].argmax()] == 54_321
     assert (columns["step"][0], columns["step"][-1]) == (0, 99_999)
 
 
@@ -184,18 +187,40 @@ def test_ridges_are_labelled_with_their_steps() -> None:
     def histogram(left: float) -> Histogram:
         return Histogram(np.array([left]), np.array([1.0]), np.array([4]), 4, min=left, max=left + 1.0, sum=left)
 
-    plot = ridge_figure([(10, histogram(0.0)), (20, histogram(1.0))], "#000")
+    picture = ridge_svg([(10, histogram(0.0)), (20, histogram(1.0))], "#000")
 
-    assert plot is not None
-    assert plot.yaxis[0].major_label_overrides == {2: "10", 1: "20"}
+    assert picture is not None
+    ElementTree.fromstring(picture)
+    assert re.findall(r">([^<>]+)</text>", picture) == ["10", "20", "0", "0.5", "1", "1.5", "2"]
+    assert re.findall("<title>(.*?)</title>", picture) == ["step 10: 4 elements", "step 20: 4 elements"]
+
+
+@pytest.mark.parametrize(("low", "width"), [(0.0, float("inf")), (1.0, 0.0)])
+def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> None:
+    odd = Histogram(np.array([low]), np.array([width]), np.array([4]), 4, min=low, max=low, sum=0.0)
+
+    assert ridge_svg([(1, odd)], "#000") is None
+
+
+def test_ridges_of_equally_many_steps_have_equal_areas() -> None:
+    narrow = Histogram(np.array([0.0]), np.array([1.0]), np.array([7]), 7, min=0.0, max=1.0, sum=3.0)
+    wide = Histogram(np.array([0.0, 2.0]), np.array([2.0, 2.0]), np.array([1, 3]), 4, min=0.0, max=4.0, sum=9.0)
+
+    picture = ridge_svg([(1, narrow), (2, wide)], "#000")
+
+    assert picture is not None
+    areas = []
+    for points in re.findall('points="(.*?)"', picture):
+        xs, ys = np.array([point.split(",") for point in points.split()], float).T
+        areas.append((ys[0] - ys[1:-1]).sum() * np.diff(xs[1:-1]).mean())
+    assert areas[0] == pytest.approx(areas[1], rel=0.02)
 
 
 def test_a_flat_landscape_has_no_contours() -> None:
     axis = np.linspace(-1, 1, 3, dtype=np.float32)
     flat = np.zeros((3, 3), np.float32)
-    landscape = RecordedLandscape("t", 0, 0.0, axis, axis, flat, (), None, None, LandscapeMetadata())
 
-    assert landscape_figure(landscape) is None
+    assert landscape_figure(LossLandscape(Points(axis, axis, flat))) is None
 
 
 def test_the_outline_counts_operations_by_scope_and_type() -> None:
@@ -216,6 +241,56 @@ def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.Ca
 
     assert answer.code == 0
     assert answer.out.startswith(f"{tmp_path / 'r.html'}: 2 runs, ")
+    assert answer.err == ""
+
+
+def test_the_page_is_report_html_unless_another_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"x": 1.0})])
+    monkeypatch.chdir(tmp_path)
+
+    assert mindsummary(capsys, "report", "a").out.startswith("report.html: 1 run, ")
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_a_large_page_is_announced_before_it_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_demo_run(tmp_path / "a")
+    monkeypatch.setattr("mindsummary_lightning.cli.report._LARGE_BYTES", 1_000_000)
+
+    answer = mindsummary(capsys, "report", tmp_path / "a", "-o", tmp_path / "r.html")
+
+    announced = float(re.findall(r"about ([0-9.]+) MB", answer.err)[0])
+    assert announced == pytest.approx((tmp_path / "r.html").stat().st_size / 1e6, rel=0.5)
+
+
+def test_the_page_names_its_directory_and_its_date(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_summary(tmp_path / "runs" / name, [values_at(1, {"x": 1.0})])
+
+    page = _page(tmp_path, tmp_path / "runs" / "a", tmp_path / "runs" / "b")
+
+    assert re.search(rf"{tmp_path / 'runs'}, report written \d{{4}}-\d\d-\d\d", page)
+
+
+def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path: Path) -> None:
+    records = [values_at(step, {f"x{tag}": float(step) for tag in range(7)}) for step in (1, 2)]
+    write_summary(tmp_path / "a", records)
+    done: list[int] = []
+
+    write_report([str(tmp_path / "a")], str(tmp_path / "r.html"), done.append)
+
+    assert (len(done), sum(done)) == (7 + 1, 100)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("const docs_json") == 7  # in one document the time grows with the square of the figures
+
+
+def test_a_thinned_curve_says_so(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(step, {"x": float(step % 7)}) for step in range(6000)])
+
+    assert "5,000 points of 6,000 are drawn" in _page(tmp_path, tmp_path / "a")
 
 
 def test_without_bokeh_the_command_names_the_packages(

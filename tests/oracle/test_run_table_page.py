@@ -248,6 +248,7 @@ def test_it_fits_the_screen_in_both_schemes(
 
     _open(browser, serve(sweep))
 
+    _run(browser, "document.querySelector('#chooser summary').click()")
     assert _run(browser, "return document.documentElement.scrollWidth") <= width
     brightness = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert (_run(browser, brightness) > 128) == (scheme == "light")

@@ -7,6 +7,8 @@ every page); and one run passed directly. The same pages of the real MindInsight
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -120,6 +122,19 @@ def test_the_printed_addresses_are_those_of_the_pages(seen: _Seen) -> None:
     is_single = len(seen.train_ids) == 1
     expected = {name: address(page) for name, page in _PRINTED.items() if is_single or not PAGES[page].run_parameter}
     assert {name: f"#{printed.split('#')[1]}" for name, printed in seen.view.addresses.items()} == expected
+
+
+def test_the_pages_below_a_selection_compare_its_runs_alone(seen: _Seen) -> None:
+    page, chosen = PAGES["scalar comparison"], seen.train_ids[0]
+    selection = base64.urlsafe_b64encode(json.dumps([chosen]).encode()).decode().rstrip("=")
+
+    seen.browser.driver.get("about:blank")
+    seen.browser.driver.get(f"{seen.view.server}/only/{selection}/#{page.route}")
+    seen.browser.wait_drawn(*page.drawn)
+
+    shown = seen.browser.text()
+    assert [train_id for train_id in seen.train_ids if train_id in shown] == [chosen]
+    assert seen.browser.errors() == []
 
 
 @pytest.fixture(scope="module")

@@ -204,3 +204,15 @@ print(sorted({"numpy", "google.protobuf"} & set(sys.modules)))
 """
     command = [sys.executable, "-c", script, str(tmp_path)]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_large_answer_that_a_page_gives_again_is_encoded_once(tmp_path: Path) -> None:
+    large = {"values": list(range(50_000))}
+
+    async def check(client: Client) -> None:
+        first = await (await client.get(f"{API_PREFIX}large")).read()
+        large["values"][0] = 7  # which nobody does: it would show if it were encoded again
+        assert await (await client.get(f"{API_PREFIX}large")).read() == first
+        assert await (await client.get(f"{API_PREFIX}other")).read() != first
+
+    visit(tmp_path, check, handlers={"GET large": lambda *_: large, "GET other": lambda *_: dict(large)})

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
 
+if TYPE_CHECKING:
+    from mindsummary_lightning.export.report.contents import Card
 
-def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], object] = lambda count: None) -> None:
+_FIGURES_PERCENT, _PAGE_PERCENT = 90, 10  # of the work, as its progress is told
+
+def write_report(
+    run_dirs: Sequence[str],
+    path: str,
+    progress: Callable[[int], object] = lambda percent: None,
+    announce: Callable[[int], object] = lambda size: None,
+) -> None:
     """Write one HTML file about some runs: curves over each other, histograms, images, landscapes, graphs, lineage.
 
     Args:
         run_dirs: the runs; at least one.
         path: the file to write or replace.
-        progress: called with 1 when the runs are read, when the figures are made, and when the file is written.
+        progress: called with a percentage of the work whenever that much more of it is done.
+        announce: called once, with the size that the page will have, roughly, in bytes, before it is made.
 
     Raises:
         DamagedFileError: a file of a run is damaged.
@@ -28,14 +40,22 @@ def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], o
         from bokeh.resources import Resources
     except ImportError as error:
         raise missing_packages("the report", "bokeh", "contourpy", "jinja2") from error
-    from mindsummary_lightning.export.report.contents import lineage_rows, open_runs, sections, single_values
+    from mindsummary_lightning.export.report import contents
 
-    runs = open_runs(run_dirs)
-    progress(1)
-    found = sections(runs)
-    figures = {figure.id: figure for cards in found.values() for card in cards for figure in card.figures}
-    script, divisions = components(figures, wrap_script=False) if figures else ("", {})
-    progress(1)
+    runs = contents.open_runs(run_dirs)
+    announce(contents.expected_bytes(runs))
+    plan = contents.planned_cards(runs)
+    sections: dict[str, list[Card]] = {}
+    scripts: list[str] = []
+    divisions: dict[str, str] = {}
+    for number, (title, make) in enumerate(plan, 1):
+        card = make()
+        sections.setdefault(title, []).append(card)
+        if card.figures:  # a document for each card: Bokeh goes through the whole document for each figure in it
+            script, parts = components({figure.id: figure for figure in card.figures}, wrap_script=False)
+            scripts.append(script)
+            divisions.update(parts)
+        progress(_FIGURES_PERCENT * number // len(plan) - _FIGURES_PERCENT * (number - 1) // len(plan))
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
         autoescape=True,
@@ -44,13 +64,15 @@ def write_report(run_dirs: Sequence[str], path: str, progress: Callable[[int], o
         undefined=jinja2.StrictUndefined,
     )
     page = environment.get_template("report.html").render(
+        directory=contents.common_directory(run_dirs),
+        written=f"{datetime.now():%Y-%m-%d %H:%M}",
         runs=runs,
-        sections=found,
-        single_values=single_values(runs),
-        lineage=lineage_rows(runs),
+        sections=sections,
+        single_values=contents.single_values(runs),
+        lineage=contents.lineage_rows(runs),
         divisions=divisions,
-        figure_script=script,
-        bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if figures else [],
+        figure_scripts=scripts,
+        bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if scripts else [],
     )
     replace_file(path, page.encode(), mode_of_runs(run_dirs))
-    progress(1)
+    progress(_PAGE_PERCENT)

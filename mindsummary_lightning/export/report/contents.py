@@ -6,23 +6,32 @@ import base64
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.report.figures import MAX_RIDGES, curve_figures, landscape_figure, ridge_figure
+from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure
+from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
+from mindsummary_lightning.reading.decode import read_graph, read_value
+from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.reading.thinning import every_nth
-from mindsummary_lightning.values import Graph, Image
+from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth
+from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample
+from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 
 _T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
 _MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
+_PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000  # of what a page is made of, as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class ReportRun:
 
     number: int
     name: str
-    reader: SummaryReader
+    content: FollowedRun
     tags: dict[str, list[str]]
     scalars: dict[str, ScalarSeries]
 
@@ -75,7 +84,8 @@ class Card:
 
     title: str
     run: ReportRun | None = None
-    figures: Sequence[Any] = ()  # Bokeh's figures
+    figures: Sequence[Any] = ()  # Bokeh's
+    svg: str = ""
     last_values: Sequence[tuple[ReportRun, str]] = ()
     images: Sequence[tuple[int, str]] = ()  # step and data URI
     note: str = ""
@@ -84,25 +94,52 @@ class Card:
 
 def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
     """The runs with their scalars; each is named by its path relative to what all have in common."""
-    paths = [os.path.abspath(run_dir) for run_dir in run_dirs]
-    common = os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
+    common = common_directory(run_dirs)
     runs = []
-    for number, (path, run_dir) in enumerate(zip(paths, run_dirs, strict=True)):
-        reader = SummaryReader(run_dir)
-        runs.append(ReportRun(number, os.path.relpath(path, common), reader, reader.tags(), reader.all_scalars()))
+    for number, run_dir in enumerate(run_dirs):
+        content = FollowedRun(run_dir, on_damage="raise", follow_links=True)
+        content.refresh()
+        tags = content.tags()
+        scalars = {tag: content.scalars(tag) for tag in tags["scalar"]}
+        runs.append(ReportRun(number, os.path.relpath(os.path.abspath(run_dir), common), content, tags, scalars))
     return runs
 
 
-def sections(runs: Sequence[ReportRun]) -> dict[str, list[Card]]:
-    """Title and cards of every section that has a card."""
-    by_title = {
-        "Scalars": _curve_cards(runs),
-        "Histograms": _histogram_cards(runs),
-        "Images": _image_cards(runs),
-        "Loss landscapes": _landscape_cards(runs),
-        "Computational graphs": _graph_cards(runs),
-    }
-    return {title: cards for title, cards in by_title.items() if cards}
+def common_directory(run_dirs: Sequence[str]) -> str:
+    """The directory that all runs lie below."""
+    paths = [os.path.abspath(run_dir) for run_dir in run_dirs]
+    return os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
+
+
+def planned_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Card]]]:
+    """Title of the section and maker of every card, in the order of the page."""
+    curves = sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag))
+    plan: list[tuple[str, Callable[[], Card]]] = [
+        ("Scalars", partial(_curve_card, runs, tag)) for tag in curves if not _is_single(runs, tag)
+    ]
+    plan += [("Histograms", partial(_histogram_card, run, tag)) for tag, run in _tagged(runs, "histogram")]
+    plan += [("Images", partial(_image_card, run, tag)) for tag, run in _tagged(runs, "image")]
+    plan += [
+        ("Loss landscapes", partial(_landscape_card, run, tag, sample))
+        for run in runs
+        for tag in run.tags["loss_landscape"]
+        for sample in run.content.samples("loss_landscape", tag)
+    ]
+    graphs = [(run, [graph for graph in run.content.graphs() if not graph.is_model][-1:]) for run in runs]
+    plan += [("Computational graphs", partial(_graph_card, run, graph)) for run, newest in graphs for graph in newest]
+    return plan
+
+
+def expected_bytes(runs: Sequence[ReportRun]) -> int:
+    """Size of the page, roughly."""
+    points = sum(min(len(series), MAX_POINTS) for run in runs for series in run.scalars.values())
+    ridges = sum(len(run.tags["histogram"]) for run in runs)
+    images = sum(
+        sample.location.end - sample.location.start
+        for tag, run in _tagged(runs, "image")
+        for sample in run.content.samples("image", tag, _first_middle_last)
+    )
+    return _PAGE_BYTES + points * _POINT_BYTES + ridges * _RIDGES_BYTES + images * 4 // 3
 
 
 def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
@@ -116,7 +153,7 @@ def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
     """Name, text for each run and whether the runs differ in it, for each value of the lineage; such rows first."""
-    facts = [lineage_fields(run.reader.lineage()) for run in runs]
+    facts = [lineage_fields(SummaryReader(run.content.run_dir).lineage()) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
         if "model_path" in fact:
             fact["model_path"] = fact["model_path"].rpartition("/")[2]
@@ -131,68 +168,55 @@ def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
     return all(len(run.scalars[tag]) <= 1 for run in runs if tag in run.scalars)
 
 
-def _curve_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    cards = []
-    for tag in sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag)):
-        if _is_single(runs, tag):
-            continue
-        having = [run for run in runs if tag in run.scalars]
-        figures = curve_figures([(run.number, run.colour, run.scalars[tag]) for run in having])
-        last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
-        cards.append(Card(tag, figures=figures, last_values=last, note="" if figures else "no finite value"))
-    return cards
+def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
+    having = [run for run in runs if tag in run.scalars]
+    figures = curve_figures([(run.number, run.colour, run.scalars[tag]) for run in having])
+    last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
+    longest = max(len(run.scalars[tag]) for run in having)
+    note = f"{MAX_POINTS:,} points of {longest:,} are drawn" if longest > MAX_POINTS else ""
+    return Card(tag, figures=figures, last_values=last, note=note if figures else "no finite value")
 
 
-def _histogram_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    cards = []
-    for tag, run in _tagged(runs, "histogram"):
-        plot = ridge_figure(_evenly(run.reader.histograms, tag, MAX_RIDGES), run.colour)
-        cards.append(Card(tag, run, [plot] if plot else [], note="" if plot else "no finite element"))
-    return cards
+def _histogram_card(run: ReportRun, tag: str) -> Card:
+    samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
+    ridges = ridge_svg([(sample.step, _value(sample, Histogram)) for sample in samples], run.colour)
+    return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
 
 
-def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    return [
-        Card(
-            tag,
-            run,
-            images=[(step, _data_uri(image)) for step, image in _evenly(run.reader.images, tag, _MAX_IMAGES)],
-        )
-        for tag, run in _tagged(runs, "image")
-    ]
+def _image_card(run: ReportRun, tag: str) -> Card:
+    samples = run.content.samples("image", tag, _first_middle_last)
+    return Card(tag, run, images=[(sample.step, _data_uri(_value(sample, Image))) for sample in samples])
 
 
-def _landscape_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    cards = []
-    for run in runs:
-        for landscape in run.reader.landscapes() if run.tags["loss_landscape"] else []:
-            plot = landscape_figure(landscape)
-            is_finite = math.isfinite(float(landscape.z.sum()))
-            extremes = f"{landscape.z.min():.6g} to {landscape.z.max():.6g}" if is_finite else "not finite"
-            note = f"loss {extremes}, {landscape.x.size} x {landscape.y.size} points"
-            cards.append(Card(landscape.tag, run, [plot] if plot else [], note=note))
-    return cards
+def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample) -> Card:
+    landscape = _value(sample, LossLandscape)
+    plot = landscape_figure(landscape)
+    surface = landscape.surface
+    is_finite = math.isfinite(float(surface.z.sum()))
+    extremes = f"{surface.z.min():.6g} to {surface.z.max():.6g}" if is_finite else "not finite"
+    note = f"loss {extremes}, {surface.x.size} x {surface.y.size} points"
+    return Card(tag, run, [plot] if plot else [], note=note)
 
 
-def _graph_cards(runs: Sequence[ReportRun]) -> list[Card]:
-    cards = []
-    for run in runs:
-        graph = run.reader.graph()
-        if graph is not None:
-            note = f"{len(graph.nodes)} operations, {len(graph.parameters)} parameters"
-            cards.append(Card("graph", run, note=note, outline=graph_outline(graph)))
-    return cards
+def _graph_card(run: ReportRun, location: GraphLocation) -> Card:
+    graph, _ = read_graph(location)
+    note = f"{len(graph.nodes)} operations, {len(graph.parameters)} parameters"
+    return Card("graph", run, note=note, outline=graph_outline(graph))
+
+
+def _first_middle_last(steps: NDArray[np.int64]) -> NDArray[np.intp]:
+    return every_nth(steps.size, _MAX_IMAGES)
+
+
+def _value(sample: LocatedSample, kind: type[_T]) -> _T:
+    value = read_value(sample.location)
+    assert isinstance(value, kind)  # the kind is that of its tag
+    return value
 
 
 def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]:
     tags = sorted({tag for run in runs for tag in run.tags[kind]})
     return [(tag, run) for tag in tags for run in runs if tag in run.tags[kind]]
-
-
-def _evenly(read: Callable[[str], Iterator[tuple[int, float, _T]]], tag: str, max_samples: int) -> list[tuple[int, _T]]:
-    """Step and value of at most ``max_samples`` samples."""
-    wanted = set(every_nth(sum(1 for _ in read(tag)), max_samples).tolist())
-    return [(step, value) for index, (step, _, value) in enumerate(read(tag)) if index in wanted]
 
 
 def graph_outline(graph: Graph) -> Scope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
@@ -17,6 +18,7 @@ from mindsummary_lightning.viewer.remarks import remarks_of
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
 _ANSWERS: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}  # of the newest few questions
 _MAX_ANSWERS = 4
+_ANSWERING = threading.Lock()
 _MAX_TAG, _MAX_REMARK = 10, 128
 
 
@@ -36,9 +38,10 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     if known is not None and known[0] == state:
         return known[1]
     answer = search_lineage(directories, condition, state[1])
-    _ANSWERS[asked_for] = (state, answer)
-    while len(_ANSWERS) > _MAX_ANSWERS:
-        _ANSWERS.pop(next(iter(_ANSWERS)), None)
+    with _ANSWERING:
+        _ANSWERS[asked_for] = (state, answer)
+        if len(_ANSWERS) > _MAX_ANSWERS:
+            del _ANSWERS[next(iter(_ANSWERS))]
     return answer
 
 

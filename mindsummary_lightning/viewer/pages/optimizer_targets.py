@@ -34,8 +34,9 @@ class LineageTable(NamedTuple):
     dropped: Sequence[str]  # custom values that are not numbers in every run that has them
 
     def targets(self) -> list[str]:
-        """Names of the metrics and the loss, sorted."""
-        return sorted(name for name in self.columns if name == "loss" or name.startswith(_METRIC))
+        """Names of the metrics and the loss, those of most runs first: the page opens on the first one."""
+        names = [name for name in self.columns if name == "loss" or name.startswith(_METRIC)]
+        return sorted(names, key=lambda name: (np.count_nonzero(np.isnan(self.columns[name])), name))
 
     def hyper_parameters(self) -> list[str]:
         """Names of the columns that a user could have chosen, in order of their first appearance."""
@@ -69,7 +70,7 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
     """The numbers in ``model_lineage`` of some runs, as a lineage query returns it."""
-    rows = [dict(_flat(model)) for model in models]
+    rows = [dict(_named_values(model)) for model in models]
     names = dict.fromkeys(name for row in rows for name in row)
     cells = {name: [row.get(name) for row in rows] for name in names}
     columns = {name: column for name, values in cells.items() if (column := _column(values)) is not None}
@@ -113,7 +114,7 @@ def _data(table: LineageTable, name: str) -> list[float | None]:
     return [None if math.isnan(value) else value for value in table.columns[name].tolist()]
 
 
-def _flat(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _named_values(model: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     for name, value in model.items():
         prefix = {"metric": _METRIC, "user_defined": _USER_DEFINED}.get(name)
         if prefix is None:

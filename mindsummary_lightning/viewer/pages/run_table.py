@@ -28,7 +28,7 @@ from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _MAX_CURVES = 500  # in a request
-_ROWS_LIMIT_S = 0.4
+_FIRST_ROWS_S, _MORE_ROWS_S = 0.4, 2.0  # for lineage that is not known yet, in the first answer and in later ones
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
 _GROWING_S = 120.0  # since the last write
@@ -62,6 +62,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     with table.lock:
         directories = {run.summary_dir: run for run in runs.run_directories()}
         listing = runs.listing()
+        limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
         started, has_read = runs.clock(), False
         rows: dict[str, _Row] = {}
         for listed in listing:
@@ -69,7 +70,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             files = {} if directory is None else directory.files
             row = table.rows.get(listed.train_id)
             if row is None or row[0] != listed or row[1] != files:
-                if files and has_read and runs.clock() - started > _ROWS_LIMIT_S:
+                if files and has_read and runs.clock() - started > limit_s:
                     row = (listed, None, {} if row is None else row[2])
                 else:
                     row, has_read = (listed, files, _cells(CACHE.lineage(listed.path, files))), True

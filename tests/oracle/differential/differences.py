@@ -168,6 +168,13 @@ def _old_optimized_graph(ask: Ask, theirs: Answer, ours: Answer) -> bool:
     )
 
 
+def _most_runs_first(ask: Ask, theirs: Answer, ours: Answer) -> bool:
+    def by_name(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "targets": sorted(body.get("targets", ()), key=lambda target: target["name"])}
+
+    return ask.path == "optimizer/targets/search" and _same_but_for(by_name)(ask, theirs, ours)
+
+
 def _plain_text(ask: Ask, theirs: Answer, ours: Answer) -> bool:
     return ask.method == "PUT" and ask.content_type == "text/plain" and (theirs.status, ours.status) == (500, 200)
 
@@ -203,6 +210,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("The message names a path of the server's machine; ours names none.", _path_in_message),
     Difference("A NUL byte in the name of a run: the pages never send one; ours does not know such a run.", _null_byte),
+    Difference(
+        "The lineage page opens on the first result: that which most runs have, not the first by name.",
+        _most_runs_first,
+    ),
     Difference("Every tag is shown, not 300 of a run and 6 of its tensors.", _both(_beyond, _more_tags)),
     Difference("A tag that the real one dropped is still there.", _both(_beyond, _dropped_tag)),
     Difference("A curve has 5000 points, not 1000; of other kinds more steps are shown.", _both(_beyond, _more_steps)),

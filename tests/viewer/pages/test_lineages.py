@@ -9,6 +9,8 @@ import pytest
 
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer import remarks
+from mindsummary_lightning.viewer.api import ApiRequest
+from mindsummary_lightning.viewer.pages import page_handlers
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import write_summary
 from tests.viewer.pages.site import Site
@@ -174,3 +176,20 @@ def test_importance_is_the_correlation_of_a_parameter_with_a_target(tmp_path: Pa
     ]
     assert loss["data"] == [0.5, 0.625, 0.75, 0.875, 1.0]
     assert loss["buckets"] == [[pytest.approx(0.5 + n / 10), pytest.approx(0.1), 1.0] for n in range(5)]
+
+
+def test_a_question_is_answered_again_only_if_a_run_or_a_remark_has_changed(site: Site, base: Path) -> None:
+    handler, question = page_handlers()[f"POST {LINEAGES}"], ApiRequest(body=b"{}")
+    now = 0.0
+    site.runs.clock = lambda: now
+    first = handler(site.runs, question)
+    now = 2.0
+    assert handler(site.runs, question) is first
+
+    site.send("PUT", f"{LINEAGES}?train_id=./a", {"tag": 3})
+    marked = handler(site.runs, question)
+    assert [row["added_info"] for row in marked["object"]] == [{}, {}, {"tag": 3}]
+
+    write_run(base / "d", TrainInfo(network="Other"))
+    now = 4.0
+    assert len(handler(site.runs, question)["object"]) == 4

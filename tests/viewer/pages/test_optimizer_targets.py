@@ -71,3 +71,9 @@ def test_values_that_are_not_finite_are_not_counted() -> None:
 
     assert sum(count for _, _, count in found) == 2.0
     assert [count for _, _, count in buckets(np.array([math.nan]))] == [0.0] * 5
+
+
+def test_the_result_of_most_runs_comes_first() -> None:
+    table = lineage_table([{"metric": {"a_rare": 1.0, "val/acc": 0.5}}, {"metric": {"val/acc": 0.6}, "loss": 0.1}])
+
+    assert table.targets() == ["[M]val/acc", "[M]a_rare", "loss"]

@@ -16,7 +16,8 @@
   function smooth() {
     const share = Number(document.getElementById("smoothing").value);
     for (const source of new Set(curves().flatMap((plot) => plot.renderers.map((line) => line.data_source)))) {
-      const shown = Float32Array.from(source.data.raw);
+      const raw = source.data.raw ?? source.data.value;
+      const shown = Float32Array.from(raw);
       let mean = 0, weight = 0; // an exponential mean without the bias of its start
       shown.forEach((value, index) => {
         if (!Number.isFinite(value)) return;
@@ -24,7 +25,10 @@
         weight = share * weight + (1 - share);
         shown[index] = mean / weight;
       });
-      source.data = { ...source.data, value: shown };
+      source.data = { ...source.data, raw, value: shown };
+    }
+    for (const hover of curves().flatMap((plot) => plot.toolbar.tools).filter((tool) => "tooltips" in tool)) {
+      hover.tooltips = [["step", "@step{0}"], ["value", "@raw"], ["smoothed", "@value"]];
     }
   }
 

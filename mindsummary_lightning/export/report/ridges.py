@@ -1,0 +1,71 @@
+"""Histograms of a tag as ridges one behind the other, drawn as SVG: a report has hundreds of them.
+
+Colours of text and lines are the page's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.values import Histogram
+
+MAX_RIDGES = 12
+_BINS = 60
+_WIDTH, _LEFT, _RIGHT = 400, 52, 392  # of the picture, and where the ridges begin and end
+_TOP, _ROW, _FOOT = 44, 18, 34  # above the first base, between two, below the last
+_TICKS = 5
+
+
+def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | None:
+    """Histograms by their steps, the oldest at the back; ``None`` if no element is finite."""
+    filled = [(step, histogram) for step, histogram in samples if histogram.counts.sum()]
+    if not filled:
+        return None
+    low = min(float(histogram.lefts.min()) for _, histogram in filled)
+    high = max(float((histogram.lefts + histogram.widths).max()) for _, histogram in filled)
+    if not (math.isfinite(high - low) and high > low):
+        return None
+    edges = np.linspace(low, high, _BINS + 1)
+    densities = [_density(histogram, edges) for _, histogram in filled]
+    scale = (_TOP + 10) / max(float(density.max()) for density in densities)  # the tallest ridge covers three steps
+    centres = [f"{_LEFT + (index + 0.5) * (_RIGHT - _LEFT) / _BINS:.1f}" for index in range(_BINS)]
+    parts = []
+    for row, ((step, histogram), density) in enumerate(zip(filled, densities, strict=True)):
+        base = _TOP + 10 + row * _ROW
+        heights = (base - density * scale).tolist()
+        points = " ".join(f"{x},{y:.1f}" for x, y in zip(centres, heights, strict=True))
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{base}" text-anchor="end">{step}</text>'
+            f'<polygon points="{_LEFT},{base} {points} {_RIGHT},{base}" fill="{colour}" stroke="{colour}">'
+            f"<title>step {step}: {histogram.count} elements</title></polygon>"
+        )
+    base = _TOP + 10 + (len(filled) - 1) * _ROW
+    for value in _ticks(low, high):
+        x = _LEFT + (value - low) / (high - low) * (_RIGHT - _LEFT)
+        parts.append(
+            f'<path d="M{x:.1f} {base}v5"/><text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{value:g}</text>'
+        )
+    height = base + _FOOT
+    return f'<svg class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(parts)}</svg>'
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between two."""
+    rough = (high - low) / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    first = math.ceil(low / step)
+    return [float(f"{number * step:.6g}") for number in range(first, math.floor(high / step) + 1)]
+
+
+def _density(histogram: Histogram, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    order = np.argsort(histogram.lefts, kind="stable")
+    lefts, widths = histogram.lefts[order], histogram.widths[order]
+    corners = np.append(lefts, lefts[-1] + widths[-1])
+    running = np.append(0, np.cumsum(histogram.counts[order]))
+    share = np.diff(np.interp(edges, corners, running)) / running[-1]
+    return np.asarray(share / np.diff(edges), np.float64)
