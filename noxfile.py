@@ -1,7 +1,8 @@
 """The project's tasks; ``nox`` without arguments runs the checks that CI runs.
 
 The judges, a real MindInsight and a real MindSpore, need old versions of nearly everything, so each has an environment
-of its own.
+of its own; the checks of our own code share one, "project". The session ``environments`` makes them side by side;
+without it, a session makes the ones it needs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import runpy
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import nox
 
@@ -20,6 +23,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = [
+    "environments",
     "lint",
     "types",
     "protos_check",
@@ -35,10 +39,8 @@ PACKAGE = "mindsummary_lightning"
 PROTOS = f"{PACKAGE}/fileformat/_proto"
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
-# The set under which every page of MindInsight 2.3.1 works is stated by the package that installs it.
-PINS: tuple[str, ...] = runpy.run_path(f"{PACKAGE}/mindinsight/pins.py")["PINS"]
-MINDINSIGHT = [*PINS, "setuptools<81"]
-MINDSPORE = ["mindspore==2.7.0", "protobuf<=3.20.3"]
+# The set under which every page of MindInsight 2.3.1 works.
+PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # A file's tests share what its fixtures have made. In the order of their names: the file whose one test takes longest
 # would otherwise come last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -50,27 +52,68 @@ def group(name: str) -> list[str]:
     return list(nox.project.dependency_groups(PYPROJECT, name))
 
 
-def environment(session: nox.Session, name: str, requirements: list[str], versions: tuple[str, ...]) -> str:
-    """Python of an environment beside the session's own, made with one of the given Python versions."""
-    path = Path(session.virtualenv.location).with_name(name)
-    python = path / "bin" / "python"
-    if not python.exists():
-        current = f"{sys.version_info.major}.{sys.version_info.minor}"
-        candidates = [sys.executable] if current in versions else []
-        candidates += [found for found in (shutil.which(f"python{version}") for version in versions) if found]
-        if not candidates:
-            session.error(f"{name} needs one of Python {', '.join(versions)} on the PATH")
-        session.run(candidates[0], "-m", "venv", str(path), external=True)
-        session.run(str(python), "-m", "pip", "install", "--quiet", *requirements, external=True)
+class Environment(NamedTuple):
+    """A virtual environment below ``.nox`` that several sessions use.
+
+    Attributes:
+        requirements: what pip installs.
+        versions: Pythons that it can have; empty for the one that runs nox.
+    """
+
+    requirements: list[str]
+    versions: tuple[str, ...] = ()
+
+
+PROJECT = [name for part in ("tests", "oracle", "lint", "types") for name in group(part)]
+ENVIRONMENTS = {
+    "project": Environment(["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]),
+    "mindinsight-server": Environment([*PINS, "setuptools<81"], ("3.11", "3.10", "3.9")),
+    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3"], ("3.11",)),
+    "protoc": Environment(group("protos"), ("3.11", "3.12", "3.10")),  # no later ones have a wheel
+}
+
+
+def python_of(session: nox.Session, name: str) -> str:
+    """Python of an environment, which is made if it is missing or lacks what it should have."""
+    requirements, versions = ENVIRONMENTS[name]
+    path = Path(session.cache_dir).resolve().parent / name
+    python, installed = path / "bin" / "python", path / "requirements.txt"
+    wanted = "\n".join(requirements)
+    if not installed.exists() or installed.read_text() != wanted:
+        if not python.exists():
+            make(session, name, path, versions)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
+        done = subprocess.run(pip, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            session.error(f"the environment {name} cannot be made:\n{done.stdout}")
+        installed.write_text(wanted)
     return str(python)
 
 
-def mindinsight_python(session: nox.Session) -> str:
-    return environment(session, "mindinsight-server", MINDINSIGHT, ("3.11", "3.10", "3.9"))
+def make(session: nox.Session, name: str, path: Path, versions: tuple[str, ...]) -> None:
+    current = f"{sys.version_info.major}.{sys.version_info.minor}"
+    candidates = [sys.executable] if not versions or current in versions else []
+    candidates += [there for there in (shutil.which(f"python{version}") for version in versions) if there]
+    if not candidates:
+        session.error(f"{name} needs one of Python {', '.join(versions)} on the PATH")
+    subprocess.run([candidates[0], "-m", "venv", str(path)], check=True)
 
 
-def mindspore_python(session: nox.Session) -> str:
-    return environment(session, "mindspore-writer", MINDSPORE, ("3.11",))
+def run_in_project(session: nox.Session, program: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+    """Run a program of the environment "project", as if that were active."""
+    folder = Path(python_of(session, "project")).parent
+    path = os.pathsep.join([str(folder), os.environ["PATH"]])
+    session.run(str(folder / program), *arguments, env={**(env or {}), "PATH": path}, external=True)
+
+
+@nox.session(venv_backend="none")
+def environments(session: nox.Session) -> None:
+    """Make every environment that the checks need, two at a time."""
+    with ThreadPoolExecutor(2) as pool:
+        for name, python in zip(
+            ENVIRONMENTS, pool.map(lambda name: python_of(session, name), ENVIRONMENTS), strict=True
+        ):
+            session.log(f"{name}: {python}")
 
 
 @nox.session
@@ -83,55 +126,48 @@ def demo(session: nox.Session) -> None:
     session.run("python", "examples/digits.py", *session.posargs)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Everything that needs no other program."""
-    session.install("-e", ".", *group("tests"))
-    session.run("pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
+    run_in_project(session, "pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def quick(session: nox.Session) -> None:
     """The edit loop: lint, import contracts and every test that is not slow."""
-    session.install("-e", ".", *group("tests"), *group("lint"))
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
-    session.run("lint-imports")
-    session.run(
-        "pytest", "-q", "-m", "not slow", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD
-    )
+    lint(session)
+    run_in_project(session, "lint-imports")
+    chosen = ("-q", "-m", "not slow", "--ignore=tests/oracle", *SIDE_BY_SIDE)
+    run_in_project(session, "pytest", *chosen, *session.posargs, env=ONE_THREAD)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def accelerator(session: nox.Session) -> None:
     """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
     compiler = os.environ.get("CXX", "c++")
     if shutil.which(compiler) is None:
         session.skip(f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
-    session.install("-e", ".", "ninja", "setuptools", *group("tests"))
     folder = Path(session.cache_dir).resolve() / "accelerator"
-    environment = {"ACCELERATOR_BUILD": str(folder), "MINDINSIGHT_PYTHON": mindinsight_python(session)}
-    session.run("pytest", "tests/accelerator", *session.posargs, env=environment)
+    variables = {"ACCELERATOR_BUILD": str(folder), "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server")}
+    run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=variables)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def mindinsight(session: nox.Session) -> None:
     """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
-    session.install("-e", ".[tensorboard]", *group("oracle"))
-    server = mindinsight_python(session)
-    variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": server}
-    session.run("pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
+    variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server")}
+    run_in_project(session, "pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def parity(session: nox.Session) -> None:
     """A real MindSpore 2.7.0 writes the golden values again, and they are the committed ones; so are signatures."""
-    writer = mindspore_python(session)
+    writer = python_of(session, "mindspore-writer")
     written = Path(session.create_tmp())
     scripts = {
         "mindspore_values": (writer, "write_with_mindspore.py"),
         "mindspore_signatures": (writer, "write_signatures.py", "mindspore"),
-        "mindinsight_signatures": (mindinsight_python(session), "write_signatures.py", "mindinsight"),
+        "mindinsight_signatures": (python_of(session, "mindinsight-server"), "write_signatures.py", "mindinsight"),
     }
     for name, (python, script, *words) in scripts.items():
         fresh, committed = written / f"{name}.json", f"tests/golden/{name}.json"
@@ -144,29 +180,27 @@ def parity(session: nox.Session) -> None:
     )
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Style and formatting."""
-    session.install(*group("lint"))
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
+    run_in_project(session, "ruff", "check", ".")
+    run_in_project(session, "ruff", "format", "--check", ".")
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """Static types, strict, of the package and of what users write with it."""
-    session.install("-e", ".", *group("types"))
-    session.run("mypy")
-    session.run("mypy", "tests/typing")
+    run_in_project(session, "mypy")
+    run_in_project(session, "mypy", "tests/typing")
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def protos(session: nox.Session) -> None:
     """Generate the protobuf classes."""
     generate(session, ROOT)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def protos_check(session: nox.Session) -> None:
     """The committed protobuf classes are what the sources give."""
     target = Path(session.create_tmp()).resolve()
@@ -179,26 +213,38 @@ def protos_check(session: nox.Session) -> None:
 def generate(session: nox.Session, target: Path) -> None:
     sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
     session.chdir(ROOT / "protos")
-    python = environment(session, "protoc", group("protos"), ("3.11", "3.12", "3.10"))  # no later ones have a wheel
-    command = [python, "-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}"]
+    command = [
+        python_of(session, "protoc"),
+        "-m",
+        "grpc_tools.protoc",
+        "-I",
+        ".",
+        f"--python_out={target}",
+        f"--pyi_out={target}",
+    ]
     session.run(*command, *sources, external=True)
     session.chdir(ROOT)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def protobuf_matrix(session: nox.Session) -> None:
-    """The codecs work with each major version of protobuf."""
-    session.install("numpy", "crc32c", "Pillow", "pytest", "pytest-timeout", "hypothesis")
+    """The codecs work with each major version of protobuf, which hides that of the environment."""
+    python = python_of(session, "project")
     for version in PROTOBUF_MAJORS:
-        session.install(f"protobuf=={version}")
-        session.run("python", "-m", "pytest", "tests/fileformat", "-q", *session.posargs)
+        folder = Path(session.create_tmp()).resolve() / version
+        if not folder.exists():
+            pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"protobuf=={version}")
+            session.run(python, *pip, external=True)
+        variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
+        proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
+        session.run(python, "-c", proof, env=variables, external=True)
+        run_in_project(session, "pytest", "tests/fileformat", "-q", "-n", "2", *session.posargs, env=variables)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def faults(session: nox.Session) -> None:
-    """The fault suite; ``-- --full`` for the counts of docs/reliability.md."""
-    session.install("-e", ".", *group("tests"))
-    session.run("pytest", "tests/faults", *session.posargs)
+    """The fault suite; ``-- --full`` for the counts of docs/reference/faults.md."""
+    run_in_project(session, "pytest", "tests/faults", *session.posargs)
 
 
 @nox.session(python="3.11")  # atheris has wheels for a few versions only
@@ -248,25 +294,23 @@ def libraries(session: nox.Session) -> None:
     session.run("pytest", "tests/graph/test_libraries.py", *session.posargs)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
-    session.install("-e", ".[tensorboard]", *group("tests"))
-    environment = {
+    variables = {
         "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
-        "MINDINSIGHT_PYTHON": mindinsight_python(session),
-        "MINDSPORE_PYTHON": mindspore_python(session),
+        "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),
+        "MINDSPORE_PYTHON": python_of(session, "mindspore-writer"),
     }
     for script in session.posargs or sorted(map(str, Path("benchmarks").glob("[a-z]*.py"))):
         if Path(script).name not in ("paired.py", "soak.py", "faults.py"):
-            session.run("python", script, env=environment)
+            run_in_project(session, "python", script, env=variables)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
     """Build the site into site/; a warning is an error. The tests build it too."""
-    session.install("-e", ".", *group("docs"))
-    session.run("sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+    run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 
 @nox.session

@@ -41,9 +41,6 @@ VERBS = {  # in the order of the help
         _argument("--no-token", action="store_true", help="answer everyone who reaches the port"),
         _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded"),
         _argument("--wheel", metavar="FILE", help="MindInsight's wheel, where there is no network"),
-        _argument(
-            "--original", action="store_true", help="start the original MindInsight, in an environment of its own"
-        ),
     ),
     "doctor": _verb(
         "Check what `mindsummary view` needs, or which pages of an installed MindInsight are broken; exit 1 if any is.",
@@ -51,7 +48,7 @@ VERBS = {  # in the order of the help
             "python",
             metavar="PYTHON",
             nargs="?",
-            help="python executable of an environment with a MindInsight of its own (see view --original)",
+            help="python executable of an environment with a MindInsight of its own",
         ),
         _json("what was found"),
     ),

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.output import columns, heading, say_json
-from mindsummary_lightning.mindinsight.doctor import examine, examine_viewer, installed_versions
+from mindsummary_lightning.viewer.doctor import examine, examine_viewer, installed_versions
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         plot_landscapes(made, arguments.plot)
     rows = [["tag", "grid", "smallest loss", "largest loss"]]
-    found = []
+    summaries = []
     for tag, landscape in made.items():
         x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
         low, high = float(z.min()), float(z.max())
         rows.append([tag, f"{x.size} x {y.size}", short_number(low), short_number(high)])
-        found.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
+        summaries.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
     if arguments.json:
-        say_json({"landscapes": found})
+        say_json({"landscapes": summaries})
     else:
         say_table(rows, right=[2, 3])
     return 0 if made else 1
@@ -62,9 +62,9 @@ def callback_from_reference(reference: str) -> CallbackFn:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(importlib.import_module(module_name), name)
+        function = getattr(importlib.import_module(module_name), name)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{reference!r} cannot be imported: {error}") from error
-    if not callable(found):
-        raise UsageError(f"{reference!r} is a {type(found).__name__}, not a function")
-    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+    if not callable(function):
+        raise UsageError(f"{reference!r} is a {type(function).__name__}, not a function")
+    return function  # type: ignore[no-any-return]  # what it returns is checked when it is called

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import os
 import sys
 import webbrowser
 
-from mindsummary_lightning.cli.output import UsageError, counted, say
-from mindsummary_lightning.mindinsight.environment import original_python
-from mindsummary_lightning.mindinsight.frontend import frontend_directory
-from mindsummary_lightning.mindinsight.process import run_original
+from mindsummary_lightning.cli.output import UsageError, say
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.summary_base_dir import find_base
+from mindsummary_lightning.viewer.frontend import frontend_wheel
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,10 +21,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--port {arguments.port} is not between 0 and 65535")
     if arguments.memory is not None and arguments.memory < 1:
         raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
-    return _run_original(arguments) if arguments.original else _run_viewer(arguments)
-
-
-def _run_viewer(arguments: argparse.Namespace) -> int:
     try:
         import aiohttp  # noqa: F401
     except ImportError as error:
@@ -46,7 +38,7 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
     with listen(arguments.host, arguments.port) as listener:
         port = listener.getsockname()[1]
         _warn_of_others(arguments.host, port, token)
-        frontend = frontend_directory(_report, arguments.wheel)
+        frontend = frontend_wheel(_report, arguments.wheel)
         access = Access(token, host_names(arguments.host))
         app = create_site(arguments.directory, frontend, access, memory_bytes)
         server = server_address(arguments.host, port)
@@ -60,36 +52,6 @@ def _run_viewer(arguments: argparse.Namespace) -> int:
 
         serve_until_signal(app, listener, ready)
     _report("the viewer has ended")
-    return 0
-
-
-def _run_original(arguments: argparse.Namespace) -> int:
-    from mindsummary_lightning.viewer.addresses import page_addresses, server_address
-    from mindsummary_lightning.viewer.serve import listen, on_end_signals
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    try:
-        base = find_base(arguments.directory)
-    except ValueError as error:  # runs in several directories: the original shows those of one
-        raise UsageError(str(error)) from error
-    with listen(arguments.host, arguments.port) as listener:
-        port = listener.getsockname()[1]
-    _warn_of_others(arguments.host, port, None)
-    python = original_python(_report)
-    train_id = base.train_ids[0] if len(base.train_ids) == 1 else None
-    pages = page_addresses(server_address(arguments.host, port), None, train_id)
-
-    def ready() -> None:
-        _print_pages(f"{counted(len(base.train_ids), 'run')} in {base.path}", pages)
-        if not arguments.no_browser:
-            webbrowser.open(pages[0][1])
-
-    _report(f"starting MindInsight on {base.path}")
-    with contextlib.suppress(KeyboardInterrupt), on_end_signals(interrupt):
-        run_original(python, base.path, arguments.host, port, ready)
-    _report("MindInsight has ended")
     return 0
 
 

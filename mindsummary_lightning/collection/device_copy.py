@@ -18,15 +18,10 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 
 
 class DeviceCopy:
-    """Tensors of one device that are copied to the CPU, behind the work queued on the device's current stream.
+    """Strided tensors of one device that are copied to the CPU, behind the work queued on its current stream.
 
-    The tensors given are not referenced once the copy is queued.
-
-    Args:
-        parts: strided tensors, all on one device, that nobody else changes.
-
-    Raises:
-        Exception: not even a plain copy is possible; whatever the device raises.
+    Nobody else may change them; they are not referenced once the copy is queued. If not even a plain copy is possible,
+    what the device raises passes.
     """
 
     def __init__(self, parts: Sequence[torch.Tensor]) -> None:
@@ -34,6 +29,7 @@ class DeviceCopy:
         # Largest elements first, so that each part is aligned for its dtype without padding.
         self._order = sorted(range(len(parts)), key=lambda index: -parts[index].element_size())
         self._event: Any = None
+        self._arrived: list[torch.Tensor] | None = None
         ordered = [parts[index].reshape(-1).view(torch.uint8) for index in self._order]
         try:
             self._buffers = [self._queue(torch.cat(ordered))]
@@ -52,6 +48,8 @@ class DeviceCopy:
 
     def wait(self) -> list[torch.Tensor]:
         """The parts on the CPU, in the order given; waits for the copy and for nothing queued after it."""
+        if self._arrived is not None:
+            return self._arrived
         if self._event is not None:
             self._event.synchronize()
         whole = self._buffers[0] if len(self._buffers) == 1 else torch.cat(self._buffers)
@@ -61,7 +59,8 @@ class DeviceCopy:
             dtype, shape, size = self._layout[index]
             arrived[index] = whole[start : start + size].view(dtype).reshape(shape)
             start += size
-        return [arrived[index] for index in range(len(self._layout))]
+        self._arrived, self._buffers = [arrived[index] for index in range(len(self._layout))], []
+        return self._arrived
 
     def _queue(self, buffer: torch.Tensor) -> torch.Tensor:
         if buffer.device.type == "cpu":

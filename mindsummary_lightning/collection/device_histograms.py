@@ -28,15 +28,13 @@ _CHUNK = 1 << 24  # torch.histc counts in float32, which is exact up to this cou
 def histogram_parts(
     tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The few numbers that a tensor's histogram needs, on the tensor's device, without waiting for it.
+    """The few numbers that the histogram of a ``REDUCIBLE`` tensor needs, on its device, without waiting for it.
 
-    Args:
-        tensor: elements of one of the dtypes in ``REDUCIBLE``.
-        groups: process groups to reduce over, one after the other; each rank of each must take part.
+    Each rank of each of the process groups, which are reduced over one after the other, must take part.
 
     Returns:
         Four one-dimensional tensors for ``histogram_from_parts``: the numbers of all, NaN, +inf and -inf elements
-        (int64); lowest, highest and sum (float64, float32 on a device without it); 91 edges in the dtype that the
+        (int64); lowest, minus highest and sum (float64, float32 on a device without it); 91 edges in the dtype that the
         histogram has them in; 90 counts (int64), NaN and the infinities among them.
     """
     edge_dtype = torch.float16 if tensor.dtype is torch.float16 else torch.float32
@@ -108,8 +106,7 @@ def _edges(
     """``bucket_edges`` in tensors: 91 edges, the last one repeated, and the 89 inner ones to search in."""
     constant = ~(low < high)
     first, last = torch.where(constant, low - 0.5, low), torch.where(constant, high + 0.5, high)
-    many = torch.where(finite <= 880, finite // 10 + 1, MAX_BUCKETS)
-    buckets = torch.where(finite <= 5, 2, torch.where(finite <= 10, 3, many))
+    buckets = number_of_buckets(finite, torch.where)
     index = torch.arange(MAX_BUCKETS + 1, device=low.device)
     # Product and sum apart, as numpy.linspace computes them: the edges then have the same bits.
     edges = index.to(low.dtype) * ((last - first) / buckets)

@@ -13,27 +13,20 @@ NamedParameters = Sequence[tuple[str, nn.Parameter]]
 
 
 class GradientCollector:
-    """Histograms of chosen gradients and the norm of all, for one step after the other.
-
-    Args:
-        selected: the parameters whose gradients get a histogram, with their names.
-    """
+    """Histograms of the gradients of chosen parameters and the norm of all, for one step after the other."""
 
     def __init__(self, selected: NamedParameters) -> None:
         self._selected = selected
-        self._taken: dict[int, tuple[StepValues, torch.Tensor]] = {}
+        self._by_optimizer: dict[int, tuple[StepValues, torch.Tensor]] = {}
 
     def clear(self) -> None:
         """Forget the gradients of a step that is not done."""
-        self._taken = {}
+        self._by_optimizer = {}
 
     def take(self, optimizer: int, parameters: Sequence[nn.Parameter], scale: torch.Tensor | None = None) -> None:
         """Take an optimizer's gradients in place of those of its earlier steps in this batch.
 
-        Args:
-            optimizer: identity of the optimizer.
-            parameters: what it optimizes; all ranks that share a sharded one must call.
-            scale: what the loss was multiplied by and the gradients still are, one element; ``None``: by nothing.
+        All ranks that share a sharded parameter must call; ``scale`` is what the gradients are still multiplied by.
         """
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if not gradients:
@@ -46,23 +39,19 @@ class GradientCollector:
                 unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
                 values.add_histogram(f"{name}.gradient", unscaled)
         norm = total_norm(gradients)
-        self._taken[optimizer] = (values, norm if scale is None else norm / scale.to(norm.device))
+        self._by_optimizer[optimizer] = (values, norm if scale is None else norm / scale.to(norm.device))
 
     def move_into(self, values: StepValues) -> None:
-        """Add the histograms, and the norm over all optimizers, to the values of their step; nothing is kept."""
-        taken, self._taken = list(self._taken.values()), {}
-        for histograms, _ in taken:
+        """Add the histograms, and the norm over all optimizers, to the values of their step; it has none any more."""
+        gradients, self._by_optimizer = list(self._by_optimizer.values()), {}
+        for histograms, _ in gradients:
             values.extend(histograms)
-        if taken:
-            values.add_scalar("gradient_norm", total_norm([norm for _, norm in taken]))
+        if gradients:
+            values.add_scalar("gradient_norm", total_norm([norm for _, norm in gradients]))
 
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Euclidean norm of all gradients together, a float32 tensor on their device; sharded ones are reduced.
-
-    Args:
-        gradients: at least one, of any floating dtype and layout; all ranks that share a sharded one must call.
-    """
+    """Euclidean norm of all gradients together, a float32 tensor; all ranks that share a sharded one call."""
     norms = [torch.linalg.vector_norm(_elements(gradient).float()) for gradient in gradients]
     whole = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
     total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.to(whole[0].device) for norm in whole]))

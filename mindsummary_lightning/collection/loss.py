@@ -11,10 +11,8 @@ import torch
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
     """The mean of a step's loss as a float32 tensor on its device; ``None`` if there is none.
 
-    Args:
-        outputs: what the step returned: a tensor or number, a mapping with ``"loss"``, or a list or tuple whose first
-            element is one of these.
-        accumulated_batches: Lightning hands out the loss divided by this (automatic optimization); it is undone.
+    A step returns a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one of these.
+    Lightning hands out the loss divided by the accumulated batches (automatic optimization); it is undone.
     """
     if isinstance(outputs, Mapping):
         outputs = outputs.get("loss")

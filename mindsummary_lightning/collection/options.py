@@ -25,7 +25,7 @@ _MAX_HYPER_CONFIG = 100_000  # characters; MindSpore ignores a longer one
 
 
 class SpecifiedData(TypedDict, total=False):
-    """The keys of ``collect_specified_data``; see :class:`CollectOptions` for what each means."""
+    """The keys of ``collect_specified_data``; :class:`SummaryCollector` says what each means."""
 
     collect_metric: bool
     collect_graph: bool
@@ -43,19 +43,9 @@ _FLAGS = _KNOWN[:-2]
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
-    """What is collected.
+    """What is collected: the keys of :class:`SpecifiedData`, the last two of them with their defaults resolved.
 
-    Attributes:
-        collect_metric: the loss.
-        collect_graph: the computational graph.
-        collect_train_lineage: training lineage.
-        collect_eval_lineage: evaluation lineage.
-        collect_input_data: the input images.
-        collect_dataset_graph: the data pipeline.
-        histograms: parameter histograms.
-        histogram_regular: expression that matches a recorded parameter's name; ``None``: the first five.
-        landscape: which parameters are saved for loss landscapes; ``None``: none.
-        named: the keys that the user gave; of what they do not find there is a warning, of defaults there is none.
+    ``named`` are the keys that the user gave; of what they do not find there is a warning, of defaults there is none.
     """
 
     collect_metric: bool = True
@@ -71,11 +61,7 @@ class CollectOptions:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, keep_default_action: bool) -> CollectOptions:
-        """Merge ``collect_specified_data`` as MindSpore does.
-
-        Args:
-            data: the user's dict, or ``None`` for nothing in particular.
-            keep_default_action: lay it over the defaults; otherwise only what it names is collected.
+        """Merge ``collect_specified_data`` with the defaults, as MindSpore does, or take only what it names.
 
         Raises:
             TypeError: it is not a dict, or a value has the wrong type.
@@ -104,12 +90,7 @@ class CollectOptions:
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
-    """``True``, an expression for the parameters' names, or ``None``.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: the expression does not compile.
-    """
+    """A bool, an expression for the parameters' names, or ``None``; a TypeError or ValueError for anything else."""
     if isinstance(collect_gradients, bool):
         return collect_gradients
     return _checked_expression("collect_gradients", collect_gradients)
@@ -128,11 +109,7 @@ def _checked_expression(name: str, expression: Any) -> str | None:
 
 
 def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
-    """Custom lineage data as it is recorded.
-
-    Raises:
-        TypeError: it is not a dict, a key is not a str, or a value not a str, int or float.
-    """
+    """Custom lineage data as it is recorded; a TypeError for what is not a dict of str to str, int or float."""
     if data is None:
         return {}
     if not isinstance(data, Mapping):
@@ -146,11 +123,7 @@ def checked_custom_lineage(data: Any) -> dict[str, CustomValue]:
 
 
 def hyper_config() -> dict[str, CustomValue]:
-    """Custom lineage data from the environment variable ``MINDINSIGHT_HYPER_CONFIG``.
-
-    MindInsight's tuner sets it, as JSON with a ``custom_lineage_data`` object; what cannot be used is ignored with a
-    warning.
-    """
+    """Custom lineage data from ``MINDINSIGHT_HYPER_CONFIG``, which MindInsight's tuner sets to JSON."""
     text = os.environ.get(_HYPER_CONFIG, "")
     if not text:
         return {}

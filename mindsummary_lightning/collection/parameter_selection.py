@@ -13,11 +13,9 @@ _COMPILED = "_orig_mod."
 
 
 def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[tuple[str, nn.Parameter]]:
-    """The optimized parameters with their names, in the optimizers' order, each once.
+    """The parameters of a module that optimizers hold, with their names, in the optimizers' order, each once.
 
-    Args:
-        module: the model; the ``_orig_mod.`` of compiled parts is omitted from the names.
-        optimizers: its optimizers; parameters they do not hold (frozen ones) are not listed.
+    The ``_orig_mod.`` of compiled parts is omitted from the names.
     """
     names = {id(parameter): name.replace(_COMPILED, "") for name, parameter in module.named_parameters()}
     held = [part for optimizer in optimizers for group in optimizer.param_groups for part in group["params"]]

@@ -16,12 +16,7 @@ _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20
 
 
 def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
-    """The default tensor range: after the first step, tensors are collected on these steps, at most 20 in a run.
-
-    Args:
-        total: steps of the whole run, or ``None`` if unknown.
-        collect_freq: gap between collected steps of everything else.
-    """
+    """The default range: steps after the first whose tensors are collected, at most 20 of the ``total`` of a run."""
     if total is None:
         # The first step is collected anyway, so one less than the viewer keeps.
         return [round(collect_freq * _GROWTH**power) for power in range(MAX_TENSOR_STEPS - 1)]
@@ -35,16 +30,11 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """States for each step, counted from 1, what is collected.
+    """States for each step, counted from 1, what is collected; the ``total`` of a run may be unknown.
 
-    Args:
-        collect_freq: gap between collected steps.
-        collect_tensor_freq: gap between steps whose tensors are collected; ``None``: the default range.
-        collect_input_freq: gap between steps whose input images are collected; ``None``: those of the default
-            range, or every second if they are more than 10.
-        total: steps of the whole run; ``None`` if unknown.
-        step: steps done before, by the run that is resumed.
-        taken: steps of the default range among them; ``None`` if unknown: as if they had followed this schedule.
+    Without a gap of their own, tensors are collected on the steps of the default range, input images on these too, or
+    on every second of more than 10. A resumed run has done ``step`` steps before, ``default_steps_used`` of them in the
+    default range; ``None`` if unknown: as of this schedule.
     """
 
     def __init__(
@@ -54,18 +44,19 @@ class Schedule:
         collect_input_freq: int | None = None,
         total: int | None = None,
         step: int = 0,
-        taken: int | None = None,
+        default_steps_used: int | None = None,
     ) -> None:
         self._freq = collect_freq
         self._total = total
         steps = sorted({1, *tensor_steps(total, collect_freq)} - {0})
-        self._taken = sum(number <= step for number in steps) if taken is None else taken
+        used = sum(number <= step for number in steps) if default_steps_used is None else default_steps_used
         coming = [number for number in steps if number > step]
-        self._range = frozenset(coming[: max(0, MAX_TENSOR_STEPS - self._taken)])
-        self._tensors = self._range if collect_tensor_freq is None else range(0, sys.maxsize, collect_tensor_freq)
+        default = frozenset(coming[: max(0, MAX_TENSOR_STEPS - used)])
+        self._used, self._default_tensor_steps = used, default
+        self._tensors = default if collect_tensor_freq is None else range(0, sys.maxsize, collect_tensor_freq)
         stride = 1 if len(steps) <= MAX_IMAGE_STEPS else 2
         images = [number for number in steps[::stride] if number > step]
-        images = images[: max(0, MAX_IMAGE_STEPS - -(-self._taken // stride))]
+        images = images[: max(0, MAX_IMAGE_STEPS - -(-used // stride))]
         self._inputs = frozenset(images) if collect_input_freq is None else range(0, sys.maxsize, collect_input_freq)
 
     def collects(self, step: int) -> bool:
@@ -84,6 +75,6 @@ class Schedule:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
         return step % self._freq == 0 or step in (1, self._total) or step in self._tensors or step in self._inputs
 
-    def taken_until(self, step: int) -> int:
+    def default_steps_until(self, step: int) -> int:
         """Steps of the default range up to this one, for a run that resumes from here."""
-        return self._taken + sum(number <= step for number in self._range)
+        return self._used + sum(number <= step for number in self._default_tensor_steps)

@@ -16,12 +16,12 @@ from torch import nn
 
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.gradients import GradientCollector, NamedParameters
-from mindsummary_lightning.collection.input_images import image_batch
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
+from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -32,18 +32,10 @@ _CLOSEST = 3  # parameter names that a warning proposes
 
 
 class StepCollector:
-    """Collects step after step of one run.
+    """Collects step after step of one run; ``step`` is the number of steps done, those of a resumed run included.
 
-    Args:
-        specified: what to collect.
-        schedule: when.
-        named: the optimized parameters with their names, in the optimizers' order.
-        gradients: ``True`` for gradients of the parameters that have histograms, an expression for those of others.
-        step: steps done before, by the run that is being resumed.
-        only_collective: on ranks above zero, collect only what all ranks must collect together.
-
-    Attributes:
-        step: steps done so far; the first one is 1.
+    Gradients are those of the parameters that have histograms (``True``), or of others by an expression. On ranks above
+    zero, only what all ranks must collect together is collected.
     """
 
     def __init__(
@@ -53,14 +45,16 @@ class StepCollector:
         named: NamedParameters,
         gradients: str | bool | None,
         step: int,
-        only_collective: bool,
+        is_rank_zero: bool,
     ) -> None:
         self.step = step
         self._specified = specified
         self._schedule = schedule
-        self._only_collective = only_collective
+        self._is_rank_zero = is_rank_zero
         self._warn_once = WarnOnce(_LOG)
-        self._histograms = self._select(named, "histogram_regular", specified.histogram_regular, specified.histograms)
+        self._histograms: NamedParameters = []
+        if specified.histograms:
+            self._histograms = self._select(named, "histogram_regular", specified.histogram_regular)
         self._gradients = self._gradient_collector(named, gradients)
         self._operators = operator_buffer.OperatorBuffer()
         self._values: StepValues | None = None
@@ -76,7 +70,7 @@ class StepCollector:
     @property
     def default_steps_used(self) -> int:
         """Steps of the schedule's default range so far; a run that resumes from here has that many less."""
-        return self._schedule.taken_until(self.step)
+        return self._schedule.default_steps_until(self.step)
 
     def begin_batch(self) -> None:
         """A batch begins; take what summary operators give if its step is collected."""
@@ -84,31 +78,22 @@ class StepCollector:
             return
         if self._values is None:
             self._values = StepValues()
-        if not self._only_collective:
+        if self._is_rank_zero:
             self._operators.begin_pass()
             operator_buffer.open_for(self._operators)
 
     def take_gradients(
         self, optimizer: int, parameters: Sequence[nn.Parameter], scale: Callable[[], torch.Tensor | None]
     ) -> None:
-        """An optimizer is about to step; of several steps in one batch the last one counts.
+        """An optimizer is about to step, with gradients not clipped yet; of several steps in a batch the last counts.
 
-        Args:
-            optimizer: its identity.
-            parameters: what it optimizes; their gradients are not clipped yet.
-            scale: gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
+        ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
         """
         if self._gradients is not None and self._values is not None and self._schedule.collects(self.step + 1):
             self._gradients.take(optimizer, parameters, scale())
 
     def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
-        """A batch is done.
-
-        Args:
-            read_loss: gives the batch's loss, ``None`` if there is none; called where it is needed.
-            has_stepped: whether an optimizer stepped, which completes the step.
-            batch: the batch, for its images.
-        """
+        """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed."""
         if self._values is not None:
             operator_buffer.close(self._operators)
         if not has_stepped:
@@ -119,7 +104,7 @@ class StepCollector:
         if values is None:
             return
         step, schedule = self.step, self._schedule
-        if self._specified.collect_input_data and schedule.collects_inputs(step) and not self._only_collective:
+        if self._specified.collect_input_data and schedule.collects_inputs(step) and self._is_rank_zero:
             self._add_input(values, batch)
         self._add_operators(values)
         if schedule.collects(step):
@@ -171,7 +156,7 @@ class StepCollector:
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
         if self._gradients is not None:
             self._gradients.move_into(values)
-        if self._specified.collect_metric and not self._only_collective:
+        if self._specified.collect_metric and self._is_rank_zero:
             loss = self._read_loss()
             if loss is not None:
                 values.add_scalar("loss/auto", loss)
@@ -188,12 +173,8 @@ class StepCollector:
         values.send()
         self._in_flight.append((self.step, values))
 
-    def _select(
-        self, named: NamedParameters, option: str, pattern: str | None, is_wanted: bool = True
-    ) -> NamedParameters:
+    def _select(self, named: NamedParameters, option: str, pattern: str | None) -> NamedParameters:
         """The parameters that an option names and this rank can record."""
-        if not is_wanted:
-            return []
         selected = select_parameters(named, pattern)
         if pattern is not None and not selected and named:
             closest = difflib.get_close_matches(pattern, [name for name, _ in named], _CLOSEST, cutoff=0)
@@ -205,7 +186,7 @@ class StepCollector:
         whole = [pair for pair in selected if not is_flattened(pair[1])]
         if len(whole) < len(selected):
             self._warn("fsdp1", _FSDP1)
-        return [pair for pair in whole if is_sharded(pair[1])] if self._only_collective else whole
+        return whole if self._is_rank_zero else [pair for pair in whole if is_sharded(pair[1])]
 
     def _gradient_collector(self, named: NamedParameters, gradients: str | bool | None) -> GradientCollector | None:
         if not gradients:
@@ -219,7 +200,7 @@ class StepCollector:
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
         """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""
-        if not self._only_collective:
+        if self._is_rank_zero:
             self._warn_once.warn(key, message, *args, level=level)
 
     def _report_absent(self, option: str, message: str) -> None:
@@ -233,3 +214,13 @@ _FSDP1 = (
     "histograms of parameters and gradients are not recorded. ModelParallelStrategy with fully_shard (FSDP2) records "
     "them"
 )
+
+
+def image_batch(batch: Any) -> torch.Tensor | None:
+    """The first tensor in a batch, depth first, of shape ``(N, C, H, W)`` with C 1 or 3; ``None`` if there is none.
+
+    A batch is a tensor, or any nesting of lists, tuples, mappings and objects with attributes. (MindSpore looks at the
+    first column only.)
+    """
+    parts = (part for _, part in leaves({"batch": batch}, batch_items) if isinstance(part, torch.Tensor))
+    return next((part for part in parts if part.ndim == 4 and part.shape[1] in (1, 3) and part.numel()), None)

@@ -7,8 +7,7 @@ step is collected is not decided here.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,21 +26,14 @@ _COPY_UP_TO = 1024
 """Elements up to which a histogram's tensor is copied instead of reduced: the result of a reduction is not smaller."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Pending:
     """A value whose parts are on a device, and what makes the value of them once they are on the CPU."""
 
     parts: Sequence[torch.Tensor]
     build: Callable[[list[torch.Tensor]], SummaryValue]
-
-
-@dataclass(frozen=True, slots=True)
-class _InFlight:
-    """A value whose parts are the next ones in a copy from a device."""
-
-    copy: DeviceCopy
-    count: int
-    build: Callable[[list[torch.Tensor]], SummaryValue]
+    copy: DeviceCopy | None = None  # that has the parts, which are then not held here
+    place: tuple[int, int] = (0, 0)  # of the parts in the copy
 
 
 class StepValues:
@@ -62,7 +54,7 @@ class StepValues:
 
     def __init__(self) -> None:
         self.problems: list[tuple[str, Exception]] = []
-        self._values: list[tuple[str, SummaryValue | _Pending | _InFlight]] = []
+        self._values: list[tuple[str, SummaryValue | _Pending]] = []
         self._copies: list[DeviceCopy] | None = None
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
@@ -95,21 +87,21 @@ class StepValues:
         if self._copies is not None:
             return
         self._copies = []
-        parts: dict[torch.device, list[torch.Tensor]] = {}
+        by_device: dict[torch.device, list[_Pending]] = {}
         for _, value in self._values:
-            for part in value.parts if isinstance(value, _Pending) else ():
-                parts.setdefault(part.device, []).append(part)
-        copies: dict[torch.device, DeviceCopy] = {}
-        for device, group in parts.items():
-            try:
-                copies[device] = DeviceCopy(group)
-            except Exception as error:
-                self._drop_pending(device, error)
-        self._copies = list(copies.values())
-        for index, (tag, value) in enumerate(self._values):
             if isinstance(value, _Pending):
-                copy = copies[value.parts[0].device]
-                self._values[index] = (tag, _InFlight(copy, len(value.parts), value.build))
+                by_device.setdefault(value.parts[0].device, []).append(value)
+        for pending in by_device.values():
+            try:
+                copy = DeviceCopy([part for value in pending for part in value.parts])
+            except Exception as error:
+                self._drop(pending, error)
+                continue
+            self._copies.append(copy)
+            start = 0
+            for value in pending:
+                value.copy, value.place, value.parts = copy, (start, start + len(value.parts)), ()
+                start = value.place[1]
 
     def is_ready(self) -> bool:
         """Whether ``drain`` returns without waiting; False before ``send`` if anything must be copied."""
@@ -120,18 +112,16 @@ class StepValues:
     def drain(self) -> tuple[tuple[str, SummaryValue], ...]:
         """The values, in the order they were added; waits only for their own copies. Call it once."""
         self.send()
-        arrived: dict[int, Iterator[torch.Tensor]] = {}
         finished: list[tuple[str, SummaryValue]] = []
         for tag, value in self._values:
             try:
-                if isinstance(value, _InFlight):
-                    if id(value.copy) not in arrived:
-                        arrived[id(value.copy)] = iter(value.copy.wait())
-                    value = value.build(list(itertools.islice(arrived[id(value.copy)], value.count)))
+                if isinstance(value, _Pending):
+                    assert value.copy is not None  # since send
+                    value = value.build(value.copy.wait()[slice(*value.place)])
             except Exception as error:
                 self.problems.append((tag, error))
             else:
-                finished.append((tag, value))  # type: ignore[arg-type]  # send() leaves no pending value
+                finished.append((tag, value))
         self._values = []
         return tuple(finished)
 
@@ -148,10 +138,9 @@ class StepValues:
         except Exception as error:  # recording never stops training; the caller reports it
             self.problems.append((tag, error))
 
-    def _drop_pending(self, device: torch.device, error: Exception) -> None:
-        is_lost = [isinstance(value, _Pending) and value.parts[0].device == device for _, value in self._values]
-        self.problems += [(tag, error) for (tag, _), lost in zip(self._values, is_lost, strict=True) if lost]
-        self._values = [pair for pair, lost in zip(self._values, is_lost, strict=True) if not lost]
+    def _drop(self, lost: Sequence[_Pending], error: Exception) -> None:
+        self.problems += [(tag, error) for tag, value in self._values if any(value is one for one in lost)]
+        self._values = [(tag, value) for tag, value in self._values if all(value is not one for one in lost)]
 
 
 def at_least_1d(tensor: torch.Tensor) -> torch.Tensor:

@@ -97,12 +97,7 @@ def checked_name(name: Any) -> str:
 
 
 def checked_path(name: str, path: Any) -> str:
-    """A local path with ``~`` and environment variables expanded; ``"."`` for an empty one.
-
-    Raises:
-        TypeError: it is not a path.
-        ValueError: it is not text, or the address of a remote store.
-    """
+    """A local path with ``~`` and environment variables expanded, ``"."`` for an empty one."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
@@ -122,11 +117,7 @@ def checked_directory(name: str, directory: Any) -> str:
 
 
 def refuse_remote(name: str, path: str) -> None:
-    """Refuse the address of a remote store, which would name a local directory such as ``s3:``.
-
-    Raises:
-        RemotePathError: the path begins with a scheme.
-    """
+    """Raise RemotePathError for the address of a remote store, which would name a local directory such as ``s3:``."""
     if _SCHEME.match(path):
         raise RemotePathError(
             f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
@@ -150,11 +141,9 @@ def check_export_options(export_options: Any) -> bool:
 
 
 def drops_num_process(position: int) -> Callable[[_F], _F]:
-    """Decorate an ``__init__`` that ignores MindSpore's number of writer processes.
+    """Decorate an ``__init__`` that ignores ``num_process``, a keyword or an int where MindSpore 2 has it.
 
-    Args:
-        position: where MindSpore 2 has ``num_process`` among the positional arguments, ``self`` being 0. An int there
-            is dropped, and so is the keyword.
+    That is ``position`` among the positional arguments, ``self`` being 0.
     """
 
     def decorate(init: _F) -> _F:

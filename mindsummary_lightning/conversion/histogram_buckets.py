@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,34 +15,28 @@ _COUNTING = np.arange(MAX_BUCKETS + 1, dtype=np.float64)
 _FLOAT64_DIGITS = 2**53
 
 
-def number_of_buckets(finite: int) -> int:
+def _where(condition: bool, value: int, other: int) -> int:
+    return value if condition else other
+
+
+def number_of_buckets(finite: Any, where: Callable[..., Any] = _where) -> Any:  # Any: an int, or a tensor
     """Number of buckets that MindSpore 2.7.0 uses for ``finite`` >= 1 finite elements.
+
+    With ``where=torch.where`` it takes and gives a tensor, and waits for no device.
 
     >>> [number_of_buckets(n) for n in (5, 10, 11, 880, 881)]
     [2, 3, 2, 89, 90]
     """
-    if finite <= 5:
-        return 2
-    if finite <= 10:
-        return 3
-    if finite <= 880:
-        return finite // 10 + 1
-    return MAX_BUCKETS
+    many = where(finite <= 880, finite // 10 + 1, MAX_BUCKETS)
+    return where(finite <= 5, 2, where(finite <= 10, 3, many))
 
 
 def bucket_edges(low: float, high: float, finite: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """MindSpore's edges: ``numpy.linspace`` from ``low`` to ``high`` in the dtype of the elements.
+    """MindSpore's ascending edges: ``numpy.linspace`` from the smallest to the largest of the finite elements.
 
-    Args:
-        low: smallest finite element.
-        high: largest finite element; if it equals ``low``, the edges reach half a unit to both sides.
-        finite: number of finite elements, at least 1.
-        dtype: dtype of the elements, an integer or floating one.
-
-    Returns:
-        Ascending edges, one more than ``number_of_buckets(finite)``; neighbours may be equal. They are of ``dtype``, or
-        of float64 where ``dtype`` cannot hold them or rounding would leave elements outside (MindSpore's worker dies
-        there: an unsigned constant 0, the ends of int64), or where integers have more digits than a float64.
+    Around a constant they reach half a unit to both sides; neighbours may be equal. They are of the elements' dtype, or
+    of float64 where that cannot hold them or rounding would leave elements outside (MindSpore's worker dies there: an
+    unsigned constant 0, the ends of int64), or where integers have more digits than a float64.
     """
     first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
     exact = _evenly_spaced(first, last, number_of_buckets(finite))
@@ -66,16 +60,9 @@ def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float6
 
 
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
-    """Number of elements in each bucket, each closed on the left and the last one on both sides.
+    """``numpy.histogram(elements, edges)[0]``: elements in each bucket, closed on the left, the last one on both sides.
 
     Blocks are sorted one by one: the edges are then looked up in them instead of the elements among the edges.
-
-    Args:
-        elements: finite numbers from ``edges[0]`` to ``edges[-1]``, one-dimensional.
-        edges: ascending numbers.
-
-    Returns:
-        One count per pair of neighbouring edges, equal to ``numpy.histogram(elements, edges)[0]``.
     """
     if edges.dtype == np.float16:
         # NumPy 2.4 sorts negative float16 denormals wrongly on some processors; float32 holds the same numbers.

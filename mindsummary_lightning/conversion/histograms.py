@@ -30,17 +30,7 @@ _SAFELY_SUMMED = HISTOGRAM_LIMIT / _FEW
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Fields of a histogram besides its buckets.
-
-    Attributes:
-        count: all elements, finite or not.
-        nan_count: elements that are NaN.
-        pos_inf_count: elements that are +inf.
-        neg_inf_count: elements that are -inf.
-        low: smallest finite element; without meaning if there is none.
-        high: largest finite element; without meaning if there is none.
-        total: sum of the finite elements, added up in float64.
-    """
+    """Fields of a histogram besides its buckets; extremes (without meaning if there are none) and sum of the finite."""
 
     count: int
     nan_count: int
@@ -102,13 +92,7 @@ def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
 
 
 def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray[np.int64]) -> Histogram:
-    """Build the value from its parts.
-
-    Args:
-        statistics: of all elements.
-        edges: one more than ``counts``, in the dtype that the widths are computed in; ignored if nothing is finite.
-        counts: elements in each bucket.
-    """
+    """The value of its parts; the widths are computed in the dtype of the edges, of which there is one more."""
     finite = bool(statistics.finite)
     widths = edges[1:] - edges[:-1]
     if widths.dtype.kind == "i":

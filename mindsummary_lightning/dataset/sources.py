@@ -1,19 +1,29 @@
-"""Data sets, from the outermost wrapper to the source of the samples, as stages of a pipeline."""
+"""Data sets and their transforms, from the outermost wrapper to the source of the samples, as stages of a pipeline."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from torch import nn
+
 from mindsummary_lightning.conversion.flattening import value_or_default
-from mindsummary_lightning.dataset.stage_parameters import dataset_class_name, display_name, parameters_of, read
-from mindsummary_lightning.dataset.transforms import map_operations, transforms_of
+from mindsummary_lightning.dataset.stage_parameters import (
+    dataset_class_name,
+    display_name,
+    json_text,
+    parameters_of,
+    public_fields,
+    safe_getattr,
+)
 from mindsummary_lightning.values.lineage_info import DatasetGraph, Operation
 
-MAX_STAGES = 200
-"""Stages of one pipeline that are drawn; a concatenation of thousands of files would fill the page."""
-
+# Any, in this module: data sets and transforms of any class.
+_MAX_STAGES = 200  # of one pipeline; a concatenation of thousands of files would fill the page
+_MAX_OPERATIONS = 100
 _MAX_DEPTH = 24
 
 # torchvision's class -> MindSpore's, which the data lineage page has a column for.
@@ -30,13 +40,17 @@ _MINDSPORE_NAMES = {
 _STAGE_NAMES = frozenset(f"{name}{end}" for name in ("Batch", "Map", "Repeat", "Shuffle") for end in ("", "Dataset"))
 
 
-def claim_stage(part: Any, left: Iterator[int], outer: tuple[Any, ...]) -> bool:
-    """Whether a data set or loader is drawn as one more stage of those that are ``left``, and counts as one.
+class Budget:
+    """The data sets and loaders of one pipeline that may still be drawn."""
 
-    It is not if it is among those around it (``outer``): one may contain itself.
-    """
-    is_new = len(outer) < _MAX_DEPTH and all(part is not around for around in outer)
-    return is_new and next(left, None) is not None
+    def __init__(self) -> None:
+        self._left = _MAX_STAGES
+
+    def claim_stage(self, part: Any, outer: tuple[Any, ...]) -> bool:
+        """Whether one more is drawn; not if it is among those around it (``outer``), since one may contain itself."""
+        is_drawn = self._left > 0 and len(outer) < _MAX_DEPTH and all(part is not around for around in outer)
+        self._left -= is_drawn
+        return is_drawn
 
 
 def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> DatasetGraph:
@@ -45,47 +59,41 @@ def stage(op_type: str, fields: Mapping[str, Any], *children: DatasetGraph) -> D
 
 
 def source_graph(
-    dataset: Any, left: Iterator[int], outer: tuple[Any, ...], sampler: Operation | None = None
+    dataset: Any, budget: Budget, outer: tuple[Any, ...], sampler: Operation | None = None
 ) -> DatasetGraph | None:
-    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` without :func:`claim_stage`.
+    """A data set, what it wraps and the transforms of each, the last stage first; ``None`` beyond the budget.
 
     The sampler is shown at the outermost data set.
     """
-    if not claim_stage(dataset, left, outer):
+    if not budget.claim_stage(dataset, outer):
         return None
     inner = wrapped_datasets(dataset)
-    children = [graph for part in inner if (graph := source_graph(part, left, (*outer, dataset))) is not None]
-    graph = _own_stage(dataset, tuple(children), len(inner) - len(children), sampler)
-    for column, transform in transforms_of(dataset):
-        if operations := map_operations(transform):
-            fields = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
-            graph = DatasetGraph(fields, operations=operations, children=(graph,))
+    children = [graph for part in inner if (graph := source_graph(part, budget, (*outer, dataset))) is not None]
+    fields = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset)}
+    known = {key: value for key, value in fields.items() if value is not None}
+    if len(children) < len(inner):
+        known["datasets_skipped"] = len(inner) - len(children)
+    source = {"op_type": source_name(dataset), "dataset_class": dataset_class_name(dataset), **known}
+    graph = DatasetGraph(parameters_of(source), sampler=sampler, children=tuple(children))
+    for column, transform in _transforms_of(dataset):
+        if operations := tuple(map(_operation, itertools.islice(_flat(transform), _MAX_OPERATIONS))):
+            parameters = parameters_of({"op_type": "MapDataset", "input_columns": [column]})
+            graph = DatasetGraph(parameters, operations=operations, children=(graph,))
     return graph
-
-
-def _own_stage(
-    dataset: Any, children: tuple[DatasetGraph, ...], skipped: int, sampler: Operation | None
-) -> DatasetGraph:
-    found = {"dataset_dir": path_of(dataset), "num_samples": length_of(dataset), "datasets_skipped": skipped or None}
-    fields = {
-        "op_type": source_name(dataset),
-        "dataset_class": dataset_class_name(dataset),
-        **{key: value for key, value in found.items() if value is not None},
-    }
-    return DatasetGraph(parameters_of(fields), sampler=sampler, children=children)
 
 
 def source_name(source: Any) -> str:
     """The type of the stage that a data set, or a loader without one, is drawn as."""
     name = type(source).__name__
-    shown = _MINDSPORE_NAMES.get(name) or display_name(name)
-    return f"{shown}Source" if shown in _STAGE_NAMES else shown
+    drawn = _MINDSPORE_NAMES.get(name) or display_name(name)
+    return f"{drawn}Source" if drawn in _STAGE_NAMES else drawn
 
 
 def wrapped_datasets(dataset: Any) -> list[Any]:
     """The data sets inside torch's Subset, ConcatDataset, ChainDataset and StackDataset, and wrappers built alike."""
-    parts = read(dataset, "datasets")
-    for inner in ([read(dataset, "dataset")], list(parts.values()) if isinstance(parts, dict) else parts):
+    parts = safe_getattr(dataset, "datasets")
+    parts = list(parts.values()) if isinstance(parts, dict) else parts
+    for inner in ([safe_getattr(dataset, "dataset")], parts):
         if isinstance(inner, (list, tuple)) and all(map(yields, inner)):
             return list(inner)
     return []
@@ -105,5 +113,47 @@ def length_of(dataset: Any) -> int | None:
 
 def path_of(dataset: Any) -> str | None:
     """The ``root`` of a data set, as torchvision's have it; of the data set itself and not of those that it wraps."""
-    path = read(dataset, "root")
+    path = safe_getattr(dataset, "root")
     return str(path) if isinstance(path, (str, os.PathLike)) and str(path) else None
+
+
+def _transforms_of(dataset: Any) -> list[tuple[str, Any]]:
+    """(column, transform) for each transform of a data set, as torchvision's data sets name them."""
+    named = {"input": safe_getattr(dataset, "transform"), "target": safe_getattr(dataset, "target_transform")}
+    own = [pair for pair in named.items() if callable(pair[1])]
+    joint = safe_getattr(dataset, "transforms")  # of both columns; torchvision makes it of the two if they are given
+    return own or ([("input", joint)] if callable(joint) else [])
+
+
+def _flat(transform: Any, depth: int = 0) -> Iterator[Any]:
+    """The transforms that one is composed of, by torchvision's ``Compose`` (v1 and v2) or ``nn.Sequential``."""
+    parts: Any = list(transform) if isinstance(transform, nn.Sequential) else None
+    if type(transform).__name__ == "Compose":
+        parts = safe_getattr(transform, "transforms")
+    if not isinstance(parts, (list, tuple)) or depth == _MAX_DEPTH:
+        yield transform
+        return
+    for part in parts:
+        yield from _flat(part, depth + 1)
+
+
+def _operation(transform: Any) -> Operation:
+    """One operation: ``tensor_op_name`` and, where it has any, ``tensor_op_params`` as JSON, as MindSpore has them."""
+    if isinstance(transform, functools.partial):
+        inner = _operation(transform.func).parameter
+        arguments = {f"argument_{place}": value for place, value in enumerate(transform.args)} | transform.keywords
+        return Operation({**inner, "tensor_op_params": json_text(arguments)})
+    function = safe_getattr(transform, "__func__", transform)  # of a bound method
+    name = safe_getattr(function, "__name__")
+    if isinstance(name, str) and not isinstance(transform, nn.Module):
+        module = str(safe_getattr(function, "__module__", ""))
+        return Operation({"tensor_op_name": display_name(name), **({"python_module": module} if module else {})})
+    fields = public_fields(transform)
+    if isinstance(transform, nn.Module):
+        fields.pop("training", None)
+        fields |= {name: module for name, module in transform._modules.items() if module is not None}
+    wrapped = fields.get("transforms")
+    if isinstance(wrapped, (list, tuple)):  # RandomApply, RandomChoice: which of them runs is chance
+        fields["transforms"] = [type(part).__name__ for part in wrapped]
+    parameters = json_text(fields) if fields else "None"
+    return Operation({"tensor_op_name": display_name(type(transform).__name__), "tensor_op_params": parameters})

@@ -26,15 +26,15 @@ _MAX_NESTING = 4
 _KEYS_OF_THE_PAGE = frozenset({"key", "id", "children", "operations", "sampler"})
 
 
-def read(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
+def safe_getattr(owner: Any, name: str, default: Any = None) -> Any:  # Any: fields of any user's object
     """An attribute, or the default if reading it fails in any way."""
     return value_or_default(default, getattr, owner, name, default)
 
 
 def display_name(text: str) -> str:
     """A type or operation name without what breaks the drawing (``<lambda>`` becomes ``lambda``)."""
-    kept = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip("_ ")
-    return kept[:100] or "unnamed"
+    drawable = "".join("_" if c in '<>"{}|\\/' or not c.isprintable() else c for c in text).strip("_ ")
+    return drawable[:100] or "unnamed"
 
 
 def dataset_class_name(value: Any) -> str:
@@ -44,7 +44,7 @@ def dataset_class_name(value: Any) -> str:
 
 def public_fields(owner: Any) -> dict[str, Any]:
     """The attributes of an object whose names do not start with ``_``."""
-    fields = read(owner, "__dict__", {})
+    fields = safe_getattr(owner, "__dict__", {})
     return {name: value for name, value in dict(fields).items() if isinstance(name, str) and not name.startswith("_")}
 
 
@@ -53,13 +53,13 @@ def parameters_of(fields: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict
 
     An int beyond 32 bits and a float that is not finite become text: the format's and the reader's limits.
     """
-    kept: dict[str, ParameterValue] = {}
+    parameters: dict[str, ParameterValue] = {}
     for name, value in dict(fields).items():
         key = f"{name}_" if name in _KEYS_OF_THE_PAGE else utf8_text(str(name))
         parameter = _parameter(_plain(value, _MAX_NESTING))
         if parameter != ():
-            kept[key] = parameter
-    return kept
+            parameters[key] = parameter
+    return parameters
 
 
 def json_text(fields: Mapping[str, Any]) -> str:
@@ -87,11 +87,8 @@ def _plain(value: Any, nesting: int) -> Any:
     """A value that JSON can hold: tensors of one dimension, lists and mappings as such if they are short."""
     if value is None or isinstance(value, bool):
         return value
-    if (
-        isinstance(value, (torch.Tensor, np.ndarray))
-        and value.ndim == 1
-        and str(getattr(value, "device", "cpu")) == "cpu"
-    ):
+    is_array = isinstance(value, (torch.Tensor, np.ndarray)) and value.ndim == 1
+    if is_array and str(getattr(value, "device", "cpu")) == "cpu":
         value = value.tolist() if len(value) <= _MAX_ELEMENTS else value
     if nesting and isinstance(value, (list, tuple, set, frozenset)):
         if len(value) > _MAX_ELEMENTS:

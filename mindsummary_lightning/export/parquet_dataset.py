@@ -8,9 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.export.tables import import_pandas
+from mindsummary_lightning.export.tables import import_pandas, mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 

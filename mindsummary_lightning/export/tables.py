@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.file_mode import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file, replacement
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.npy_export import quoted_name
 
@@ -134,6 +134,17 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         paths.append(os.path.join(out_dir, _NAMES))
         replace_file(paths[-1], json.dumps(written, indent=1).encode(), mode)
     return paths
+
+
+def mode_of_runs(run_dirs: Iterable[str]) -> int:
+    """The permission bits, without execution, that all event files of some runs have; 0o600 if there are none."""
+    modes = [
+        os.stat(path).st_mode for run_dir in run_dirs for path in summary_files(run_dir) + lineage_file_paths(run_dir)
+    ]
+    common = 0o666 if modes else 0o600
+    for mode in modes:
+        common &= mode
+    return common | 0o600  # MindSpore makes its finished files read-only; an export belongs to whoever made it
 
 
 def import_pandas() -> Any:

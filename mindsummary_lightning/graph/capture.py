@@ -27,22 +27,14 @@ from mindsummary_lightning.values.graph_nodes import Graph
 
 
 def capture_example(module: nn.Module, example: Any) -> Graph:
-    """Run ``module`` once on an example input and return the graph of what ran.
+    """Run a network once, in the mode (train or eval) it is in, on an example input; the graph of what ran.
 
-    Args:
-        module: the network, in the mode (train or eval) it is in. Wrappers such as ``torch.compile`` are removed.
-        example: what its ``forward`` takes: a tuple or list of positional arguments, a mapping of keyword arguments,
-            or the single argument, as Lightning reads ``example_input_array``. One that does not fit the signature is
-            passed as the single argument. Tensors are moved to the device of the weights, ``float32`` ones to their
-            dtype if all weights share one.
+    The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of keyword arguments, or
+    the single argument, as Lightning reads ``example_input_array``, also if it does not fit the signature. Tensors are
+    moved to the device of the weights, ``float32`` ones to their dtype if all share one.
 
     Raises:
         GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized parameters).
-
-    Example:
-        >>> graph = capture_example(nn.Sequential(nn.Linear(4, 2), nn.ReLU()), torch.zeros(1, 4))
-        >>> [node.full_name for node in graph.nodes]
-        ['0-Linear/Linear-op1', '1-ReLU/ReLU-op2']
     """
     network = unwrapped(module)
     try:

@@ -24,8 +24,8 @@ from mindsummary_lightning.values.graph_nodes import (
     GraphType,
 )
 
-MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
-MAX_SCOPE_DEPTH = 64  # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
+_MAX_NODES = 100_000  # operations; MindInsight does not load a larger graph
+_MAX_SCOPE_DEPTH = 64  # deeper scopes are merged into their parent: the reader walks the scope tree by recursive calls
 _MAX_NAME_CHARACTERS = 120
 _OP_SUFFIX = re.compile(r"-op\d+$")  # ends the name of a node, so no other name may end so
 _READER_TYPES = ("Const", "Load", "MakeTuple", "UpdateState")  # not operations to it (its NodeTypeEnum)
@@ -47,7 +47,7 @@ class GraphBuilder:
 
     def scope(self, parent: str, name: str, class_name: str) -> str:
         """The scope of one more module inside the scope ``parent``, such as ``encoder-Sequential/0-Linear``."""
-        if parent.count("/") >= MAX_SCOPE_DEPTH:
+        if parent.count("/") >= _MAX_SCOPE_DEPTH:
             return parent
         part = _safe_scope(name, class_name)
         return _unique(f"{parent}/{part}" if parent else part, self._scopes)
@@ -72,13 +72,9 @@ class GraphBuilder:
         attributes: tuple[Attribute, ...] = (),
         output_type: GraphType | None = None,
     ) -> str:
-        """One more operation; returns its id.
-
-        Raises:
-            GraphCaptureError: the graph has ``MAX_NODES`` already.
-        """
-        if len(self._nodes) >= MAX_NODES:
-            raise GraphCaptureError(f"it has more than {MAX_NODES} operations, the most that MindInsight loads")
+        """One more operation; returns its id. A graph of ``_MAX_NODES`` takes no more."""
+        if len(self._nodes) >= _MAX_NODES:
+            raise GraphCaptureError(f"it has more than {_MAX_NODES} operations, the most that MindInsight loads")
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         full_name = f"{scope}/{op_type}-op{name}".lstrip("/")
         edges = tuple(map(GraphInput, inputs))
@@ -90,11 +86,7 @@ class GraphBuilder:
         self._outputs.append(GraphOutput(name, output_type))
 
     def build(self, name: str) -> Graph:
-        """The graph of all that is connected.
-
-        Raises:
-            GraphCaptureError: no operation has an input.
-        """
+        """The graph of all that is connected; a GraphCaptureError if no operation has an input."""
         used = {edge.name for node in self._nodes for edge in node.inputs}
         if not used:
             raise GraphCaptureError("no operation on a tensor was seen")
@@ -120,8 +112,8 @@ def _unique(name: str, taken: set[str]) -> str:
 def _safe_op_type(text: str) -> str:
     # The reader takes five siblings with ``Parameter`` in their types for weights, and then fails on their consumers;
     # its search does not find a type that ends in ``_scope``.
-    kept = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
-    return f"{kept}_" if kept in _READER_TYPES or kept.endswith("_scope") else kept
+    name = _kept_by_optimized_view(_safe(text, "op").replace("Parameter", "Param"))
+    return f"{name}_" if name in _READER_TYPES or name.endswith("_scope") else name
 
 
 def _safe_parameter_name(text: str) -> str:

@@ -28,14 +28,9 @@ _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older rel
 
 
 class Instruments(TorchFunctionMode):
-    """Reports what happens inside ``watching`` to an observation.
+    """Reports what happens inside ``watching`` to an observation, which ``begin`` makes.
 
-    Args:
-        begin: makes the observation.
-
-    Attributes:
-        observation: receives the calls.
-        error: the first exception that the observation raised. What follows it is not observed.
+    ``error`` is the first exception that the observation raised; what follows it is not observed.
     """
 
     def __init__(self, begin: Callable[[], Observation]) -> None:

@@ -58,9 +58,8 @@ class Place(NamedTuple):
 class ModuleNames:
     """Paths and scopes of all modules of a network, and names of their tensors.
 
-    Args:
-        network: the root; its operations have the scope ``""``, those of its children ``<name>-<Class>``.
-        new_scope: makes a scope from that of the parent, a name and the name of a class.
+    The scope of the network is ``""``, those of its children are ``<name>-<Class>``: ``new_scope`` makes them from that
+    of the parent, a name and the name of a class.
     """
 
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:

@@ -35,15 +35,10 @@ _CLASSES = {name.lower(): name for name, kind in vars(nn).items() if isinstance(
 
 @functools.lru_cache(maxsize=1024)
 def familiar_name(function: str, module_class: str | None) -> str:
-    """The operation type shown for a function.
+    """The operation type of a function (``conv2d``, ``relu_``, ``__getitem__``), called by a torch.nn module or not.
 
-    Args:
-        function: its bare name (``conv2d``, ``relu_``, ``__getitem__``).
-        module_class: class of the torch.nn module that calls it, if one does.
-
-    Returns:
-        ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d`` for
-        ``batch_norm``); the function's name where users know it by that (``matmul``, ``cat``, ``add_``).
+    ``Conv2d`` for ``conv2d``, and the module's own class where it names a variant (``BatchNorm2d`` for ``batch_norm``);
+    the function's name where users know it by that (``matmul``, ``cat``, ``add_``).
     """
     if function.startswith("_"):
         function = function.strip("_")

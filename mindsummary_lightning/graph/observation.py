@@ -32,12 +32,7 @@ _LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightnin
 
 
 class Observation:
-    """The graph of a network, built while it runs.
-
-    Args:
-        network: the root of the scopes.
-        inputs: arguments of the observed call by their names.
-    """
+    """The graph of a network, built while it runs on ``inputs``: arguments of the observed call by their names."""
 
     def __init__(self, network: nn.Module, inputs: Mapping[str, Any]) -> None:
         self._name = module_class_name(network)
@@ -112,11 +107,7 @@ class Observation:
                 self._remember(tensor, ref)
 
     def finish(self, output: Any) -> Graph:
-        """The graph of everything up to ``output``, which the observed call returned.
-
-        Raises:
-            GraphCaptureError: no operation on a tensor was seen.
-        """
+        """The graph of everything up to ``output``, which the observed call returned; raises if nothing was seen."""
         for _, tensor in _named_tensors({"output": output}):
             if ref := self._ref(tensor):
                 self._builder.output(ref, tensor_type(tensor))

@@ -19,12 +19,7 @@ from mindsummary_lightning.values.graph_nodes import Graph
 class StepObserver:
     """Observes the first training step after ``arm``. The call itself is the user's: nothing runs a second time.
 
-    Args:
-        module: the LightningModule.
-
-    Attributes:
-        graph: the graph, once the step has returned.
-        error: why there is none.
+    Once the step has returned, there is a ``graph``, or the ``error`` says why there is none.
     """
 
     def __init__(self, module: Any) -> None:
@@ -62,11 +57,7 @@ class StepObserver:
 def observed_call(
     module: nn.Module, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, Graph | None, Exception | None]:
-    """Call a function, usually a method of the module, once and observe it; what it raises passes.
-
-    Returns:
-        What it returned, its graph, and the reason if there is no graph.
-    """
+    """What a function returns, its graph, and why there is none if so; what the function raises passes."""
     instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs)))
     with instruments.watching():
         output = function(*args, **kwargs)

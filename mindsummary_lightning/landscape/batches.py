@@ -29,14 +29,7 @@ class Batch:
 def take_batches(loader: Iterable[Any], num_samples: int, seed: int) -> tuple[Batch, ...]:
     """The first complete batches of ``loader`` with at most ``num_samples`` samples together, but at least one batch.
 
-    Args:
-        loader: a DataLoader or any iterable of batches. It is read with torch's random numbers seeded, so that a
-            shuffling loader gives the same samples each time; the global state is restored.
-        num_samples: maximum number of samples, at least 1.
-        seed: of torch's random numbers while reading.
-
-    Raises:
-        ValueError: the loader is empty, or a batch has no tensor with a batch dimension.
+    It is read with torch's random numbers seeded, so that a shuffling loader gives the same samples each time.
     """
     batches: list[Batch] = []
     with torch.random.fork_rng(devices=[]):

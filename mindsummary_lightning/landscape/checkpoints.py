@@ -58,20 +58,9 @@ class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
     After each save the metadata names the saved files, so the checkpoints of a killed run are usable. The first save
-    decides from its size which of the wanted numbers fit; one warning names the others. A run that continues in the
-    same directory keeps the checkpoints before the number it starts with.
-
-    Args:
-        summary_dir: the run's directory; ``ckpt_dir`` is created in it by the first save.
-        network_name: class name of the network, first part of the file names.
-        settings: which numbers are wanted, and what the landscapes will need later.
-        max_bytes: maximum size of all checkpoints together.
-        step_per_epoch: optimizer steps in an epoch, at least 1; MindInsight places epochs on the step axis with it.
-        file_mode: permission bits of the files.
-        all_or_nothing: save nothing, with one INFO line, if not every wanted number fits; otherwise those that do.
-
-    Attributes:
-        unit: what the numbers count, ``"step"`` or ``"epoch"``.
+    decides from its size which of the wanted numbers fit into ``max_bytes``; the others are named once. With
+    ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory keeps the
+    checkpoints before the number it starts with. MindInsight places epochs on the step axis with ``step_per_epoch``.
     """
 
     def __init__(
@@ -106,29 +95,16 @@ class LandscapeCheckpointWriter:
         return self._settings.wants(number) if self._fitting is None else number in self._fitting
 
     def set_step_per_epoch(self, steps: int) -> None:
-        """Note how many optimizer steps an epoch really has.
-
-        Raises:
-            OSError: the metadata could not be written.
-        """
+        """Note how many optimizer steps an epoch really has."""
         if steps != self._metadata["step_per_epoch"]:
             self._metadata["step_per_epoch"] = steps
             if self._names:
                 self._write_metadata()
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
-        """Write the tensors of ``state_dict`` (parameters and buffers) as the checkpoint of ``number``.
+        """Write the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
 
-        Args:
-            number: step or epoch, counted from 1, in the unit of the settings.
-            state_dict: ``module.state_dict()``; entries that share one tensor are written once, entries that are not
-                tensors or are sharded over devices (one warning) are skipped.
-
-        Returns:
-            Whether it was written; ``False`` if it is not wanted or does not fit into the budget.
-
-        Raises:
-            OSError: it could not be written; the metadata still names the files saved before.
+        Entries that share one tensor are written once, entries that are not tensors or are sharded are skipped.
         """
         tensors = self._owned_tensors(state_dict) if self.wants(number) else {}
         if tensors and self._fitting is None:
@@ -211,9 +187,9 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
         return wanted
     if capacity < _SHORTEST_INTERVAL:
         return frozenset({max(wanted)} if capacity else ())  # enough for the landscape around the last checkpoint
-    kept = intervals[-(capacity // _SHORTEST_INTERVAL) :]
-    share = capacity // len(kept)
-    return frozenset(number for interval in kept for number in _evenly(interval, share))
+    last = intervals[-(capacity // _SHORTEST_INTERVAL) :]
+    share = capacity // len(last)
+    return frozenset(number for interval in last for number in _evenly(interval, share))
 
 
 def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
@@ -224,13 +200,9 @@ def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeCheckpoints:
-    """The checkpoints that a run saved for its landscapes.
+    """The checkpoints that a run saved for its landscapes: step or epoch -> path in ``files``.
 
-    Attributes:
-        directory: the run's ``ckpt_dir``.
-        settings: as the run was trained with; the intervals name what was wanted, not what was saved.
-        step_per_epoch: optimizer steps in an epoch.
-        files: step or epoch -> path of its checkpoint.
+    The intervals of ``settings`` name what was wanted, not what was saved.
     """
 
     directory: str
@@ -240,12 +212,7 @@ class LandscapeCheckpoints:
 
     @classmethod
     def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
-        """Read the metadata of a run; checkpoints are not opened yet.
-
-        Raises:
-            FileNotFoundError: the run has no ``ckpt_dir/train_metadata.json``.
-            LandscapeCheckpointError: the metadata is not what a collector writes.
-        """
+        """Read the metadata of a run; checkpoints are not opened yet."""
         directory = checkpoint_dir(summary_dir)
         path = os.path.join(directory, _METADATA)
         try:
@@ -276,12 +243,9 @@ class LandscapeCheckpoints:
         """The same checkpoints with each interval cut to its saved numbers; intervals with fewer than 3 are dropped.
 
         A run that was short or killed, or whose checkpoints went over the budget, has not saved all of them.
-
-        Raises:
-            LandscapeCheckpointError: no interval has 3 checkpoints; the message names those wanted and found.
         """
-        found = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
-        usable = tuple(interval for interval in found if len(interval) >= _SHORTEST_INTERVAL)
+        saved = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
+        usable = tuple(interval for interval in saved if len(interval) >= _SHORTEST_INTERVAL)
         if usable == self.settings.intervals:
             return self
         if not usable:
@@ -303,11 +267,7 @@ class LandscapeCheckpoints:
             )
 
     def load(self, number: int) -> dict[str, Tensor]:
-        """The tensors of one checkpoint on the CPU; read, not mapped, because another process may replace the file.
-
-        Raises:
-            LandscapeCheckpointError: the file is missing or is not a checkpoint.
-        """
+        """The tensors of one checkpoint on the CPU; read, not mapped, because another process may replace the file."""
         self.check([number])
         path = self.files[number]
         try:

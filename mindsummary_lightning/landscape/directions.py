@@ -24,7 +24,7 @@ _FINAL_REACH = 1.0
 _NEGLIGIBLE = 1e-12
 
 
-def moves(name: str) -> bool:
+def is_moved(name: str) -> bool:
     """Whether a parameter of this name is moved over the plane (MindSpore's rule, by the name alone)."""
     return ("weight" in name or "bias" in name) and "moment" not in name
 
@@ -34,15 +34,7 @@ def pca_directions(states: Sequence[State], names: Sequence[str], seed: int = 0)
 
     As in MindSpore, each difference is centred on its own mean over all elements before the decomposition. Unlike
     there, a tensor that never changed (a frozen layer) is not part of the plane and does not move. The sign makes the
-    element of largest magnitude positive.
-
-    Args:
-        states: at least 3 checkpoints, the last one being the origin of the plane.
-        names: floating-point tensors to use, of the same shape in every checkpoint.
-        seed: of the random second direction, used only if the checkpoints are on a straight line.
-
-    Raises:
-        ValueError: all checkpoints are equal, so there is no direction.
+    element of largest magnitude positive. The second direction is random if the checkpoints are on a straight line.
     """
     changed = [name for name in names if any(not torch.equal(s[name], states[-1][name]) for s in states[:-1])]
     if not changed:
@@ -115,8 +107,8 @@ def path_axes(path: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64]
 
     def axis(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = float(coordinates.min()), float(coordinates.max())
-        room = _MARGIN * (high - low)
-        return np.linspace(low - room, high + room, size) if room > 0 else final_axes(size)[0]
+        margin = _MARGIN * (high - low)
+        return np.linspace(low - margin, high + margin, size) if margin > 0 else final_axes(size)[0]
 
     return axis(path[:, 0]), axis(path[:, 1])
 

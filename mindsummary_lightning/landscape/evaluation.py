@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, aliases
+from mindsummary_lightning.landscape.mean_loss import MeanLoss, canonical_names
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
@@ -27,15 +27,9 @@ Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """How losses are computed.
+    """How losses are computed, as :meth:`SummaryLandscape.generate` says.
 
-    Attributes:
-        train_mode: run the network in training mode (MindSpore's way: dropout on, batch statistics); the default is
-            eval mode with the statistics of the last checkpoint.
-        seed: torch's random state at the start of every grid point, so that dropout has the same mask everywhere.
-        precision: a mixed precision of Fabric (``"bf16-mixed"``), or ``"32-true"``.
-        compile: run through ``torch.compile``.
-        points_at_once: grid points per ``vmap``; above 1 pays for tiny networks only.
+    ``seed`` is torch's random state at the start of every grid point, so that dropout has the same mask everywhere.
     """
 
     train_mode: bool = False
@@ -46,16 +40,7 @@ class EvaluationOptions:
 
 
 class PlaneLoss:
-    """Mean loss over batches at points of a plane, everything on one device.
-
-    Args:
-        loss: the module whose tensors are swapped; its ``module`` is the network of the plane.
-        plane: origin and axes.
-        batches: samples, on ``device``.
-        device: where the network runs.
-        options: how it runs.
-        autocast: makes the context that each call of :meth:`losses` runs in.
-    """
+    """Mean loss over batches at points of a plane, everything on one device; ``loss.module`` is the plane's network."""
 
     def __init__(
         self,
@@ -74,7 +59,7 @@ class PlaneLoss:
         samples = torch.tensor([batch.samples for batch in batches], dtype=torch.float64)
         self._weights = samples / samples.sum()
         self._call = torch.compile(self._plain_call) if options.compile else self._plain_call
-        self._names = aliases(loss.module)
+        self._names = canonical_names(loss.module)
         self._moving = FlatPlane(plane, device)
         self._fixed = {
             name: tensor.to(device, copy=options.train_mode)
@@ -88,8 +73,8 @@ class PlaneLoss:
         The module's parameters, buffers, modes and torch's random state are as before when this returns.
         """
         with self.prepared():
-            found = self._many(points) if self._options.points_at_once > 1 else self._one_by_one(points)
-            return (found.cpu().double() @ self._weights).numpy()
+            losses = self._many(points) if self._options.points_at_once > 1 else self._one_by_one(points)
+            return (losses.cpu().double() @ self._weights).numpy()
 
     def run(self, x: float, y: float, index: int) -> Tensor:
         """The loss of one batch at one point; inside :meth:`prepared` only."""
@@ -115,15 +100,15 @@ class PlaneLoss:
                 module.training = training
 
     def _one_by_one(self, points: NDArray[np.float64]) -> Tensor:
-        found = []
+        losses = []
         for x, y in points.tolist():
             self._place(x, y)
             tensors = self._tensors(self._moving.tensors)
-            found += [self._batch_loss(tensors, index).float() for index in range(len(self._batches))]
-        return torch.stack(found).view(len(points), len(self._batches))
+            losses += [self._batch_loss(tensors, index).float() for index in range(len(self._batches))]
+        return torch.stack(losses).view(len(points), len(self._batches))
 
     def _many(self, points: NDArray[np.float64]) -> Tensor:
-        found = []
+        losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):
             stacked = self._moving.stacked(chunk)
             self._seed()
@@ -133,8 +118,8 @@ class PlaneLoss:
                 )
                 for index in range(len(self._batches))
             ]
-            found.append(torch.stack(columns, 1).float())
-        return torch.cat(found)
+            losses.append(torch.stack(columns, 1).float())
+        return torch.cat(losses)
 
     def _place(self, x: float, y: float) -> None:
         self._seed()

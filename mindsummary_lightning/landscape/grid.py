@@ -28,14 +28,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class LandscapeGrid:
-    """One landscape to compute.
+    """One landscape to compute: a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
 
-    Attributes:
-        numbers: steps or epochs of its checkpoints, ascending; one number for a final landscape.
-        plane: origin and axes in weight space.
-        x: grid coordinates along the first axis, float64, shape ``(n,)``.
-        y: along the second axis, shape ``(n,)``.
-        path: coordinates of the checkpoints, shape ``(len(numbers), 2)``; no rows for a final landscape.
+    A final landscape has one number, that of its checkpoint, and a path without rows.
     """
 
     numbers: tuple[int, ...]
@@ -68,15 +63,12 @@ class LandscapeGrid:
         """The value MindInsight draws, from the losses of :meth:`rows`.
 
         Losses that are not finite become the largest finite one, with one warning.
-
-        Raises:
-            ValueError: no loss is finite.
         """
-        kept = iter(_finite(losses, self.tag))
-        z = np.stack([next(kept) for _ in self.y])
+        rows = iter(_finite(losses, self.tag))
+        z = np.stack([next(rows) for _ in self.y])
         x, y, path_xy = (array.astype(np.float32) for array in (self.x, self.y, self.path))
         if len(self.path):
-            path = Points(path_xy[:, 0], path_xy[:, 1], next(kept))
+            path = Points(path_xy[:, 0], path_xy[:, 1], next(rows))
             return LossLandscape(
                 Points(x, y, z),
                 self.numbers,
@@ -90,23 +82,11 @@ class LandscapeGrid:
 
 
 def interval_grid(
-    numbers: tuple[int, ...],
-    states: Sequence[State],
-    names: list[str],
-    size: int,
-    seed: int,
+    numbers: tuple[int, ...], states: Sequence[State], names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
     """The landscape along an interval, through the two principal directions of its checkpoints.
 
-    Args:
-        numbers: steps or epochs of the checkpoints.
-        states: the checkpoints under the network's names, in the order of ``numbers``; the last one is the origin.
-        names: the parameters that move.
-        size: grid points on each axis.
-        seed: used if the checkpoints are on a straight line.
-
-    Raises:
-        ValueError: all checkpoints are equal.
+    The states have the network's names and the order of ``numbers``; the last one is the origin.
     """
     first, second = (scaled(direction, states[-1]) for direction in pca_directions(states, names, seed))
     path = path_coordinates(states, first, second)
@@ -115,7 +95,7 @@ def interval_grid(
 
 
 def final_grid(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:
-    """The landscape around one checkpoint, through two random directions; arguments as in :func:`interval_grid`."""
+    """The landscape around one checkpoint, through two random directions."""
     first, second = (scaled(direction, anchor) for direction in random_directions(anchor, names, seed))
     x, y = final_axes(size)
     return LandscapeGrid((number,), Plane(anchor, first, second), x, y)

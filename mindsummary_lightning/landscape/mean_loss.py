@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from torch import Tensor, nn
 
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
-from mindsummary_lightning.landscape.directions import State, moves
+from mindsummary_lightning.landscape.directions import State, is_moved
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -21,14 +21,7 @@ LossFunction: TypeAlias = Callable[[Any, Any], Any]
 class MeanLoss(nn.Module):
     """The loss of a batch as one module, so that its parameters can be swapped for a call.
 
-    Args:
-        module: a LightningModule, whose ``training_step`` (or, if that returns ``None``, ``validation_step``) returns
-            the loss; or any module, if ``loss_fn`` is given.
-        loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` calls the
-            module's step.
-
-    Raises:
-        TypeError: there is neither a loss function nor a step that could return the loss.
+    Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its ``validation_step`` gives it.
     """
 
     def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None) -> None:
@@ -72,7 +65,7 @@ def _as_loss(answer: Any) -> Tensor:
     return answer.mean() if answer.ndim else answer
 
 
-def aliases(module: nn.Module) -> dict[str, str]:
+def canonical_names(module: nn.Module) -> dict[str, str]:
     """Every name of every parameter and buffer -> the first name of that tensor (tied weights have several)."""
     first: dict[int, str] = {}
     result = {}
@@ -84,7 +77,7 @@ def aliases(module: nn.Module) -> dict[str, str]:
 
 def moving_names(module: nn.Module) -> list[str]:
     """Parameters of the module that a landscape moves: floating weights and biases, tied ones once."""
-    return [name for name, tensor in module.named_parameters() if moves(name) and tensor.is_floating_point()]
+    return [name for name, tensor in module.named_parameters() if is_moved(name) and tensor.is_floating_point()]
 
 
 def renamed_to_module(module: nn.Module, state: State, origin: str) -> dict[str, Tensor]:
@@ -92,19 +85,16 @@ def renamed_to_module(module: nn.Module, state: State, origin: str) -> dict[str,
 
     The checkpoint may hold the module as a part of a larger one (a network inside a LightningModule): then all of its
     names have one prefix. ``origin`` is its path, for the message.
-
-    Raises:
-        LandscapeCheckpointError: a tensor is missing or has another shape; the message names it.
     """
-    names = aliases(module)
+    names = canonical_names(module)
     expected = {name: entry for name, entry in module.state_dict().items() if isinstance(entry, Tensor)}
     groups: dict[str, list[str]] = {}
     for name in expected:
         groups.setdefault(names.get(name, name), []).append(name)
 
     def find(prefix: str) -> dict[str, str]:
-        found = {first: [prefix + name for name in group if prefix + name in state] for first, group in groups.items()}
-        return {first: keys[0] for first, keys in found.items() if keys}
+        keys = {first: [prefix + name for name in group if prefix + name in state] for first, group in groups.items()}
+        return {first: matching[0] for first, matching in keys.items() if matching}
 
     best = max((find(prefix) for prefix in _prefixes(state, list(groups))), key=len)
     missing = [first for first in groups if first not in best]

@@ -17,10 +17,7 @@ _ALIGNED_ELEMENTS = 16
 class Plane:
     """``anchor + x * first + y * second`` in weight space, under the module's own names.
 
-    Attributes:
-        anchor: every parameter and buffer of the network at (0, 0).
-        first: how the moving parameters move along x, the parameters' shapes.
-        second: how they move along y, same names.
+    The anchor has every parameter and buffer of the network, the directions those that move.
     """
 
     anchor: Mapping[str, Tensor]
@@ -31,12 +28,7 @@ class Plane:
 class FlatPlane:
     """The moving parameters as views of one buffer, so that a point costs two additions whatever the network.
 
-    Args:
-        plane: origin and axes.
-        device: where the five buffers are, each as large as the moving parameters.
-
-    Attributes:
-        tensors: name -> the parameter at the point of the last :meth:`place`, in its own dtype.
+    ``tensors`` are the parameters at the point of the last :meth:`place`, in their own dtypes.
     """
 
     def __init__(self, plane: Plane, device: torch.device) -> None:

@@ -6,8 +6,10 @@ that cannot be read is computed again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +18,22 @@ from mindsummary_lightning.fileio.replace import replacement
 
 
 class RowStore:
-    """The rows of one landscape in one folder, which exists from the first :meth:`keep` to :meth:`clear`.
-
-    Args:
-        directory: the folder; its name must identify everything the losses depend on.
-    """
+    """The rows of one landscape in one folder, whose name must identify everything the losses depend on."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
-    def find(self, index: int, length: int) -> NDArray[np.float64] | None:
-        """The losses of a finished row, shape ``(length,)``, or ``None`` if it has to be computed."""
-        try:
-            with open(self._path(index), "rb") as file:
+    def rows(self, points: Sequence[NDArray[np.float64]]) -> dict[int, NDArray[np.float64]]:
+        """The losses of the finished rows, by their position among all rows of points."""
+        finished = {}
+        for index, row in enumerate(points):
+            with contextlib.suppress(FileNotFoundError), open(self._path(index), "rb") as file:
                 data = file.read()
-        except FileNotFoundError:
-            return None
-        return np.frombuffer(data, np.float64) if len(data) == 8 * length else None
+                if len(data) == 8 * len(row):
+                    finished[index] = np.frombuffer(data, np.float64)
+        return finished
 
-    def keep(self, index: int, losses: NDArray[np.float64]) -> None:
+    def write(self, index: int, losses: NDArray[np.float64]) -> None:
         """Store a finished row."""
         os.makedirs(self.directory, exist_ok=True)
         with replacement(self._path(index), is_synced=False) as file:

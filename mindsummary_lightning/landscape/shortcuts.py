@@ -19,14 +19,14 @@ from torch.func import functional_call
 
 from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in_batch
 from mindsummary_lightning.landscape.evaluation import Autocast, EvaluationOptions, PlaneLoss
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, aliases
+from mindsummary_lightning.landscape.mean_loss import MeanLoss, canonical_names
 from mindsummary_lightning.landscape.plane import Plane
 
 # The largest tensor a joined batch may make. Beyond 32 MB glibc maps and unmaps memory for every tensor, which costs a
 # CPU convolution as much as its arithmetic; an accelerator needs larger batches to be busy.
 _MAX_BYTES_ON_CPU = 2**24
 _MAX_BYTES_ON_DEVICE = 2**28
-# What the three kept outputs, their sum and its first half may take together.
+# What the three stored outputs, their sum and its first half may take together.
 _MAX_AFFINE_BYTES = 2**30
 # Below this many products per output, reading Z0, Zx and Zy costs as much as the layer itself.
 _MIN_FAN_IN = 64
@@ -46,8 +46,7 @@ def loss_on_plane(
     """The fastest evaluation that gives the losses of the plain one.
 
     A shortcut is used only if the mean loss at one point off the axes agrees with the plain evaluation to 1e-5. None is
-    tried in training mode, in mixed precision, with ``compile`` or with several points at once. Arguments are those of
-    :class:`PlaneLoss`.
+    tried in training mode, in mixed precision, with ``compile`` or with several points at once.
     """
     best = PlaneLoss(loss, plane, batches, device, options, autocast)
     if options.train_mode or options.compile or options.points_at_once > 1 or options.precision != "32-true":
@@ -62,9 +61,9 @@ def loss_on_plane(
     fewer = joined(batches, int(max_bytes / max(_bytes_per_sample(loss, best, batches[0]), 1.0)))
     if len(fewer) < len(batches) and agrees(candidate := PlaneLoss(loss, plane, fewer, device, options, autocast)):
         best, batches = candidate, fewer
-    found = find_affine_layer(loss, best, len(batches), plane)
-    if found is not None:
-        affine = AffinePlaneLoss(*found, loss, plane, batches, device, options, autocast)
+    layer_and_inputs = find_affine_layer(loss, best, len(batches), plane)
+    if layer_and_inputs is not None:
+        affine = AffinePlaneLoss(*layer_and_inputs, loss, plane, batches, device, options, autocast)
         best = affine if agrees(affine) else best
     return best
 
@@ -72,12 +71,8 @@ def loss_on_plane(
 class AffinePlaneLoss(PlaneLoss):
     """Mean loss with one layer replaced by the sum of three outputs that are computed once per batch.
 
-    The layer's parameters move like all others, so that a network may use them a second time outside the layer.
-
-    Args:
-        layer: the layer, whose input is the same at every point.
-        inputs: its input for each batch.
-        loss: as of :class:`PlaneLoss`, like the other arguments.
+    The layer's input of each batch is the same at every point. Its parameters move like all others, so that a network
+    may use them a second time outside the layer.
     """
 
     def __init__(self, layer: nn.Module, inputs: Sequence[Tensor], loss: MeanLoss, plane: Plane, *others: Any) -> None:
@@ -97,7 +92,7 @@ class AffinePlaneLoss(PlaneLoss):
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """As of the plain evaluation, and the layer gives its kept outputs."""
+        """As of the plain evaluation, and the layer gives its stored outputs."""
         with super().prepared():
             self._layer.forward = lambda _: self._outputs[self._index]
             try:
@@ -140,8 +135,8 @@ def find_affine_layer(
             inputs.append(here)
         if layer is None or not all(name in plane.first for name in _names_in_plane(loss, layer).values()):
             return None
-        kept = sum(5 * layer(data).nbytes for data in inputs[:1]) * len(inputs)
-    return (layer, inputs) if kept <= _MAX_AFFINE_BYTES else None
+        needed = 5 * layer(inputs[0]).nbytes * len(inputs)
+    return (layer, inputs) if needed <= _MAX_AFFINE_BYTES else None
 
 
 def _first_call(
@@ -169,7 +164,7 @@ def _is_suitable(layer: nn.Module) -> bool:
 def _names_in_plane(loss: MeanLoss, layer: nn.Module) -> dict[str, str]:
     """Names of a layer's parameters in the layer -> in the plane."""
     place = next(name for name, module in loss.module.named_modules() if module is layer)
-    names = aliases(loss.module)
+    names = canonical_names(loss.module)
     return {name: names[f"{place}.{name}" if place else name] for name, _ in layer.named_parameters()}
 
 

@@ -172,15 +172,15 @@ class SummaryLandscape:
             stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
-                found = launch(fabric, work)
+                losses = launch(fabric, work)
             except KeyboardInterrupt:
                 _LOG.warning(
                     "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
                 )
                 raise
         made = {
-            job.tag: job.landscape(losses, saved.settings.unit, saved.step_per_epoch)
-            for job, losses in zip(jobs, found, strict=True)
+            job.tag: job.landscape(of_job, saved.settings.unit, saved.step_per_epoch)
+            for job, of_job in zip(jobs, losses, strict=True)
         }
         if fabric.global_rank == 0:
             _write(target, made)

@@ -41,14 +41,7 @@ def make_fabric(
 ) -> Fabric:
     """A Fabric that starts its processes itself, unless torchrun, SLURM or LSF has started them.
 
-    Args:
-        accelerator: as Fabric takes it; ``"auto"`` for the one of the machine.
-        devices: a number, ``"auto"``, or device indices; on the CPU the number of processes per machine.
-        num_nodes: machines; more than one needs a launcher that starts the processes.
-        precision: as Fabric takes it.
-
-    Raises:
-        ValueError: there is more than one machine and no launcher has started this process.
+    On the CPU the number of devices is that of processes per machine. Several machines need a launcher.
     """
     is_launched = any(environment.detect() for environment in _LAUNCHERS)
     if num_nodes > 1 and not is_launched:
@@ -122,7 +115,7 @@ def compute_rows(
     batches: Sequence[Batch],
     options: EvaluationOptions,
 ) -> list[list[NDArray[np.float64]]]:
-    """The losses of every row of every job; what to give ``fabric.launch``.
+    """The losses of every row of every job; what to give :func:`launch`.
 
     Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
     what it finishes in the store of the row's job. The rows are gathered from the processes, so that each returns all
@@ -130,11 +123,11 @@ def compute_rows(
     """
     own_batches = on_device(batches, fabric.device)
     all_rows = [job.rows() for job in jobs]
-    found = [_stored(store, rows) for store, rows in zip(stores, all_rows, strict=True)]
+    stored = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
     # Every process must have read the stores before one of them stores more, or their lists of rows would differ.
     fabric.barrier()
-    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in found[job]]
-    mine: list[Rows] = found if fabric.global_rank == 0 else [{} for _ in jobs]
+    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in stored[job]]
+    mine: list[Rows] = stored if fabric.global_rank == 0 else [{} for _ in jobs]
     current, plane_loss = -1, None
     with _progress(len(missing), fabric) as bar:
         for position in _positions(fabric, len(missing)):
@@ -144,7 +137,7 @@ def compute_rows(
                 plane_loss = loss_on_plane(loss, jobs[job].plane, own_batches, fabric.device, options, fabric.autocast)
                 bar.set_description(jobs[job].tag)
             mine[job][row] = plane_loss.losses(all_rows[job][row])
-            stores[job].keep(row, mine[job][row])
+            stores[job].write(row, mine[job][row])
             bar.set_postfix_str(_range(mine[job]), refresh=False)
             bar.update(position + 1 - bar.n)
     return _gathered(fabric, all_rows, mine)
@@ -164,11 +157,6 @@ def _positions(fabric: Fabric, count: int) -> Iterator[int]:
     while position < count:
         yield position
         position = fabric.world_size + store.add("mindsummary_lightning/rows", 1) - 1
-
-
-def _stored(store: RowStore, rows: Sequence[NDArray[np.float64]]) -> Rows:
-    stored = {index: store.find(index, len(points)) for index, points in enumerate(rows)}
-    return {index: losses for index, losses in stored.items() if losses is not None}
 
 
 def _gathered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mindsummary_lightning.fileformat.graph_texts import decode_graph_event, decode_model
+from mindsummary_lightning.fileformat.graph_codec import decode_graph_event, decode_model
 from mindsummary_lightning.fileformat.summary_codec import decode_value
 from mindsummary_lightning.reading.file_content import GraphLocation
 from mindsummary_lightning.reading.outlines import Location, decoded, read_location

@@ -23,15 +23,13 @@ from mindsummary_lightning.values.events import LineageValue
 class RunRecorder:
     """Records into one directory. Two recorders of one directory share its writer; nothing is opened before a value.
 
-    Args:
-        directory: the run directory, absolute; need not exist.
-        options: how files are created; ``None``: by default.
-        raise_exception: raise failures to record instead of logging them.
-        exports_tensors: save each tensor as an npy file too.
+    Every method that writes returns whether everything is in the file. That is False also in a signal handler that
+    interrupted another call to this run's writer: what it recorded is queued, and that call writes it at its end.
+    Failures are raised with ``raise_exception`` and else logged.
 
     Attributes:
-        directory: as given.
-        options: as given.
+        directory: the run directory, absolute; need not exist.
+        options: how its files are created.
         policy: what happens to a value that cannot be recorded.
         has_recorded: whether anything was recorded through this object.
         is_closed: whether :meth:`close` was called; nothing is recorded after it.
@@ -72,19 +70,10 @@ class RunRecorder:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[Any]] | None = None,
     ) -> bool:
-        """Write a step's values immediately, in one event where the format allows it.
+        """Write a step's values immediately, in one event where the format allows it; a scalar is a ``float``.
 
-        Args:
-            step: the step they belong to.
-            values: tags and values, such as the ``items()`` of a dict; a scalar is a ``float``.
-            originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
-
-        Returns:
-            Whether everything is in the file. False also in a signal handler that interrupted another call to this
-            run's writer: the values are queued, and that call writes them at its end.
-
-        Raises:
-            OSError: it could not be written and ``raise_exception`` is set.
+        ``originals`` are tensors in the dtype they had, for the npy export; of others their float32 values are
+        exported.
         """
         if not values:
             return True
@@ -105,7 +94,7 @@ class RunRecorder:
         return is_done and is_written
 
     def write_graph(self, graph: Graph) -> bool:
-        """Write a computational graph immediately; returns and raises as :meth:`write_values`."""
+        """Write a computational graph immediately."""
         self.write_deferred_lineage()
         return self._attempt("the graph", self._acquire().write_graph, graph)
 
@@ -125,11 +114,7 @@ class RunRecorder:
         return self._has_graph
 
     def write_lineage(self, value: LineageValue) -> bool:
-        """Write a lineage value immediately; returns and raises as :meth:`write_values`.
-
-        Raises:
-            ValueError: it holds something that would break MindInsight.
-        """
+        """Write a lineage value immediately; raises ValueError for what would break MindInsight."""
         check_recordable(value)
         self.write_deferred_lineage()
         return self._attempt("lineage", self._acquire().write_lineage, value)
@@ -137,8 +122,7 @@ class RunRecorder:
     def defer_lineage(self, value: LineageValue) -> None:
         """Write a lineage value together with the next value; if none follows, it is not recorded either.
 
-        Raises:
-            ValueError: it holds something that would break MindInsight.
+        Raises as :meth:`write_lineage`.
         """
         check_recordable(value)
         self._deferred_lineage.append(value)
@@ -159,7 +143,7 @@ class RunRecorder:
         self._attempt("a new file", self._acquire().begin_file)
 
     def sync(self) -> None:
-        """Fsync everything recorded; raises as :meth:`write_values`."""
+        """Fsync everything recorded."""
         if self._writer is not None:
             self._attempt("flush", self._writer.sync)
 

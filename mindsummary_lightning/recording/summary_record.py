@@ -24,10 +24,9 @@ from mindsummary_lightning.conversion.arguments import (
 )
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
-from mindsummary_lightning.recording.pending_values import PendingValues
+from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS
 from mindsummary_lightning.values import SummaryValue
 
 

@@ -12,13 +12,12 @@ from typing import Any
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
-_NO_PAGE = (
+_NO_PAGE = [
     "add_audio",
     "add_custom_scalars",
     "add_custom_scalars_marginchart",
@@ -30,7 +29,7 @@ _NO_PAGE = (
     "add_pr_curve_raw",
     "add_text",
     "add_video",
-)
+]
 
 
 class TensorBoardMethods:

@@ -191,7 +191,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, record is None)
+        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, record is not None)
         if record is None or lineage is None:
             return
         with self._guard("the train lineage"):

@@ -13,7 +13,6 @@ from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
-from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
@@ -33,11 +32,11 @@ class _LineageCallback(CallbackBase):
         super().__init__()
         checked_bool("raise_exception", raise_exception)
         self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
-        self._run: FitRun | None = None
+        self._logger: MindInsightLogger | None = None
         self._recorder: RunRecorder | None = None
         self._owns_recorder = isinstance(summary_record, (str, os.PathLike))
         if isinstance(summary_record, MindInsightLogger):
-            self._run = summary_record._run
+            self._logger = summary_record
         elif isinstance(summary_record, SummaryRecord):
             self._recorder = recorder_of(summary_record)
         elif isinstance(summary_record, (str, os.PathLike)):
@@ -50,20 +49,20 @@ class _LineageCallback(CallbackBase):
         self._lineage: LineageRecorder | None = None
 
     def __repr__(self) -> str:
-        where = self._run or self._recorder
-        return f"{type(self).__name__}({where and where.directory!r})"
+        return f"{type(self).__name__}({self._logger if self._recorder is None else self._recorder.directory!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         if trainer.fast_dev_run:
             return
         with self._guard("in setup"):
-            if self._run is not None:
-                self._run.enter(trainer)
-            if trainer.is_global_zero:
-                recorder = self._recorder if self._run is None else self._run.recorder()
-                if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
-                    self._lineage = LineageRecorder(recorder)
+            if self._logger is not None:
+                self._logger._run.enter(trainer)
+            if not trainer.is_global_zero:
+                return
+            recorder = self._recorder if self._logger is None else self._logger._run.recorder()
+            if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
+                self._lineage = LineageRecorder(recorder)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the evaluation that waits, and close the files, if this callback opened them."""

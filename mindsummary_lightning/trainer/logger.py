@@ -22,8 +22,7 @@ from mindsummary_lightning.conversion.arguments import (
 )
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import to_tensor
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.trainer.fit_run import FitRun

@@ -54,17 +54,11 @@ _HEADERS = {
 
 
 class CheckedRequest(NamedTuple):
-    """A request after the check.
+    """A request after the check."""
 
-    Attributes:
-        path: decoded path without the prefix of an embedded page.
-        answer: the answer, if the check already has one: a refusal, or the page that sets the cookie.
-        headers: headers of whatever is answered; a more specific value of the answer itself wins.
-    """
-
-    path: str
-    answer: web.Response | None
-    headers: Mapping[str, str]
+    path: str  # decoded, without the prefix of an embedded page
+    answer: web.Response | None  # if the check already has one: a refusal, or the page that sets the cookie
+    headers: Mapping[str, str]  # of whatever is answered; a more specific value of the answer itself wins
 
 
 class Access:

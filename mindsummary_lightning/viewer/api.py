@@ -52,13 +52,7 @@ class EncodedImage:
 
 
 class ApiError(Exception):
-    """A request that cannot be answered.
-
-    Attributes:
-        code: MindInsight's error code, eight hexadecimal digits.
-        message: text for the user.
-        status: HTTP status.
-    """
+    """A request that cannot be answered: MindInsight's error code (eight hexadecimal digits), text, HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -68,11 +62,7 @@ class ApiError(Exception):
 
 
 def required(request: ApiRequest, name: str) -> str:
-    """The first value of a parameter.
-
-    Raises:
-        ApiError: it is missing or empty.
-    """
+    """The first value of a parameter that may not be missing or empty."""
     value = request.first(name)
     if not value:
         raise ApiError(MISSING, f"Param missing. '{name}' is required.")
@@ -80,11 +70,7 @@ def required(request: ApiRequest, name: str) -> str:
 
 
 def whole_number(text: str, name: str) -> int:
-    """A parameter as an int, as Python reads it (``" 0 "`` and ``"+5"`` are fine).
-
-    Raises:
-        ApiError: it is not an int.
-    """
+    """A parameter as an int, as Python reads it (``" 0 "`` and ``"+5"`` are fine)."""
     try:
         return int(text)
     except ValueError:
@@ -92,11 +78,7 @@ def whole_number(text: str, name: str) -> int:
 
 
 def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice:
-    """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for.
-
-    Raises:
-        ApiError: one of them is not an int or out of range.
-    """
+    """The rows that ``offset`` (a page number) and ``limit`` (rows per page) ask for."""
     offset = _number_or(request, "offset", 0)
     if offset < 0:
         raise ApiError(WRONG_VALUE, "Invalid parameter value. 'offset' should be greater than or equal to 0.")
@@ -107,11 +89,7 @@ def page_slice(request: ApiRequest, default_limit: int, max_limit: int) -> slice
 
 
 def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
-    """The parameter ``train_id``, which need not name a run.
-
-    Raises:
-        ApiError: it is missing, or neither names a run nor could name one in MindInsight.
-    """
+    """The parameter ``train_id``, which names a run or could name one in MindInsight."""
     train_id = request.first("train_id")
     if train_id is None:
         raise ApiError(MISSING, "Param missing. 'train_id' is required.")
@@ -123,27 +101,22 @@ def run_name(runs: LoadedRuns, request: ApiRequest) -> str:
 
 
 def known_run(runs: LoadedRuns, train_id: str, message: str = _NOT_IN_CACHE) -> FollowedRun:
-    """A run by its name, read as far as it has been written.
-
-    Raises:
-        ApiError: there is none, in the words of ``message``.
-    """
+    """A run by its name, read as far as it has been written; refused in the words of ``message`` if there is none."""
     run = runs.run(train_id)
     if run is None:
         raise ApiError(_UNKNOWN_RUN, message)
     return run
 
 
-def known_tag(run: FollowedRun, shown: str, code: str, message: str) -> tuple[str, str]:
+def known_tag(run: FollowedRun, plugin_tag: str, code: str, message: str) -> tuple[str, str]:
     """Tag and kind of a tag as the pages name it (``loss/auto/scalar``); the kind is ``""`` for a graph.
 
-    Raises:
-        ApiError: the run does not have it; with this code, in a message that begins so.
+    Refused with this code, in a message that begins so, if the run does not have it.
     """
-    if not has_tag(run, shown):
+    if not has_tag(run, plugin_tag):
         detail = "Invalid parameter value. Can not find any data in this train job by given tag."
         raise ApiError(code, f"{message} Detail: {detail}")
-    return split_tag(shown)
+    return split_tag(plugin_tag)
 
 
 def _number_or(request: ApiRequest, name: str, default: int) -> int:

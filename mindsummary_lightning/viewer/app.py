@@ -14,9 +14,9 @@ from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
+from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
-from mindsummary_lightning.viewer.static_files import file_response, static_files
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
 _LOG = logging.getLogger(__name__)
@@ -34,20 +34,13 @@ _SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER
 
 
 def create_site(
-    directory: str, frontend: str, access: Access, memory_bytes: int = DEFAULT_MEMORY_BYTES
+    directory: str, frontend: bytes, access: Access, memory_bytes: int = DEFAULT_MEMORY_BYTES
 ) -> web.Application:
-    """The application with all pages of MindInsight.
-
-    Args:
-        directory: a run, or a directory with runs anywhere below it.
-        frontend: the directory that holds the front end's ``index.html``.
-        access: the check of every request.
-        memory_bytes: budget for loaded runs.
-    """
+    """The application with all pages of MindInsight, whose wheel is ``frontend``, over the runs below a directory."""
     return create_app(LoadedRuns(directory, memory_bytes), frontend, access, page_handlers())
 
 
-def create_app(runs: LoadedRuns, frontend: str, access: Access, handlers: Mapping[str, Handler]) -> web.Application:
+def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> web.Application:
     """The application; ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`."""
     site = _Site(runs, frontend, access, handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
@@ -57,7 +50,7 @@ def create_app(runs: LoadedRuns, frontend: str, access: Access, handlers: Mappin
 
 
 class _Site:
-    def __init__(self, runs: LoadedRuns, frontend: str, access: Access, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> None:
         self._runs = runs
         self._files = static_files(frontend)
         self._access = access
@@ -71,10 +64,10 @@ class _Site:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The answer to any request."""
-        visit = self._access.check(request)
+        checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, visit.path) if visit.answer is None else visit.answer
-        for name, value in visit.headers.items():
+        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
 
@@ -86,7 +79,7 @@ class _Site:
                 raise _NOT_FOUND
             if request.method != "GET":
                 raise _WRONG_METHOD
-            return file_response(self._files[path])
+            return _file_response(request, self._files[path])
         except ApiError as error:
             return _error_response(error)
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
@@ -101,9 +94,22 @@ class _Site:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
         asked = ApiRequest(query, await request.read(), _media_type(request))
-        takes_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+        takes_gzip = _takes_gzip(request)
         body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
+
+
+def _file_response(request: web.Request, file: StaticFile) -> web.Response:
+    headers = file.headers()
+    if any(f'"{etag.value}"' == headers["ETag"] for etag in request.if_none_match or ()):
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if _takes_gzip(request):
+        return web.Response(body=file.gzipped(), headers={**headers, "Content-Encoding": "gzip"})
+    return web.Response(body=file.content(), headers=headers)
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
 def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
 from mindsummary_lightning.reading.summary_base_dir import RunDirectory, with_lineage_files
-from mindsummary_lightning.viewer.tags import shown_tags
+from mindsummary_lightning.viewer.tags import plugin_tags
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -29,15 +29,10 @@ _MAX_SUMMARIES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What stays known of a run after its samples were forgotten.
+    """What stays known of a run after its samples were forgotten."""
 
-    Attributes:
-        tags: MindInsight's plugin name -> tags as the pages name them (``loss/auto/scalar``), in the pages' order.
-        is_complete: whether the file written last ends with a complete record and none of its records was damaged.
-    """
-
-    tags: Mapping[str, Sequence[str]]
-    is_complete: bool
+    tags: Mapping[str, Sequence[str]]  # by MindInsight's plugin name, as the pages name and order them
+    is_complete: bool  # the file written last ends with a complete record and none of its records was damaged
 
 
 @dataclass(slots=True)
@@ -63,7 +58,7 @@ class LoadedRuns:
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
     _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
-    _keeping: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         self.base_dir = os.path.realpath(self.base_dir)
@@ -103,18 +98,18 @@ class LoadedRuns:
         listed = self.find(train_id)
         if listed is None:
             return None
-        with self._keeping:
+        with self._loading:
             run = self._runs.setdefault(train_id, FollowedRun(listed.path))
             self._runs.move_to_end(train_id)
         try:
             has_changed = run.read_on()
         except OSError:  # it vanished since it was listed
-            with self._keeping:
+            with self._loading:
                 self._runs.pop(train_id, None)
                 self._summaries.pop(train_id, None)
             return None
         if has_changed or train_id not in self._summaries:
-            self._keep(train_id, run)
+            self._summarize(train_id, run)
         return run
 
     def summary(self, train_id: str) -> RunSummary | None:
@@ -124,25 +119,25 @@ class LoadedRuns:
     def run_directories(self) -> list[RunDirectory]:
         """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
         runs, version = self.listing(), self._next_scan_at
-        known, found = self._directories
-        if known != version:
-            found = [with_lineage_files(run) for run in runs if run.lineage_names]
-            self._directories = (version, found)
-        return found
+        listed_version, directories = self._directories
+        if listed_version != version:
+            directories = [with_lineage_files(run) for run in runs if run.lineage_names]
+            self._directories = (version, directories)
+        return directories
 
     def run_directory(self, train_id: str) -> RunDirectory | None:
         """A run and the state of its lineage files now; ``None`` if there is no such run."""
         run = self.find(train_id)
         return None if run is None else with_lineage_files(run)
 
-    def _keep(self, train_id: str, run: FollowedRun) -> None:
-        summary = RunSummary(shown_tags(run), run.is_complete)
-        with self._keeping:
+    def _summarize(self, train_id: str, run: FollowedRun) -> None:
+        summary = RunSummary(plugin_tags(run), run.is_complete)
+        with self._loading:
             self._summaries[train_id] = summary
             self._summaries.move_to_end(train_id)
             while len(self._summaries) > _MAX_SUMMARIES:
                 self._summaries.popitem(last=False)
-            taken = sum(kept.nbytes for kept in self._runs.values())
-            while taken > self.memory_bytes and len(self._runs) > 1:
+            nbytes = sum(loaded.nbytes for loaded in self._runs.values())
+            while nbytes > self.memory_bytes and len(self._runs) > 1:
                 _, forgotten = self._runs.popitem(last=False)
-                taken -= forgotten.nbytes
+                nbytes -= forgotten.nbytes

@@ -7,9 +7,9 @@ import html
 import os
 import threading
 
-from mindsummary_lightning.mindinsight.frontend import frontend_directory
 from mindsummary_lightning.viewer.access import EMBED_PREFIX, Access, new_token
 from mindsummary_lightning.viewer.app import create_site
+from mindsummary_lightning.viewer.frontend import frontend_wheel
 from mindsummary_lightning.viewer.serve import listen, serve_until
 
 _LOOPBACK = "127.0.0.1"
@@ -42,7 +42,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
         raise NotADirectoryError(f"{os.fspath(directory)} is not a directory")
     shown = _running.get(path)
     if shown is None or not shown.is_running:
-        shown = _running[path] = Shown(path, frontend_directory(print), height)
+        shown = _running[path] = Shown(path, frontend_wheel(print), height)
     shown.height = height
     return shown
 
@@ -55,7 +55,7 @@ class Shown:
         height: height of the frame, pixels.
     """
 
-    def __init__(self, directory: str, frontend: str, height: int) -> None:
+    def __init__(self, directory: str, frontend: bytes, height: int) -> None:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
         app = create_site(directory, frontend, Access(token))

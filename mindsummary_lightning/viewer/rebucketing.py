@@ -15,19 +15,12 @@ _MAX_BINS = 30
 
 @dataclass(frozen=True, slots=True)
 class StepHistogram:
-    """The histogram of one step.
+    """The histogram of one step."""
 
-    Attributes:
-        buckets: left edge, width and count of each bucket, by left edge.
-        min: least value.
-        max: greatest value.
-        count: sum of the counts.
-    """
-
-    buckets: Sequence[tuple[float, float, int]]
+    buckets: Sequence[tuple[float, float, int]]  # left edge, width and count of each, by left edge
     min: float
     max: float
-    count: int
+    count: int  # of all buckets
 
 
 def bin_count(count: int) -> int:
@@ -42,11 +35,7 @@ def bin_count(count: int) -> int:
 
 
 def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, float, int]]]:
-    """Left edge, width and count of the same bins for each histogram.
-
-    Raises:
-        ValueError: the greatest value of all is below the least one, a width is negative, or edges are not finite.
-    """
+    """Left edge, width and count of the same bins for each histogram; a ValueError if their edges make no sense."""
     filled = [histogram for histogram in histograms if histogram.count]
     low = min((histogram.min for histogram in filled), default=0.0)
     high = max((histogram.max for histogram in filled), default=0.0)

@@ -17,15 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.mindinsight.isolation import user_directory
+from mindsummary_lightning.viewer.user_directories import state_directory
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-
-
-def state_directory() -> str:
-    """Directory of what this package remembers between two starts; it may not exist yet."""
-    return user_directory("XDG_STATE_HOME", "~/.local/state", "~/Library/Application Support")
 
 
 @functools.lru_cache(maxsize=16)

@@ -11,8 +11,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -84,17 +83,6 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
         await serve_until(stop, app, listener, ready)
 
     asyncio.run(run())
-
-
-@contextmanager
-def on_end_signals(end: Callable[[], object]) -> Iterator[None]:
-    """Call a function when this process is asked to end."""
-    previous = {number: signal.signal(number, lambda *_: end()) for number in _end_signals()}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _end_signals() -> list[signal.Signals]:

@@ -13,22 +13,22 @@ OPTIMIZED = " (optimized)"  # behind the name of a file: its graph with the opti
 _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the pages show it first
 
 
-def shown_tags(run: FollowedRun) -> dict[str, list[str]]:
+def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
     """The tags of a run by MindInsight's plugin name, in the order of the pages."""
-    shown = {kind: sorted(f"{tag}/{kind}" for tag in tags) for kind, tags in run.tags().items()}
+    tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in run.tags().items()}
     graphs = sorted((graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name))
-    return {**shown, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
+    return {**tags, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
 
 
-def has_tag(run: FollowedRun, shown: str) -> bool:
+def has_tag(run: FollowedRun, plugin_tag: str) -> bool:
     """Whether a run has a tag, as the pages name it, of any kind."""
-    tag, kind = split_tag(shown)
+    tag, kind = split_tag(plugin_tag)
     if kind:
         return tag in run.tags()[kind]
-    return any(graph.name in (shown, shown.removesuffix(OPTIMIZED)) for graph in run.graphs())
+    return any(graph.name in (plugin_tag, plugin_tag.removesuffix(OPTIMIZED)) for graph in run.graphs())
 
 
-def split_tag(shown: str) -> tuple[str, str]:
-    """Tag and kind of a shown tag; the kind is ``""`` for a graph."""
-    tag, slash, kind = shown.rpartition("/")
-    return (tag, kind) if slash and kind in _KINDS else (shown, "")
+def split_tag(plugin_tag: str) -> tuple[str, str]:
+    """Tag and kind of a tag as the pages name it; the kind is ``""`` for a graph."""
+    tag, slash, kind = plugin_tag.rpartition("/")
+    return (tag, kind) if slash and kind in _KINDS else (plugin_tag, "")

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
+from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, bin_count
-from mindsummary_lightning.viewer.sample_limits import MAX_TENSORS, spread
 
+_MAX_TENSORS = 50  # each is read as a whole for its statistics; MindInsight keeps 20
 _MAX_SLICES = 2
 _MAX_NUMBERS = 100_000
 _Slices: TypeAlias = "tuple[int | slice, ...]"
@@ -28,23 +29,17 @@ _NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
 
 
 class TensorDescription(NamedTuple):
-    """A recorded tensor without its elements.
-
-    Attributes:
-        dims: its shape.
-        data_type: name of its dtype in the format, ``DT_FLOAT32``.
-        statistics: as :func:`statistics` gives them; ``None`` for a tensor of more elements than MindInsight reads.
-    """
+    """A recorded tensor without its elements."""
 
     dims: tuple[int, ...]
-    data_type: str
-    statistics: dict[str, float] | None
+    data_type: str  # its name in the format, ``DT_FLOAT32``
+    statistics: dict[str, float] | None  # None for a tensor of more elements than MindInsight reads
 
 
 def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
     """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
     described = []
-    for sample in run.samples("tensor", tag, spread(MAX_TENSORS)):
+    for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
         try:
             described.append((sample, describe(run, sample)))
         except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
@@ -53,12 +48,7 @@ def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, T
 
 
 def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
-    """A tensor without its elements.
-
-    Raises:
-        ValueError: the dimensions do not fit the elements.
-        OSError: the file cannot be read.
-    """
+    """A tensor without its elements; ``ValueError`` if its dimensions do not fit them."""
 
     def summary() -> TensorDescription:
         tensor = read_tensor(sample)
@@ -70,11 +60,7 @@ def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
 
 
 def step_histogram(run: FollowedRun, sample: LocatedSample) -> StepHistogram:
-    """The histogram of a tensor's finite elements, empty for one of more elements than MindInsight reads.
-
-    Raises:
-        ValueError, OSError: as :func:`describe`.
-    """
+    """The histogram of a tensor's finite elements, empty for one of more elements than MindInsight reads."""
 
     def histogram() -> StepHistogram:
         data = read_tensor(sample).data
@@ -84,7 +70,7 @@ def step_histogram(run: FollowedRun, sample: LocatedSample) -> StepHistogram:
 
 
 def read_tensor(sample: LocatedSample) -> Tensor:
-    """The tensor of a sample; raises as :func:`describe`."""
+    """The tensor of a sample."""
     return cast("Tensor", read_value(sample.location))
 
 
@@ -92,7 +78,7 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
     """Extremes and average of the finite elements, and counts of all kinds of elements."""
     is_finite = np.isfinite(data)
     finite = data[is_finite].astype(np.float64)
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         **_NONE,
         "count": data.size,
         "nan_count": int(np.count_nonzero(np.isnan(data))),
@@ -103,14 +89,14 @@ def statistics(data: NDArray[np.float32]) -> dict[str, float]:
         "pos_zero_count": float(np.count_nonzero(finite > 0)),
     }
     if finite.size:
-        found |= {"max": float(finite.max()), "min": float(finite.min()), "avg": float(finite.sum() / finite.size)}
-    return found
+        numbers |= {"max": float(finite.max()), "min": float(finite.min()), "avg": float(finite.sum() / finite.size)}
+    return numbers
 
 
-def shown_statistics(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
+def with_overall(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
     """Statistics of what is shown, and those of the whole tensor with ``overall_`` before their names."""
-    shown = {name: value for name, value in part.items() if not name.endswith("zero_count")}
-    return {**shown, **{f"overall_{name}": value for name, value in whole.items()}}
+    statistics = {name: value for name, value in part.items() if not name.endswith("zero_count")}
+    return {**statistics, **{f"overall_{name}": value for name, value in whole.items()}}
 
 
 def _histogram(data: NDArray[np.float32]) -> StepHistogram:
@@ -126,11 +112,7 @@ def _histogram(data: NDArray[np.float32]) -> StepHistogram:
 
 
 def parsed_slices(text: str) -> _Slices:
-    """The indices and slices of a text such as ``[0, -1, :, 1:3]``.
-
-    Raises:
-        ApiError: the text is not in brackets, has more than two slices, or holds something else.
-    """
+    """The indices and at most two slices of a text such as ``[0, -1, :, 1:3]``."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         raise _wrong_shape(f"The type of shape should be str and start with `[` and end with `]`. Received: {text}.")
@@ -142,11 +124,7 @@ def parsed_slices(text: str) -> _Slices:
 
 
 def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
-    """A part of a tensor; one without elements stays as it is.
-
-    Raises:
-        ApiError: the slices do not fit the shape, or the part is larger than a page shows.
-    """
+    """A part of a tensor that is not larger than a page shows; one without elements stays as it is."""
     if not data.size:
         return np.empty(0, np.float32)
     if data.ndim != len(slices):
@@ -167,7 +145,7 @@ def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
     return part
 
 
-def shown_numbers(part: NDArray[np.float32]) -> Any:
+def numbers_to_json(part: NDArray[np.float32]) -> Any:
     """Nested lists of numbers, or a number for a part without dimensions; NaN and infinities as text."""
     if np.isfinite(part).all():
         return part.tolist()

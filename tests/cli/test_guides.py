@@ -29,7 +29,7 @@ def test_the_guide_lists_every_verb() -> None:
 
 
 def test_the_guide_names_the_versions_that_are_installed() -> None:
-    from mindsummary_lightning.mindinsight.pins import PINS
+    from tests.oracle.pins import PINS
 
     text = (_DOCS / "viewer.md").read_text(encoding="utf-8")
 

@@ -13,8 +13,8 @@ import pytest
 
 from mindsummary_lightning import filter_summary_lineage
 from mindsummary_lightning.cli.arguments import VERBS
-from mindsummary_lightning.mindinsight import doctor
 from mindsummary_lightning.values import RunInfo, TrainInfo
+from mindsummary_lightning.viewer import doctor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.viewer import app, serve
+from mindsummary_lightning.viewer import app, frontend, serve
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.viewer.pages_client import write_frontend
+from tests.viewer.small_frontend import SMALL_SHA256, put_into_cache
 from tests.viewer.view_process import viewing
 
 pytestmark = [
@@ -32,7 +32,8 @@ pytestmark = [
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = tmp_path / "cache"
-    write_frontend(cache / "mindsummary-lightning" / "mindinsight-frontend-2.3.1")
+    put_into_cache(cache)
+    monkeypatch.setattr(frontend, "WHEEL_SHA256", SMALL_SHA256)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     return cache
 
@@ -46,17 +47,6 @@ def runs(tmp_path: Path) -> Path:
 def _opener() -> urllib.request.OpenerDirector:
     cookies = urllib.request.HTTPCookieProcessor(CookieJar())
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
-
-
-def test_the_original_refuses_runs_in_several_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a/version_0", "b/version_0"):
-        write_demo_run(tmp_path / "tree" / name)
-
-    answer = mindsummary(capsys, "view", tmp_path / "tree", "--original", "--no-browser")
-
-    assert answer.code == 2
-    assert "2 directories" in answer.err
-    assert answer.err.count("\n") == 1
 
 
 def test_without_aiohttp_its_extra_is_named(
@@ -203,13 +193,6 @@ def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch
     with (
         pytest.raises(AssertionError, match="could not be fetched"),
         viewing(runs, tmp_path / "empty_cache", variables=variables, cwd=runs),
-    ):
-        pass
-    with (
-        pytest.raises(AssertionError, match="cannot import MindInsight"),
-        viewing(
-            Path(), tmp_path / "cache", "--original", variables={"MINDSUMMARY_VIEWER_PYTHON": sys.executable}, cwd=runs
-        ),
     ):
         pass
 

@@ -98,15 +98,15 @@ def test_a_resumed_run_has_at_most_twenty_steps_with_tensors_and_ten_with_images
     total: int | None, longer: int | None, at: int
 ) -> None:
     before = Schedule(5, None, None, total)
-    after = Schedule(5, None, None, longer, step=at, taken=before.taken_until(at))
+    after = Schedule(5, None, None, longer, step=at, default_steps_used=before.default_steps_until(at))
     first = [step for step in range(1, at + 1) if before.collects_tensors(step)]
     rest = [step for step in range(at + 1, 1000) if after.collects_tensors(step)]
     images = [step for step in range(1, at + 1) if before.collects_inputs(step)]
     images += [step for step in range(at + 1, 1000) if after.collects_inputs(step)]
 
-    assert len(first) == before.taken_until(at)
+    assert len(first) == before.default_steps_until(at)
     assert len(first + rest) <= 20
-    assert after.taken_until(1000) == len(first + rest)
+    assert after.default_steps_until(1000) == len(first + rest)
     assert len(images) <= 10
     if total == longer:
         assert first + rest == [step for step in range(1, 1000) if before.collects_tensors(step)]

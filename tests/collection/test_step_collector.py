@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -15,12 +16,12 @@ from mindsummary_lightning.collection.operators import scalar_summary
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
-from mindsummary_lightning.collection.step_collector import StepCollector
+from mindsummary_lightning.collection.step_collector import StepCollector, image_batch
 from mindsummary_lightning.collection.step_values import StepValues
 
 
 def _collector(named: Any = (), gradients: Any = None, freq: int = 1, **options: Any) -> StepCollector:
-    return StepCollector(CollectOptions(**options), Schedule(freq), list(named), gradients, 0, only_collective=False)
+    return StepCollector(CollectOptions(**options), Schedule(freq), list(named), gradients, 0, is_rank_zero=True)
 
 
 def _step(collector: StepCollector, loss: float = 1.0) -> None:
@@ -123,3 +124,69 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCapt
     assert [tag for tag, _ in pairs] == ["whole/auto"]
     (said,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert "FSDP1" in said
+
+
+_IMAGES = torch.zeros(2, 3, 4, 4)
+_LABELS = torch.zeros(2)
+
+
+class _Sample(NamedTuple):
+    label: Any
+    image: Any
+
+
+@dataclass
+class _Batch:
+    labels: Any
+    images: Any
+
+
+class _Object:
+    def __init__(self) -> None:
+        self.images = _IMAGES
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        _IMAGES,
+        [_IMAGES, _LABELS],
+        (_IMAGES, _LABELS),
+        ((_IMAGES, _LABELS), _LABELS),
+        {"label": _LABELS, "image": _IMAGES},
+        [{"label": _LABELS, "image": [_IMAGES]}],
+        [_LABELS, _IMAGES],
+        _Sample(_LABELS, _IMAGES),
+        _Batch(_LABELS, {"views": (_IMAGES, torch.ones(2, 3, 4, 4))}),
+        [_Object()],
+    ],
+    ids=["tensor", "list", "tuple", "nested", "dict", "mixed", "second", "named tuple", "dataclass", "object"],
+)
+def test_the_images_of_a_batch_are_found(batch: Any) -> None:
+    assert image_batch(batch) is _IMAGES
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        _Batch,
+        torch.zeros(2, 4, 4, 4),
+        torch.zeros(3, 4, 4),
+        torch.zeros(0, 3, 4, 4),
+        [],
+        {},
+        None,
+        "images",
+        {"label": _LABELS},
+    ],
+    ids=["a class", "four channels", "no batch", "no pixels", "empty", "empty dict", "none", "text", "labels"],
+)
+def test_a_batch_without_images_has_none(batch: Any) -> None:
+    assert image_batch(batch) is None
+
+
+def test_a_batch_that_contains_itself_has_none() -> None:
+    batch: list[Any] = [_LABELS]
+    batch.append(batch)
+
+    assert image_batch(batch) is None

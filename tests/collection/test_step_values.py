@@ -66,6 +66,16 @@ def test_the_reduction_gives_the_histogram_that_the_cpu_gives(dtype: torch.dtype
     assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
 
 
+@pytest.mark.parametrize(("size", "buckets"), [(1, 2), (5, 2), (6, 3), (10, 3), (11, 2), (880, 89), (881, 90)])
+def test_the_number_of_buckets_is_mindspores_where_a_tensor_is_reduced_and_where_it_is_not(
+    size: int, buckets: int
+) -> None:
+    tensor = torch.cat([noise(size), torch.tensor([math.nan])])
+
+    assert to_histogram(tensor).counts.size == buckets
+    assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
+
+
 def test_the_reduction_may_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_histograms, "_CHUNK", 1000)
     tensor = CONTENTS["some infinite"](noise(10_500))

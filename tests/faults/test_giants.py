@@ -25,8 +25,8 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.cli.command import Answer, mindsummary
 from tests.faults.test_damaged_pages import page_requests
 from tests.reading.runs import record, values_at, write_summary
-from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 pytestmark = pytest.mark.faults
 
@@ -58,7 +58,7 @@ def all_pages(run: Path, tmp_path: Path, most: int | None = None) -> Counter[int
     runs.run(found.train_id)
     statuses: Counter[int] = Counter()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with serving(create_site(str(run), write_frontend(tmp_path / "frontend"), Access(None))) as port:
+    with serving(create_site(str(run), SMALL_WHEEL, Access(None))) as port:
         for path, query in itertools.islice(page_requests(runs, found.train_id), most):
             try:
                 asked = f"http://127.0.0.1:{port}{API_PREFIX}{path}?{urlencode(query, doseq=True)}"

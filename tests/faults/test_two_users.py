@@ -20,7 +20,7 @@ import pytest
 
 from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.cli.demo_run import write_demo_run
-from tests.viewer.pages_client import write_frontend
+from tests.viewer.small_frontend import COMMAND, put_into_cache
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +31,6 @@ pytestmark = [
 ]
 
 USERS = (65534, 12345)
-_COMMAND = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 _LINEAGES = f"{API_PREFIX}lineagemgr/lineages"
 
 
@@ -108,12 +107,12 @@ class Viewer:
 @contextlib.contextmanager
 def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[Viewer]:
     home.mkdir()
-    write_frontend(home / ".cache" / "mindsummary-lightning" / "mindinsight-frontend-2.3.1")
+    put_into_cache(home / ".cache")
     for path in (home, *home.rglob("*")):
         os.chown(path, user, user)
     home.chmod(0o755)  # as many systems make it; what matters is what the viewer puts there
     words = ("view", str(runs), "--no-browser", "--port", "0")
-    process = command_of(user, home, temporary, "-c", _COMMAND, *words)
+    process = command_of(user, home, temporary, "-c", COMMAND, *words)
     try:
         assert process.stdout is not None
         printed = []

@@ -27,8 +27,8 @@ from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
 from tests.faults.fuzz_requests import Asked, random_request
 from tests.faults.processes import ROOT, environment, victim_command
-from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -38,9 +38,9 @@ _ANSWER_LIMIT_S = 600  # of a machine that does much else
 
 
 @contextmanager
-def _serving(runs: Path, folder: Path) -> Iterator[int]:
+def _serving(runs: Path) -> Iterator[int]:
     """The whole site in a thread; gives its port."""
-    app = create_site(str(runs), write_frontend(folder), Access(_TOKEN))
+    app = create_site(str(runs), SMALL_WHEEL, Access(_TOKEN))
     with serving(app) as port:
         yield port
 
@@ -181,7 +181,7 @@ def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
             _damage(source, runs / f"damaged_{number}", secret)
     failed = []
     asked_times = 0
-    with _serving(runs, tmp_path) as port:
+    with _serving(runs) as port:
         for number in range(count):
             run = quote(f"./damaged_{number}", safe="")
             for target in _page_targets(run):
@@ -218,7 +218,7 @@ def _page_targets(run: str) -> list[str]:
 
 def test_fifty_clients_are_answered_at_the_same_time(runs: Path, tmp_path: Path) -> None:
     statuses: list[int] = []
-    with _serving(runs, tmp_path) as port:
+    with _serving(runs) as port:
         run = quote("./momentum_0.01", safe="")
 
         def look() -> None:

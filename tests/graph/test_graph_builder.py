@@ -11,7 +11,7 @@ from torch import nn
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph import graph_builder
 from mindsummary_lightning.graph.capture import capture_example
-from mindsummary_lightning.graph.graph_builder import MAX_SCOPE_DEPTH, GraphBuilder
+from mindsummary_lightning.graph.graph_builder import _MAX_SCOPE_DEPTH, GraphBuilder
 from mindsummary_lightning.graph.node_details import attribute_value
 from mindsummary_lightning.values import DataType, TensorType
 from tests.graph.models import AwkwardNames
@@ -69,7 +69,7 @@ def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
 
 
 def test_a_graph_that_mindinsight_would_not_load_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_builder, "MAX_NODES", 2)
+    monkeypatch.setattr(graph_builder, "_MAX_NODES", 2)
     layers = [nn.Linear(4, 4) for _ in range(3)]
 
     assert len(capture_example(nn.Sequential(*layers[:2]), torch.ones(1, 4)).nodes) == 2
@@ -91,7 +91,7 @@ def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
     for _ in range(500):
         scope = builder.scope(scope, "inner", "Net")
 
-    assert scope.count("/") == MAX_SCOPE_DEPTH
+    assert scope.count("/") == _MAX_SCOPE_DEPTH
 
 
 def test_modules_keep_the_names_that_are_harmless() -> None:

@@ -18,7 +18,7 @@ def flat(direction: dict[str, torch.Tensor]) -> np.ndarray:
 
 
 def test_only_weights_and_biases_move() -> None:
-    assert [name for name in ("a.weight", "bias", "a.running_mean", "moment.weight", "gamma") if d.moves(name)] == [
+    assert [name for name in ("a.weight", "bias", "a.running_mean", "moment.weight", "gamma") if d.is_moved(name)] == [
         "a.weight",
         "bias",
     ]

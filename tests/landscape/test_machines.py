@@ -27,15 +27,15 @@ from mindsummary_lightning.landscape import row_store
 from tests.landscape import nets
 
 torch.set_num_threads(1)
-keep, rows = row_store.RowStore.keep, []
+write, rows = row_store.RowStore.write, []
 
-def keep_and_die(self, index, losses):
-    keep(self, index, losses)
+def write_and_die(self, index, losses):
+    write(self, index, losses)
     rows.append(index)
     if len(rows) == int(os.environ["ROWS_UNTIL_DEATH"]) and os.environ["GROUP_RANK"] == "1":
         os.kill(os.getpid(), signal.SIGKILL)
 
-row_store.RowStore.keep = keep_and_die
+row_store.RowStore.write = write_and_die
 net = nets.Mlp()
 found = SummaryLandscape(sys.argv[1]).generate(
     net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=2, num_nodes=2

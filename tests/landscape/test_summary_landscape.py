@@ -93,14 +93,14 @@ def test_two_processes_give_what_one_gives(run: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_go_on_where_one_was_stopped(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = generate(run)
-    keep = workers.RowStore.keep
+    write = workers.RowStore.write
 
-    def keep_three(self: workers.RowStore, index: int, losses: np.ndarray) -> None:
-        keep(self, index, losses)
+    def write_three(self: workers.RowStore, index: int, losses: np.ndarray) -> None:
+        write(self, index, losses)
         if index == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(workers.RowStore, "keep", keep_three)
+    monkeypatch.setattr(workers.RowStore, "write", write_three)
     with pytest.raises(KeyboardInterrupt):
         generate(run)
     monkeypatch.undo()
@@ -178,13 +178,13 @@ import os, signal
 from tests.landscape import nets
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-keep, kept = RowStore.keep, []
-def keep_and_die(self, index, losses):
-    keep(self, index, losses)
-    kept.append(index)
-    if len(kept) == 4:
+write, written = RowStore.write, []
+def write_and_die(self, index, losses):
+    write(self, index, losses)
+    written.append(index)
+    if len(written) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-RowStore.keep = keep_and_die
+RowStore.write = write_and_die
 net = nets.Mlp()
 SummaryLandscape({str(run)!r}).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu")
 """

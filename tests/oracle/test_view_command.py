@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import mindsummary
-from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT, blocks
 from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, wait_until
+from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.view_process import View, viewing
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
@@ -131,24 +128,6 @@ def python() -> str:
     if not python:
         pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
     return python
-
-
-def test_the_original_server_shows_the_runs_and_ends_with_the_command(tmp_path: Path, python: str) -> None:
-    write_demo_run(tmp_path / "runs" / "version_0")
-    (tmp_path / "runs" / "gunicorn.py").write_text("raise SystemExit('not the gunicorn that MindInsight needs')")
-    variables = {
-        "MINDSUMMARY_VIEWER_PYTHON": python,
-        "PYTHONPATH": os.pathsep.join([str(tmp_path / "runs"), os.environ.get("PYTHONPATH", "")]),
-    }
-    arguments = (tmp_path / "runs", tmp_path / "cache", "--original")
-
-    with viewing(*arguments, variables=variables, cwd=tmp_path / "runs") as view:  # type: ignore[arg-type]
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        assert b"MindInsight" in opener.open(view.server, timeout=60).read()
-        server = MindInsight(view.server, tmp_path)
-        wait_until(lambda: set(server.train_jobs()) == {"./version_0"}, lambda: "the run")
-
-        assert view.end(signal.SIGTERM) == 0
 
 
 def test_the_doctor_finds_nothing_broken(python: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,28 +1,137 @@
+"""Thinning: what a front end computes from the chosen points is what it would compute from all of them."""
+
 from __future__ import annotations
 
+import functools
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mindsummary_lightning.reading.thinning import thinned
+from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
+
+_RARE = {"hundreds", "rare hundreds"}
+_SHAPES = ("skewed", "symmetric", "accuracy", "trending", "line", "periodic", "hundreds", "rare hundreds")
+
+
+@functools.cache
+def _curve(shape: str, count: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    steps = np.arange(count)
+    curves = {
+        "skewed": lambda: rng.lognormal(0, 1, count),
+        "symmetric": lambda: rng.normal(0, 1, count),
+        "accuracy": lambda: rng.binomial(32, 0.95, count) / 32,
+        "trending": lambda: 1.5 * np.exp(-4 * steps / count) + rng.lognormal(-1, 1, count),
+        "line": lambda: steps / count,
+        "periodic": lambda: steps % 10,
+        "hundreds": lambda: np.where(rng.random(count) < 0.01, 100, 1),
+        "rare hundreds": lambda: np.where(rng.random(count) < 0.0005, 100, 1),
+    }
+    return np.asarray(curves[shape](), np.float32)
+
+
+def _smoothed(values: np.ndarray, share: float) -> np.ndarray:
+    """What the front end draws: its ``formateSmoothData``, and the report's ``smooth``."""
+    block, means, carried = 250, [], 0.0
+    powers = share ** np.arange(1.0, block + 1)
+    for begin in range(0, values.size, block):
+        part = values[begin : begin + block].astype(np.float64)
+        decay = powers[: part.size]
+        means.append(decay * (carried + (1 - share) * np.cumsum(part / decay)))
+        carried = means[-1][-1]
+    return np.concatenate(means) / (1 - share ** np.arange(1, values.size + 1))
+
+
+def test_the_smoothing_of_these_tests_is_the_loop_of_the_front_end() -> None:
+    values = _curve("skewed", 1_000)
+    expected, mean = [], 0.0
+    for count, value in enumerate(values.tolist(), 1):
+        mean = mean * 0.9 + 0.1 * value
+        expected.append(mean / (1 - 0.9**count))
+
+    np.testing.assert_allclose(_smoothed(values, 0.9), expected)
+
+
+@functools.cache
+def _whole_mean(shape: str, count: int, share: float) -> float:
+    return float(_smoothed(_curve(shape, count), share).mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [MAX_POINTS + 1, 7_000, 50_000, 1_000_000])
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_smoothing_of_a_thinned_curve_is_that_of_the_whole_curve(shape: str, count: int) -> None:
+    values = _curve(shape, count)
+    chosen = values[thinned(values)]
+
+    for share in (0.6, 0.9, 0.99):
+        error = _smoothed(chosen, share).mean() - _whole_mean(shape, count, share)
+        assert abs(error) <= (0.1 if shape in _RARE else 0.05) * np.abs(values).mean()
+
+
+@pytest.mark.parametrize("shape", [shape for shape in _SHAPES if shape != "rare hundreds"])
+def test_every_part_of_a_thinned_curve_has_its_mean_and_its_spread(shape: str) -> None:
+    values = _curve(shape, 50_000)
+    chosen = thinned(values)
+
+    low, high = np.quantile(values, [0.05, 0.95])
+    low_of_chosen, high_of_chosen = np.quantile(values[chosen], [0.05, 0.95])
+    assert high_of_chosen - low_of_chosen == pytest.approx(high - low, rel=0.1)
+    for begin in range(0, 50_000, 10_000):
+        part = values[begin : begin + 10_000]
+        of_part = values[chosen[(chosen >= begin) & (chosen < begin + 10_000)]]
+        bound = (0.25 if shape in _RARE else 0.1) * float(np.abs(values).mean())
+        assert of_part.mean() == pytest.approx(part.mean(), abs=bound)
+
+
+@pytest.mark.parametrize("count", [MAX_POINTS + 1, 50_000])
+@pytest.mark.parametrize("shape", ["symmetric", "skewed", "trending", "accuracy"])
+def test_a_single_spike_of_fifty_sigma_and_both_ends_are_kept(shape: str, count: int) -> None:
+    for place in (17, count // 2, count - 2):
+        values = _curve(shape, count).copy()
+        values[place] -= 50 * values.std()
+        chosen = thinned(values)
+
+        assert {0, place, count - 1} <= set(chosen.tolist())
+
+
+def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
+    values = np.random.default_rng(0).normal(size=5_100).astype(np.float32)
+    values[100:3_000:7] = np.nan
+
+    assert [thinned(values[:count]).size for count in (4_993, 5_000, 5_001, 5_100)] == [4_993, 5_000, 5_000, 5_000]
 
 
 @given(arrays(np.float32, st.integers(0, 400)), st.integers(5, 60))
-def test_a_thinned_curve_keeps_its_ends_and_extremes(values: np.ndarray, max_points: int) -> None:
+def test_a_thinned_curve_is_full_and_keeps_its_ends_and_that_values_are_missing(
+    values: np.ndarray, max_points: int
+) -> None:
     chosen = thinned(values, max_points)
 
-    assert chosen.size <= max(max_points, 0)
+    assert chosen.size == min(values.size, max_points)
     assert (np.diff(chosen) > 0).all()
     if values.size:
         assert chosen[0] == 0
         assert chosen[-1] == values.size - 1
         assert np.isfinite(values[chosen]).all() == np.isfinite(values).all()
-        finite = values[np.isfinite(values)]
-        if finite.size:
-            kept = values[chosen][np.isfinite(values[chosen])]
-            assert (kept.min(), kept.max()) == (finite.min(), finite.max())
+        assert np.isfinite(values[chosen]).any() == np.isfinite(values).any()
 
 
 def test_a_short_curve_is_kept_as_it_is() -> None:
     assert thinned(np.zeros(5000, np.float32), 5000).size == 5000
+
+
+@given(st.integers(1, 3000), st.integers(2, 100))
+def test_of_many_samples_as_many_are_shown_as_the_limit_allows(count: int, max_samples: int) -> None:
+    chosen = every_nth(count, max_samples)
+
+    assert (chosen[0], chosen[-1]) == (0, count - 1)
+    assert chosen.size == min(count, max_samples)
+    assert np.ptp(np.diff(chosen)) <= 1 if count > 1 else True
+
+
+def test_two_hundred_histograms_show_a_hundred() -> None:
+    assert every_nth(200, 100).size == 100

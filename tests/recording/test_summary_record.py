@@ -19,8 +19,8 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.recording.pending_values import PLUGINS
 from mindsummary_lightning.recording.summary_record import recorder_of
-from mindsummary_lightning.recording.value_kinds import PLUGINS
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,

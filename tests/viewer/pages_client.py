@@ -13,18 +13,9 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import Handler
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 Client = TestClient  # no parameters: aiohttp's types changed between its versions
-
-
-def write_frontend(directory: Path) -> str:
-    """A front end of three files below a directory; returns its path."""
-    scripts = directory / "dist" / "static" / "js"
-    scripts.mkdir(parents=True)
-    (directory / "dist" / "index.html").write_text("<title>MindInsight</title>")
-    (scripts / "app.01234567.js").write_text("let answer = 42;" * 100)
-    (scripts / "graphvizlib.wasm").write_bytes(b"\0asm\1\0\0\0")
-    return str(directory / "dist")
 
 
 def visit(
@@ -37,14 +28,14 @@ def visit(
     """Start the application, let a coroutine visit it, and end it.
 
     Args:
-        folder: an empty directory, for the runs and the front end.
+        folder: an empty directory, for the runs.
         check: gets the client.
         handlers: what answers each endpoint; ``None`` for none.
         access: who is answered; ``None`` answers everyone.
     """
     (folder / "runs").mkdir()
     runs = LoadedRuns(str(folder / "runs"))
-    app = create_app(runs, write_frontend(folder), access or Access(None), handlers or {})
+    app = create_app(runs, SMALL_WHEEL, access or Access(None), handlers or {})
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)  # an IP address may set cookies

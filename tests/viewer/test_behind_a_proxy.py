@@ -15,7 +15,7 @@ from yarl import URL
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from tests.viewer.pages_client import write_frontend
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 _TOKEN = "a-token"
 _PREFIX = "/user/me/proxy/8080"
@@ -44,7 +44,7 @@ def _proxy(port: int, prefix: str, headers: Mapping[str, str]) -> web.Applicatio
 def _visit(
     folder: Path, prefix: str, headers: Mapping[str, str], check: Callable[[TestClient], Awaitable[None]]
 ) -> None:
-    app = create_app(LoadedRuns(str(folder)), write_frontend(folder), Access(_TOKEN), _HANDLERS)
+    app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(_TOKEN), _HANDLERS)
 
     async def run() -> None:
         jar = aiohttp.CookieJar(unsafe=True)

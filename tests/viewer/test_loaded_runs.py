@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import threading
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.tensor_values import described_tensors
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 
@@ -117,18 +121,50 @@ def test_no_name_of_a_request_leads_to_a_path(tmp_path: Path) -> None:
 def test_the_runs_viewed_least_recently_are_forgotten_and_read_again(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         write_summary(tmp_path / name, [values_at(step, {"loss": float(step)}) for step in range(1000)])
-    runs, _ = loaded(tmp_path, memory_bytes=50_000)
-    first = runs.run("./a")
+    nbytes = _nbytes(loaded(tmp_path)[0].run("./a"))
+    runs, _ = loaded(tmp_path, memory_bytes=2 * nbytes + nbytes // 2)
+    first, second = runs.run("./a"), runs.run("./b")
     assert first is not None
-    assert 10_000 < first.nbytes < 25_000
-    for name in ("./b", "./a", "./c"):
-        runs.run(name)
+    assert [runs.run("./a"), runs.run("./b")] == [first, second]  # there is room for two
+    runs.run("./a")
+    runs.run("./c")
 
     assert runs.run("./a") is first
     assert runs.summary("./b") is not None
     again = runs.run("./b")
     assert again is not None
+    assert again is not second
     np.testing.assert_array_equal(again.scalars("loss").values, first.scalars("loss").values)
+
+
+def _nbytes(run: FollowedRun | None) -> int:
+    assert run is not None
+    assert run.nbytes > 10_000
+    return run.nbytes
+
+
+def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_path: Path) -> None:
+    def values(number: float) -> bytes:
+        return values_at(1, {"loss": number, "weights": Tensor(np.full(3, number, np.float32))})
+
+    path = write_summary(tmp_path / "a", [values(0.5)])
+    runs, _ = loaded(tmp_path)
+    state = path.stat()
+
+    def shown() -> list[float]:
+        run = runs.run("./a")
+        assert run is not None
+        ((_, weights),) = described_tensors(run, "weights")
+        assert weights.statistics is not None
+        return [*run.scalars("loss").values.tolist(), weights.statistics["max"]]
+
+    assert shown() == [0.5, 0.5]
+    with open(path, "r+b") as file:
+        file.write(write_summary(tmp_path / "other", [values(0.25)]).read_bytes())
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+
+    assert shown() == [0.25, 0.25]
+    assert (path.stat().st_ino, path.stat().st_size) == (state.st_ino, state.st_size)
 
 
 def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_second_old(tmp_path: Path) -> None:

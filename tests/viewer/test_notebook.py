@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.viewer import notebook, show
-from tests.viewer.pages_client import write_frontend
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 
 @pytest.fixture(autouse=True)
 def _frontend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    directory = write_frontend(tmp_path / "frontend")
-    monkeypatch.setattr(notebook, "frontend_directory", lambda say: directory)
+    monkeypatch.setattr(notebook, "frontend_wheel", lambda say: SMALL_WHEEL)
     monkeypatch.delenv("JUPYTERHUB_SERVICE_PREFIX", raising=False)
     yield
     for shown in notebook._running.values():

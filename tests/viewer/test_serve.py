@@ -18,8 +18,8 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen
-from tests.viewer.pages_client import write_frontend
 from tests.viewer.serving import serving
+from tests.viewer.small_frontend import SMALL_WHEEL
 
 _HANDLERS = {"GET count": lambda runs, request: len(request.query.get("train_id", ()))}
 
@@ -27,7 +27,7 @@ _HANDLERS = {"GET count": lambda runs, request: len(request.query.get("train_id"
 @contextmanager
 def _serving(folder: Path) -> Iterator[int]:
     """A server in a thread; gives its port."""
-    app = create_app(LoadedRuns(str(folder)), write_frontend(folder), Access(None), _HANDLERS)
+    app = create_app(LoadedRuns(str(folder)), SMALL_WHEEL, Access(None), _HANDLERS)
     with serving(app) as port:
         yield port
 
@@ -89,9 +89,10 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until_signal
+from tests.viewer.small_frontend import SMALL_WHEEL
 listener = listen("127.0.0.1", 0)
 handlers = {"GET stall": lambda runs, request: print("begun", flush=True) or time.sleep(600)}
-app = create_app(LoadedRuns(sys.argv[1]), sys.argv[2], Access(None), handlers)
+app = create_app(LoadedRuns(sys.argv[1]), SMALL_WHEEL, Access(None), handlers)
 serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
 print("ended")
 """
@@ -101,7 +102,7 @@ print("ended")
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_process_even_if_a_read_is_stuck(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-c", _SCRIPT, str(tmp_path), write_frontend(tmp_path)]
+    command = [sys.executable, "-c", _SCRIPT, str(tmp_path)]
 
     # It takes 0.1 on a machine with nothing else to do; the read takes 600.
     assert min(_seconds_until_the_end(command, number) for _ in range(3)) < 5.0

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.tags import has_tag, shown_tags, split_tag
+from mindsummary_lightning.viewer.tags import has_tag, plugin_tags, split_tag
 from tests.reading.runs import histogram, values_at, write_summary
 
 
 @pytest.mark.parametrize(
-    ("shown", "parts"),
+    ("plugin_tag", "parts"),
     [
         ("loss/auto/scalar", ("loss/auto", "scalar")),
         ("/scalar", ("", "scalar")),
@@ -19,8 +19,8 @@ from tests.reading.runs import histogram, values_at, write_summary
         ("loss/unknown", ("loss/unknown", "")),
     ],
 )
-def test_a_shown_tag_ends_with_its_kind(shown: str, parts: tuple[str, str]) -> None:
-    assert split_tag(shown) == parts
+def test_a_shown_tag_ends_with_its_kind(plugin_tag: str, parts: tuple[str, str]) -> None:
+    assert split_tag(plugin_tag) == parts
 
 
 def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(tm
     run = FollowedRun(str(tmp_path))
     run.read_on()
 
-    tags = shown_tags(run)
+    tags = plugin_tags(run)
 
     assert tags["scalar"] == ["x-y/scalar", "x/scalar"]
     assert tags["graph"] == ["ms_output_optimize.pb", "a.pb"]
     assert tags["optimized_graph"] == ["ms_output_optimize.pb (optimized)", "a.pb (optimized)"]
-    assert all(has_tag(run, tag) for shown in tags.values() for tag in shown)
+    assert all(has_tag(run, tag) for names in tags.values() for tag in names)
     assert not any(has_tag(run, tag) for tag in ("x", "x/histogram", "b.pb", "", "/scalar"))

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.viewer.small_frontend import COMMAND, is_in_cache
+
 _END_LIMIT_S = 60
 
 
@@ -69,7 +71,7 @@ def viewing(
         AssertionError: it ended before; says what it printed.
     """
     process = subprocess.Popen(
-        [*_command(), "view", str(directory), "--no-browser", "--port", "0", *options],
+        [*_command(cache), "view", str(directory), "--no-browser", "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -104,7 +106,10 @@ def _hear_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _command() -> list[str]:
+def _command(cache: Path) -> list[str]:
+    if is_in_cache(cache):
+        return [sys.executable, "-c", COMMAND]
     script = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
-    in_place = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"  # where nothing is installed
+    # Where nothing is installed; without the working directory, which -c would search.
+    in_place = "import sys; sys.path.pop(0); from mindsummary_lightning.cli import main; sys.exit(main())"
     return [script] if script else [sys.executable, "-c", in_place]

@@ -5,21 +5,23 @@ from __future__ import annotations
 import base64
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
 from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import MAX_RIDGES, curve_figures, landscape_figure, ridge_figure
-from mindsummary_lightning.export.report.graph_outline import Scope, graph_outline
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.values import Image
+from mindsummary_lightning.reading.thinning import every_nth
+from mindsummary_lightning.values import Graph, Image
 
 _T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
 _EPOCH = "epoch"  # Lightning logs it with every metric: a staircase that nobody opens a report for, shown last
+_MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
 
 
@@ -48,6 +50,25 @@ class ReportRun:
         return f"last step {last}, started {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
 
 
+@dataclass(slots=True)
+class Scope:
+    """One scope of a computational graph."""
+
+    name: str  # last part of its path
+    operations: Counter[str] = field(default_factory=Counter)  # directly in it, by type
+    scopes: dict[str, Scope] = field(default_factory=dict)  # directly below it, by name
+
+    @property
+    def summary(self) -> str:
+        """Text such as ``"2 Conv2d, ReLU"``."""
+        return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in self.operations.items())
+
+    @property
+    def total(self) -> int:
+        """Number of operations in the scope and below it."""
+        return self.operations.total() + sum(scope.total for scope in self.scopes.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Card:
     """One box of a section; ``run`` is ``None`` where several runs share it."""
@@ -62,12 +83,7 @@ class Card:
 
 
 def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
-    """The runs with their scalars; each is named by its path relative to what all have in common.
-
-    Raises:
-        DamagedFileError: a file of a run is damaged.
-        NotADirectoryError: a run is not a directory.
-    """
+    """The runs with their scalars; each is named by its path relative to what all have in common."""
     paths = [os.path.abspath(run_dir) for run_dir in run_dirs]
     common = os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
     runs = []
@@ -78,19 +94,15 @@ def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
 
 
 def sections(runs: Sequence[ReportRun]) -> dict[str, list[Card]]:
-    """Title and cards of every section that has a card.
-
-    Raises:
-        DamagedFileError: a file of a run is damaged.
-    """
-    found = {
+    """Title and cards of every section that has a card."""
+    by_title = {
         "Scalars": _curve_cards(runs),
         "Histograms": _histogram_cards(runs),
         "Images": _image_cards(runs),
         "Loss landscapes": _landscape_cards(runs),
         "Computational graphs": _graph_cards(runs),
     }
-    return {title: cards for title, cards in found.items() if cards}
+    return {title: cards for title, cards in by_title.items() if cards}
 
 
 def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
@@ -109,8 +121,8 @@ def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]
         if "model_path" in fact:
             fact["model_path"] = fact["model_path"].rpartition("/")[2]
     rows = []
-    for name in dict.fromkeys(name for found in facts for name in found):
-        values = [found.get(name, "") for found in facts]
+    for name in dict.fromkeys(name for fact in facts for name in fact):
+        values = [fact.get(name, "") for fact in facts]
         rows.append((name, values, len(set(values)) > 1))
     return sorted(rows, key=lambda row: not row[2])
 
@@ -134,7 +146,7 @@ def _curve_cards(runs: Sequence[ReportRun]) -> list[Card]:
 def _histogram_cards(runs: Sequence[ReportRun]) -> list[Card]:
     cards = []
     for tag, run in _tagged(runs, "histogram"):
-        plot = ridge_figure(_spread(run.reader.histograms, tag, MAX_RIDGES), run.colour)
+        plot = ridge_figure(_evenly(run.reader.histograms, tag, MAX_RIDGES), run.colour)
         cards.append(Card(tag, run, [plot] if plot else [], note="" if plot else "no finite element"))
     return cards
 
@@ -144,7 +156,7 @@ def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
         Card(
             tag,
             run,
-            images=[(step, _data_uri(image)) for step, image in _spread(run.reader.images, tag, _MAX_IMAGES)],
+            images=[(step, _data_uri(image)) for step, image in _evenly(run.reader.images, tag, _MAX_IMAGES)],
         )
         for tag, run in _tagged(runs, "image")
     ]
@@ -153,12 +165,12 @@ def _image_cards(runs: Sequence[ReportRun]) -> list[Card]:
 def _landscape_cards(runs: Sequence[ReportRun]) -> list[Card]:
     cards = []
     for run in runs:
-        for found in run.reader.landscapes() if run.tags["loss_landscape"] else []:
-            plot = landscape_figure(found)
-            is_finite = math.isfinite(float(found.z.sum()))
-            extremes = f"{found.z.min():.6g} to {found.z.max():.6g}" if is_finite else "not finite"
-            note = f"loss {extremes}, {found.x.size} x {found.y.size} points"
-            cards.append(Card(found.tag, run, [plot] if plot else [], note=note))
+        for landscape in run.reader.landscapes() if run.tags["loss_landscape"] else []:
+            plot = landscape_figure(landscape)
+            is_finite = math.isfinite(float(landscape.z.sum()))
+            extremes = f"{landscape.z.min():.6g} to {landscape.z.max():.6g}" if is_finite else "not finite"
+            note = f"loss {extremes}, {landscape.x.size} x {landscape.y.size} points"
+            cards.append(Card(landscape.tag, run, [plot] if plot else [], note=note))
     return cards
 
 
@@ -177,12 +189,21 @@ def _tagged(runs: Sequence[ReportRun], kind: str) -> list[tuple[str, ReportRun]]
     return [(tag, run) for tag in tags for run in runs if tag in run.tags[kind]]
 
 
-def _spread(read: Callable[[str], Iterator[tuple[int, float, _T]]], tag: str, most: int) -> list[tuple[int, _T]]:
-    """Step and value of at most ``most`` samples, the first and the last among them."""
-    steps = [step for step, _, _ in read(tag)]
-    if len(steps) > most:
-        steps = [steps[round(index * (len(steps) - 1) / (most - 1))] for index in range(most)]
-    return [(step, value) for step, _, value in read(tag) if step in steps]
+def _evenly(read: Callable[[str], Iterator[tuple[int, float, _T]]], tag: str, max_samples: int) -> list[tuple[int, _T]]:
+    """Step and value of at most ``max_samples`` samples."""
+    wanted = set(every_nth(sum(1 for _ in read(tag)), max_samples).tolist())
+    return [(step, value) for index, (step, _, value) in enumerate(read(tag)) if index in wanted]
+
+
+def graph_outline(graph: Graph) -> Scope:
+    """The tree of a graph's scopes; the root has the name ``""``."""
+    root = Scope("")
+    for node in graph.nodes:
+        scope = root
+        for part in [part for part in node.scope.split("/") if part][:_MAX_DEPTH]:
+            scope = scope.scopes.setdefault(part, Scope(part))
+        scope.operations[node.op_type] += 1
+    return root
 
 
 def _data_uri(image: Image) -> str:

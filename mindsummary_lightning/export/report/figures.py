@@ -19,7 +19,6 @@ from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import Histogram
 
 MAX_RIDGES = 12
-_MAX_POINTS = 1600  # of a curve
 _BINS = 60
 _LEVELS = 18
 _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"
@@ -30,12 +29,7 @@ def curve_figures(curves: Sequence[tuple[int, str, ScalarSeries]]) -> list[Any]:
 
     The figures share their data: the page's script smooths both, switches between them, and hides runs by the name of
     their renderers.
-
-    Args:
-        curves: number of the run, CSS colour and series of each curve.
-
-    Returns:
-        No figure if no value is finite.
+    There is none if no value is finite. A curve is the number of its run, a CSS colour and the series.
     """
     every = np.concatenate([series.values for _, _, series in curves]).astype(np.float64)
     if not np.isfinite(every).any():
@@ -60,12 +54,7 @@ def curve_figures(curves: Sequence[tuple[int, str, ScalarSeries]]) -> list[Any]:
 
 
 def ridge_figure(samples: Sequence[tuple[int, Histogram]], colour: str) -> Any | None:
-    """Histograms of one tag as ridges, the oldest at the back; ``None`` if no element is finite.
-
-    Args:
-        samples: step and histogram, by step, at most :data:`MAX_RIDGES`.
-        colour: CSS colour of the ridges.
-    """
+    """Histograms of one tag by their steps as ridges, the oldest at the back; ``None`` if no element is finite."""
     filled = [(step, histogram) for step, histogram in samples if histogram.counts.sum()]
     if not filled:
         return None
@@ -135,8 +124,8 @@ def _figure(height: int, x_label: str, **options: Any) -> Any:
 
 
 def _curve_source(series: ScalarSeries) -> ColumnDataSource:
-    kept = thinned(series.values, _MAX_POINTS)
-    steps, values = series.steps[kept].astype(np.float64), series.values[kept]
+    points = thinned(series.values)
+    steps, values = series.steps[points].astype(np.float64), series.values[points]
     values[~np.isfinite(values)] = np.nan
     # A value whose neighbours are not finite has no line; it is drawn as a point.
     missing = np.pad(~np.isfinite(values), 1, constant_values=True)

@@ -18,18 +18,10 @@ def histogram_of_buckets(
     count: int | None = None,
     total: float | None = None,
 ) -> Histogram:
-    """A histogram from neighbouring buckets.
+    """A histogram of at most 90 buckets from neighbouring ones, with as many elements in all.
 
-    Args:
-        edges: ascending, shape ``(n + 1,)``; the outermost may be far beyond the data.
-        counts: elements between the edges, shape ``(n,)``.
-        smallest: smallest element, finite.
-        largest: largest element, finite.
-        count: all elements; ``None`` takes the sum of ``counts``.
-        total: sum of the elements, or ``None``.
-
-    Returns:
-        At most 90 buckets, together holding as many elements as those given.
+    ``edges`` ascend, the outermost may be far beyond the data, that is from ``smallest`` to ``largest``; ``count`` is
+    that of all elements, by default those in buckets.
     """
     whole = int(np.rint(counts.sum()))
     edges = np.clip(edges, smallest, largest)

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.file_mode import mode_of_runs
-from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
-from mindsummary_lightning.export.tensorboard.messages import messages
-from mindsummary_lightning.export.tensorboard.run_description import graph_def, session_start
+from mindsummary_lightning.export.tables import mode_of_runs
+from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start, value_message
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.reading.results import ScalarSeries
 from mindsummary_lightning.reading.samples import KINDS
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.values import DataType, Histogram, Image, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def export_tensorboard(
         for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
             for tag in tags[kind]:
                 for step, wall_time, value in read(tag):
-                    write(wall_time, step=step, summary=tb.Summary(value=[_message(tb, names[kind, tag], value)]))
+                    write(wall_time, step=step, summary=tb.Summary(value=[value_message(tb, names[kind, tag], value)]))
                     written[kind] += 1
                     progress(1)
     skipped = {
@@ -133,27 +130,3 @@ def _scalar_samples(
     for (step, wall_time), found in itertools.groupby(order, key=lambda index: (steps[index], wall_times[index])):
         messages = [tb.Summary.Value(tag=tags[owner[index]], simple_value=float(values[index])) for index in found]
         yield int(step), float(wall_time), messages
-
-
-def _message(tb: SimpleNamespace, tag: str, value: Image | Histogram | Tensor) -> Any:
-    if isinstance(value, Image):
-        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
-        return tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
-    if isinstance(value, Histogram):
-        limits, buckets = limits_of_buckets(value)
-        middles = value.lefts + value.widths / 2
-        histogram = tb.HistogramProto(
-            min=value.min or 0.0,
-            max=value.max or 0.0,
-            num=float(value.count),
-            sum=value.sum or 0.0,
-            sum_squares=float((value.counts * middles**2).sum()),
-            bucket_limit=limits.tolist(),
-            bucket=buckets.tolist(),
-        )
-        return tb.Summary.Value(tag=tag, histo=histogram)
-    data: Any = value.data
-    if DataType.BOOL <= value.data_type <= DataType.FLOAT64:
-        with np.errstate(invalid="ignore"):
-            data = data.astype(value.data_type.name.lower())
-    return tb.Summary.Value(tag=tag, tensor=tb.make_tensor_proto(data))

@@ -1,8 +1,19 @@
-"""Message classes of the ``tensorboard`` package, imported only when something is converted."""
+"""Messages of the ``tensorboard`` package, imported only when something is converted, and a run's values as such."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.export.lineage_text import lineage_values
+from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
+from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
+from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor, TensorType
+
+_SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
 
 
 def messages() -> SimpleNamespace:
@@ -28,3 +39,86 @@ def messages() -> SimpleNamespace:
         make_tensor_proto=tensor_util.make_tensor_proto,
         make_ndarray=tensor_util.make_ndarray,
     )
+
+
+def value_message(tb: SimpleNamespace, tag: str, value: Image | Histogram | Tensor) -> Any:
+    """An image, histogram or tensor as a ``Summary.Value``."""
+    if isinstance(value, Image):
+        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
+        return tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
+    if isinstance(value, Histogram):
+        limits, buckets = limits_of_buckets(value)
+        middles = value.lefts + value.widths / 2
+        histogram = tb.HistogramProto(
+            min=value.min or 0.0,
+            max=value.max or 0.0,
+            num=float(value.count),
+            sum=value.sum or 0.0,
+            sum_squares=float((value.counts * middles**2).sum()),
+            bucket_limit=limits.tolist(),
+            bucket=buckets.tolist(),
+        )
+        return tb.Summary.Value(tag=tag, histo=histogram)
+    data: Any = value.data
+    if DataType.BOOL <= value.data_type <= DataType.FLOAT64:
+        with np.errstate(invalid="ignore"):
+            data = data.astype(value.data_type.name.lower())
+    return tb.Summary.Value(tag=tag, tensor=tb.make_tensor_proto(data))
+
+
+def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
+    """The graph with its nodes, edges, parameters and constants, and the shapes of tensors.
+
+    An edge from a node that is not in the graph is skipped, as MindInsight does.
+    """
+    names = {node.name: node.full_name or node.name for node in graph.nodes}
+    scopes = {edge.name: node.scope for node in reversed(graph.nodes) for edge in node.inputs}  # of the first use
+    names.update((one.name, _in_its_module(one.name, scopes.get(one.name, ""))) for one in graph.parameters)
+    names.update((constant.name, constant.name) for constant in graph.constants)
+    found = tb.GraphDef()
+    for parameter in graph.parameters:
+        _add_shape(found.node.add(name=names[parameter.name], op="Parameter"), parameter.type)
+    for constant in graph.constants:
+        found.node.add(name=constant.name, op="Const")
+    for node in graph.nodes:
+        # In a GraphDef, edges of control come last.
+        edges = sorted((edge for edge in node.inputs if edge.name in names), key=lambda edge: edge.is_control)
+        sources = [f"^{names[edge.name]}" if edge.is_control else names[edge.name] for edge in edges]
+        _add_shape(found.node.add(name=names[node.name], op=node.op_type, input=sources), node.output_type)
+    return found
+
+
+def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]) -> Any:
+    """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
+
+    The plugin takes a run's results from its scalars, by their names there, so those among the custom data are left
+    out.
+    """
+    content = tb.HParams()
+    results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
+    for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
+        if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+            continue
+        if isinstance(value, (int, float)):
+            content.session_start_info.hparams[name].number_value = value
+        else:
+            content.session_start_info.hparams[name].string_value = str(value)
+    if not content.session_start_info.hparams:
+        return None
+    message = tb.Summary.Value(tag="_hparams_/session_start_info")
+    message.metadata.plugin_data.plugin_name = "hparams"
+    message.metadata.plugin_data.content = content.SerializeToString()
+    return message
+
+
+def _in_its_module(name: str, scope: str) -> str:
+    """A weight inside of the module that has it, as TensorBoard draws it; everything else stays at the top."""
+    path = "".join(f"{part.rpartition('-')[0]}." for part in scope.split("/"))
+    return f"{scope}/{name.removeprefix(path)}" if name.startswith(path) else name
+
+
+def _add_shape(message: Any, kind: object) -> None:
+    if isinstance(kind, TensorType):
+        shape = message.attr["_output_shapes"].list.shape.add()
+        for length in kind.shape:
+            shape.dim.add(size=length)

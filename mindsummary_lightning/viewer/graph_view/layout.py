@@ -1,52 +1,147 @@
-"""The two views of a recorded graph, and what the graph page asks of them: scopes, leaves, ways, and a search."""
+"""The two views of a recorded graph, brought into scopes, and what the graph page asks of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
 from mindsummary_lightning.values import Graph, GraphTexts
-from mindsummary_lightning.viewer.graph_view.nesting import (
-    add_name_scopes,
-    copy_into_scopes,
-    group_nodes,
-    lay_out_parameters,
-)
 from mindsummary_lightning.viewer.graph_view.node_table import (
+    AGGREGATION_SCOPE,
     CONSTANT,
     NAME_SCOPE,
     PARAMETER,
     NodeTable,
     ViewNode,
     join_scope,
+    move,
 )
-from mindsummary_lightning.viewer.graph_view.optimized_nodes import is_forward_operation, remove_bookkeeping
-from mindsummary_lightning.viewer.graph_view.recorded_nodes import recorded_nodes
+from mindsummary_lightning.viewer.graph_view.recorded_nodes import (
+    is_forward_operation,
+    recorded_nodes,
+    remove_bookkeeping,
+)
 
 _MIN_GROUP, _MIN_OPTIMIZED_GROUP = 5, 10  # alike nodes in a scope that are drawn as a group
 
 
 def normal_view(graph: Graph, texts: GraphTexts) -> GraphView:
     """The view of everything that is recorded."""
-    return _arranged(recorded_nodes(graph, texts, lambda node: True), _MIN_GROUP)
+    return _nested(recorded_nodes(graph, texts, lambda node: True), _MIN_GROUP)
 
 
 def optimized_view(graph: Graph, texts: GraphTexts) -> GraphView:
     """The view of the forward computation."""
     table = recorded_nodes(graph, texts, is_forward_operation)
     remove_bookkeeping(table)
-    return _arranged(table, _MIN_OPTIMIZED_GROUP)
+    return _nested(table, _MIN_OPTIMIZED_GROUP)
 
 
-def _arranged(table: NodeTable, min_group: int) -> GraphView:
-    copy_into_scopes(table, PARAMETER)
-    group_nodes(table, min_group)
-    lay_out_parameters(table)
-    add_name_scopes(table)
+def _nested(table: NodeTable, min_group: int) -> GraphView:
+    _copy_into_scopes(table, PARAMETER)
+    _group_nodes(table, min_group)
+    _lay_out_parameters(table)
+    _add_name_scopes(table)
     # Last, as constants are neither grouped nor do their edges cross a scope.
-    copy_into_scopes(table, CONSTANT)
+    _copy_into_scopes(table, CONSTANT)
     return GraphView(table)
+
+
+def _copy_into_scopes(table: NodeTable, node_type: str) -> None:
+    """Replace the nodes of a type by copies beside their consumers; those that nobody uses vanish.
+
+    Consumers in one scope share a copy. A copy at the root takes the place of the original, others follow the last
+    node in order of their first use.
+    """
+    originals = {node.name: node for node in table.values() if node.type == node_type}
+    copies: dict[str, ViewNode] = {}
+    for node in table.values():
+        for source in [name for name in node.inputs if name in originals]:
+            name = join_scope(node.scope, source)
+            if name not in copies:
+                copies[name] = ViewNode(name, node_type, node.scope, originals[source].attributes)
+            edge = node.inputs.pop(source)
+            node.add_input(name, dataclasses.replace(edge))
+            copies[name].add_output(node.name, dataclasses.replace(edge))
+    table.update(copies)
+    for name in originals.keys() - copies.keys():
+        del table[name]
+
+
+def _group_nodes(table: NodeTable, min_members: int) -> None:
+    """Move ``min_members`` or more nodes of one scope and type into a group ``<type>[<members>]_<number>`` there.
+
+    Groups are numbered through the whole graph in the order of their first members. There are no name scopes yet.
+    """
+    alike: dict[tuple[str, str], list[ViewNode]] = {}
+    for node in table.values():
+        if node.type != CONSTANT:
+            alike.setdefault((node.scope, node.type), []).append(node)
+    groups: list[tuple[ViewNode, list[ViewNode]]] = []
+    for (scope, node_type), members in alike.items():
+        if len(members) >= min_members:
+            name = join_scope(scope, f"{node_type}[{len(members)}]_{len(groups)}")
+            for member in members:
+                move(table, member, name, f"{name}/{member.name.rpartition('/')[2]}")
+            table[name] = ViewNode(name, AGGREGATION_SCOPE, scope)
+            groups.append((table[name], members))
+    for group, members in groups:  # only now: all members have their new names
+        for member in members:
+            group.inherit_edges(member, table)
+
+
+def _lay_out_parameters(table: NodeTable) -> None:
+    """Let the page draw groups of parameters apart from their consumers, joined to them by proxy edges.
+
+    A group is joined to a consumer in its own scope, or else to the group that holds the consumer.
+    """
+    members: dict[str, list[ViewNode]] = {}
+    for node in table.values():
+        if node.type == PARAMETER and node.scope in table and table[node.scope].type == AGGREGATION_SCOPE:
+            members.setdefault(node.scope, []).append(node)
+    for name, parameters in members.items():
+        group = table[name]
+        group.independent_layout = True
+        for consumer, edge in group.outputs.items():
+            drawn = _drawn_consumer(table[consumer], group.scope)
+            group.proxy_outputs[drawn] = edge.kind
+            table[consumer].proxy_inputs[name] = table[drawn].proxy_inputs[name] = edge.kind
+        for parameter in parameters:
+            parameter.independent_layout = True
+            for consumer, edge in parameter.outputs.items():
+                parameter.proxy_outputs[_drawn_consumer(table[consumer], group.scope)] = edge.kind
+                table[consumer].inputs[parameter.name].independent_layout = True
+
+
+def _drawn_consumer(consumer: ViewNode, scope: str) -> str:
+    return consumer.name if consumer.scope == scope else consumer.scope
+
+
+def _add_name_scopes(table: NodeTable) -> None:
+    """Add a scope for each prefix of a name that is not a group; it inherits the edges of all nodes below it.
+
+    A node that is named like a scope is renamed: its last part is put in parentheses.
+    """
+    prefixes = {prefix for node in table.values() for prefix in _prefixes(node.name)}
+    for node in [node for node in table.values() if node.name in prefixes and node.type != AGGREGATION_SCOPE]:
+        move(table, node, node.scope, join_scope(node.scope, f"({node.name.rpartition('/')[2]})"))
+    scopes: dict[str, ViewNode] = {}
+    for node in table.values():
+        for prefix in _prefixes(node.name):
+            if prefix not in table:
+                if prefix not in scopes:
+                    scopes[prefix] = ViewNode(prefix, NAME_SCOPE, prefix.rpartition("/")[0])
+                scopes[prefix].inherit_edges(node, table)
+    table.update(scopes)
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    end = name.find("/")
+    while end > 0:
+        yield name[:end]
+        end = name.find("/", end + 1)
 
 
 class GraphView:
@@ -66,19 +161,19 @@ class GraphView:
 
     def children(self, scope: str) -> list[dict[str, Any]]:
         """The nodes directly in a scope or group; ``""`` is the root."""
-        return [node.shown() for node in self._children.get(scope, ())]
+        return [node.to_json() for node in self._children.get(scope, ())]
 
     def leaves(self, scope: str) -> list[dict[str, Any]]:
         """The nodes below a scope that do not hold others, depth first."""
-        found = []
+        leaves = []
         waiting = list(reversed(self._children.get(scope, ())))
         while waiting:
             node = waiting.pop()
             if node.subnode_count:
                 waiting.extend(reversed(self._children[node.name]))
             else:
-                found.append(node.shown())
-        return found
+                leaves.append(node.to_json())
+        return leaves
 
     def levels(self, name: str) -> list[dict[str, Any]]:
         """The children of each scope on the way from the root to the one that holds a node, outermost first."""
@@ -86,15 +181,9 @@ class GraphView:
         return [{"nodes": self.children(scope), "scope_name": scope} for scope in ("", *(name[:end] for end in ends))]
 
     def search(self, text: str, rows: slice, max_depth: int) -> list[dict[str, Any]]:
-        """Hits of a text, in a tree of the scopes that hold them.
-
-        Args:
-            text: part of a name.
-            rows: which of the hits to show.
-            max_depth: hits in more scopes than this are not shown, as the tree would be too deep to encode.
-        """
-        found = hits(self.table, text)[rows]
-        return tree_of([node for node in found if node.name.count("/") <= max_depth], self.table)
+        """Hits of a text in at most ``max_depth`` scopes, in a tree of these; ``rows`` says which."""
+        nodes = hits(self.table, text)[rows]
+        return tree_of([node for node in nodes if node.name.count("/") <= max_depth], self.table)
 
 
 def hits(table: NodeTable, text: str) -> list[ViewNode]:
@@ -105,13 +194,13 @@ def hits(table: NodeTable, text: str) -> list[ViewNode]:
     text = text.lower()
     if text in ("", "/"):
         return []
-    found = []
+    nodes = []
     for node in table.values():
         name = node.name.lower()
         start = name.rfind(text)
         if start >= 0 and name.find("/", start + len(text)) < 0:
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]:
@@ -135,8 +224,8 @@ def tree_of(nodes: Iterable[ViewNode], table: NodeTable) -> list[dict[str, Any]]
         entry = waiting.pop()
         entry["nodes"] = list(entry["nodes"].values())
         waiting += entry["nodes"]
-    shown: list[dict[str, Any]] = root["nodes"]
-    return shown
+    nodes_of_root: list[dict[str, Any]] = root["nodes"]
+    return nodes_of_root
 
 
 def _entry(name: str, node_type: str, is_dynamic: bool) -> dict[str, Any]:

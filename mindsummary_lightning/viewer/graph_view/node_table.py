@@ -16,26 +16,19 @@ NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which t
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """What flows between two nodes.
+    """What flows between two nodes."""
 
-    Attributes:
-        shape: shape of each tensor.
-        data_type: type of what flows, such as ``DT_TENSOR[DT_FLOAT32]``.
-        kind: ``data`` or ``control``.
-        independent_layout: whether the page draws the source apart from the consumer.
-    """
-
-    shape: list[list[int]]
-    data_type: str
-    kind: str = "data"
-    independent_layout: bool = False
+    shape: list[list[int]]  # of each tensor
+    data_type: str  # such as ``DT_TENSOR[DT_FLOAT32]``
+    kind: str = "data"  # or ``control``
+    independent_layout: bool = False  # the page draws the source apart from the consumer
 
     @property
     def is_dynamic(self) -> bool:
         """Whether a length is unknown before the graph runs."""
         return any(-1 in lengths or -2 in lengths for lengths in self.shape)
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The edge as the page expects it."""
         return {
             "data_type": self.data_type,
@@ -49,37 +42,24 @@ class Edge:
 class ViewNode:
     """An operation, a parameter, a constant, a name scope or a group of alike nodes.
 
-    Attributes:
-        name: path of the node; unique.
-        type: type of the operation, or one of the four constants of this module.
-        scope: name of the scope or group that holds it; ``""`` at the root.
-        attributes: shown beside the graph.
-        output_i: which output of an operation with several it is.
-        output_shape: shapes that its outgoing edges carry.
-        output_type: data type that its outgoing edges carry.
-        inputs: edges by the name of their source.
-        outputs: edges by the name of their consumer.
-        proxy_inputs: kinds of the edges that are drawn instead of those of groups with independent layout, by source.
-        proxy_outputs: likewise, by consumer.
-        subnode_count: direct children.
-        independent_layout: whether the page draws it apart from its consumers.
-        is_dynamic: whether one of its edges was found to be dynamic.
+    Edges are stored by the name of the other end. Proxy edges, here their kinds, are drawn instead of the edges of
+    groups with independent layout.
     """
 
-    name: str
-    type: str
-    scope: str = ""
+    name: str  # its path; unique
+    type: str  # of the operation, or one of the four constants of this module
+    scope: str = ""  # name of the scope or group that holds it; "" at the root
     attributes: Mapping[str, str] = field(default_factory=dict)
-    output_i: int = 0
-    output_shape: list[list[int]] = field(default_factory=list)
+    output_i: int = 0  # which output of an operation with several it is
+    output_shape: list[list[int]] = field(default_factory=list)  # what its outgoing edges carry
     output_type: str = ""
     inputs: dict[str, Edge] = field(default_factory=dict)
     outputs: dict[str, Edge] = field(default_factory=dict)
     proxy_inputs: dict[str, str] = field(default_factory=dict)
     proxy_outputs: dict[str, str] = field(default_factory=dict)
-    subnode_count: int = 0
-    independent_layout: bool = False
-    is_dynamic: bool = False
+    subnode_count: int = 0  # direct children
+    independent_layout: bool = False  # the page draws it apart from its consumers
+    is_dynamic: bool = False  # one of its edges was found to be dynamic
 
     def add_input(self, source: str, edge: Edge) -> None:
         """Attach an incoming edge; one from the same source is replaced."""
@@ -112,15 +92,15 @@ class ViewNode:
         self.proxy_inputs.update((name, kind) for name, kind in below.proxy_inputs.items() if leads_out(name))
         self.proxy_outputs.update((name, kind) for name, kind in below.proxy_outputs.items() if leads_out(name))
 
-    def shown(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The node as the page expects it."""
         return {
             "attr": self.attributes,
             "independent_layout": self.independent_layout,
-            "input": {source: edge.shown() for source, edge in self.inputs.items()},
+            "input": {source: edge.to_json() for source, edge in self.inputs.items()},
             "is_dynamic_shape_node": self.is_dynamic,
             "name": self.name,
-            "output": {consumer: edge.shown() for consumer, edge in self.outputs.items()},
+            "output": {consumer: edge.to_json() for consumer, edge in self.outputs.items()},
             "output_i": self.output_i,
             "proxy_input": {source: {"edge_type": kind} for source, kind in self.proxy_inputs.items()},
             "proxy_output": {consumer: {"edge_type": kind} for consumer, kind in self.proxy_outputs.items()},

@@ -1,4 +1,4 @@
-"""Nodes of a view as they are recorded: operations, parameters and constants with the edges between them."""
+"""Nodes of a view: operations, parameters and constants with the edges between them, all or the forward computation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     NodeTable,
     ViewNode,
     join_scope,
+    move,
 )
 
 _DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'"})  # the page writes names into DOT text without escaping them
@@ -21,20 +22,21 @@ _SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_
 _SUMMARY_MARKS = tuple(f"[:{kind}]" for kind in _SUMMARY_KINDS)
 _SHAPELESS = {DataType.TENSOR: "[DT_UNDEFINED]", DataType.TUPLE: "[]"}  # incomplete types, and how they are shown
 _LAST_KNOWN = DataType.REF  # what MindSpore added later marks edges that only order, beside types of elements
+_BOOKKEEPING = ("Load", "MakeTuple", "TupleGetItem", "UpdateState")
 _DYNAMIC_ATTRIBUTES = ("input_is_dynamic_shape", "output_is_dynamic_shape")
 
 
-def recorded_nodes(graph: Graph, texts: GraphTexts, is_shown: Callable[[GraphNode], bool]) -> NodeTable:
+def recorded_nodes(graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphNode], bool]) -> NodeTable:
     """The nodes of a graph: operations in their order, then parameters, then constants.
 
     Inputs that name nothing are dropped. Edges are stored at both ends, but parameters and constants do not know their
-    consumers yet. ``is_shown`` tells which operations the view holds.
+    consumers yet. ``is_in_view`` tells which operations the view holds.
     """
     table: NodeTable = {}
     names: dict[str, str] = {}  # what inputs refer to -> name of the node
     recorded: dict[str, GraphNode] = {}
     for node, attributes in zip(graph.nodes, texts.attributes, strict=True):
-        if node.name and is_shown(node):
+        if node.name and is_in_view(node):
             operation = _operation(node, attributes)
             recorded[operation.name] = node
             names[_drawable(_node_id(node.name))] = operation.name
@@ -127,3 +129,60 @@ def _type_text(data_type: GraphType | None) -> str:
     if data_type is None or data_type > _LAST_KNOWN:
         return "DT_UNDEFINED"
     return f"DT_{data_type.name}{_SHAPELESS.get(data_type, '')}"
+
+
+def is_forward_operation(node: GraphNode) -> bool:
+    """Whether an operation belongs neither to the gradients nor to the optimizer, by its names."""
+    is_gradient = node.full_name.startswith("Gradients")
+    return not (is_gradient or "optimizer" in node.full_name or "opt" in node.instance_name)
+
+
+def remove_bookkeeping(table: NodeTable) -> None:
+    """Join the sources of bookkeeping operations to their consumers, and dissolve scopes of a single type.
+
+    Operations that have no edge then vanish.
+    """
+    _bridge(table)
+    for node in _operations(table):
+        if node.type in _BOOKKEEPING or not (node.inputs or node.outputs):
+            del table[node.name]
+    _dissolve_uniform_scopes(table)
+
+
+def _operations(table: NodeTable) -> list[ViewNode]:
+    return [node for node in table.values() if node.type not in (PARAMETER, CONSTANT)]
+
+
+def _bridge(table: NodeTable) -> None:
+    operations = _operations(table)
+    for node in operations:  # in the order of the graph, where sources come first and are already bridged
+        for source in list(node.inputs):
+            if source in table and table[source].type in _BOOKKEEPING:
+                del node.inputs[source]
+                for name, edge in list(table[source].inputs.items()):
+                    node.add_input(name, edge)
+    for node in operations:
+        node.outputs = {}
+    for node in operations:
+        for source, edge in node.inputs.items():
+            if table[source].type not in (PARAMETER, CONSTANT) and node.type not in _BOOKKEEPING:
+                table[source].add_output(node.name, edge)
+
+
+def _dissolve_uniform_scopes(table: NodeTable) -> None:
+    """Move the operations of a nested scope named after its only type of operation into the scope above."""
+    scopes: dict[str, list[ViewNode]] = {}
+    for node in _operations(table):
+        if "/" in node.scope:
+            scopes.setdefault(node.scope, []).append(node)
+    uniform = {scope for scope, nodes in scopes.items() if len(nodes) > 1 and _names_its_only_type(scope, nodes)}
+    uniform -= {outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)}
+    for node in _operations(table):
+        if node.scope in uniform:
+            parent = node.scope.rpartition("/")[0]
+            move(table, node, parent, join_scope(parent, node.name.rpartition("/")[2]))
+
+
+def _names_its_only_type(scope: str, nodes: list[ViewNode]) -> bool:
+    types = {node.type for node in nodes}
+    return len(types) == 1 and types.pop() in scope

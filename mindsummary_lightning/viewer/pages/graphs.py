@@ -58,10 +58,10 @@ def single_node(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         raise _unknown(name)
     if name.count("/") > _MAX_DEPTH:
         raise ApiError(_NO_NODE, f"The node is deeper than {_MAX_DEPTH} scopes; open its scopes one by one.")
-    shown: dict[str, Any] = {}
+    scopes: dict[str, Any] = {}
     for level in reversed(view.levels(name)):
-        shown = {**level, "children": shown}
-    return shown
+        scopes = {**level, "children": scopes}
+    return scopes
 
 
 def _view(runs: LoadedRuns, request: ApiRequest) -> GraphView:

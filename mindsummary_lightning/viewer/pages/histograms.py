@@ -7,41 +7,40 @@ from typing import Any, cast
 
 from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.stored_values import read_value
+from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
-from mindsummary_lightning.viewer.sample_limits import MAX_HISTOGRAMS, spread
 from mindsummary_lightning.viewer.tensor_values import described_tensors, step_histogram
 
+_MAX_HISTOGRAMS = 100  # drawn one behind the other; MindInsight keeps 50
 _UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."
 
 
 def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The histograms of a histogram or tensor tag."""
-    train_id, shown = required(request, "train_id"), required(request, "tag")
+    train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    tag, kind = known_tag(run, shown, _UNKNOWN, _NO_HISTOGRAM)
+    tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_HISTOGRAM)
     if kind == "histogram":
-        found = [
-            (sample, histogram)
-            for sample in run.samples(kind, tag, spread(MAX_HISTOGRAMS))
-            if (histogram := _recorded(sample)) is not None
-        ]
+        samples = run.samples(kind, tag, lambda steps: every_nth(steps.size, _MAX_HISTOGRAMS))
+        recorded = ((sample, _recorded(sample)) for sample in samples)
+        histograms = [(sample, histogram) for sample, histogram in recorded if histogram is not None]
     elif kind == "tensor":
-        found = [(sample, step_histogram(run, sample)) for sample, _ in described_tensors(run, tag)]
+        histograms = [(sample, step_histogram(run, sample)) for sample, _ in described_tensors(run, tag)]
     else:
-        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: there is no histogram in this tag: {shown}")
+        raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: there is no histogram in this tag: {plugin_tag}")
     try:
-        buckets = rebucketed([histogram for _, histogram in found])
+        buckets = rebucketed([histogram for _, histogram in histograms])
     except (ValueError, OverflowError) as error:
         raise ApiError(_UNKNOWN, f"{_NO_HISTOGRAM} Detail: Invalid parameter value. {error}") from None
     return {
         "train_id": train_id,
-        "tag": shown,
+        "tag": plugin_tag,
         "histograms": [
             {"step": sample.step, "wall_time": sample.wall_time, "buckets": bins}
-            for (sample, _), bins in zip(found, buckets, strict=True)
+            for (sample, _), bins in zip(histograms, buckets, strict=True)
         ],
     }
 

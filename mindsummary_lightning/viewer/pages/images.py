@@ -8,6 +8,7 @@ import numpy as np
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.stored_values import read_value
+from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import (
     ApiError,
@@ -19,34 +20,35 @@ from mindsummary_lightning.viewer.api import (
     whole_number,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.sample_limits import MAX_IMAGES, spread
 
+_MAX_IMAGES = 1000  # MindInsight keeps 10
 _UNKNOWN_IMAGE, _NO_IMAGE = "5054500D", "Image is not exist."
 
 
 def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """Step, wall time and recorded size of each image of a tag."""
-    train_id, shown = required(request, "train_id"), required(request, "tag")
+    train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
+    samples = run.samples("image", _image_tag(run, plugin_tag), lambda steps: every_nth(steps.size, _MAX_IMAGES))
     return {
         "metadatas": [
             {"step": sample.step, "wall_time": sample.wall_time, "width": sample.width, "height": sample.height}
-            for sample in run.samples("image", _image_tag(run, shown), spread(MAX_IMAGES))
+            for sample in samples
         ]
     }
 
 
 def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedImage:
     """The image of a step, ``-1`` for the newest; any recorded step will do, not only those that are listed."""
-    train_id, shown = required(request, "train_id"), required(request, "tag")
+    train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")
     run = known_run(runs, train_id)
-    tag = _image_tag(run, shown)
-    found = run.samples(
+    tag = _image_tag(run, plugin_tag)
+    samples = run.samples(
         "image", tag, lambda steps: np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)
     )
     try:
-        (sample,) = found
+        (sample,) = samples
         image = cast("Image", read_value(sample.location))
     except (ValueError, OSError):  # no such step, or its bytes changed since they were located
         raise ApiError(
@@ -55,8 +57,8 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedImage:
     return EncodedImage(image.encoded, image.media_type)
 
 
-def _image_tag(run: FollowedRun, shown: str) -> str:
-    tag, kind = known_tag(run, shown, _UNKNOWN_IMAGE, _NO_IMAGE)
+def _image_tag(run: FollowedRun, plugin_tag: str) -> str:
+    tag, kind = known_tag(run, plugin_tag, _UNKNOWN_IMAGE, _NO_IMAGE)
     if kind != "image":
-        raise ApiError(_UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: there is no image in this tag: {shown}")
+        raise ApiError(_UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: there is no image in this tag: {plugin_tag}")
     return tag

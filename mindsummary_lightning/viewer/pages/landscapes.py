@@ -13,7 +13,7 @@ from mindsummary_lightning.values import LossLandscape, Points
 from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
-from mindsummary_lightning.viewer.tags import shown_tags, split_tag
+from mindsummary_lightning.viewer.tags import plugin_tags, split_tag
 
 _KIND = "loss_landscape"
 _NOT_FOUND = "50545017"
@@ -52,14 +52,14 @@ def _landscape(runs: LoadedRuns, train_id: str, kind: str, interval_id: str | No
         if (kind == "final" and is_final) or (
             kind == "interval" and not is_final and _interval_id(landscape) == interval_id
         ):
-            return {"train_id": train_id, **_shown(landscape, run_lineage(runs, train_id))}
+            return {"train_id": train_id, **_to_json(landscape, run_lineage(runs, train_id))}
     return {"error_code": _NOT_FOUND, "train_id": train_id}
 
 
 def _recorded(run: FollowedRun) -> Iterator[LossLandscape]:
-    for shown in shown_tags(run)[_KIND]:
+    for plugin_tag in plugin_tags(run)[_KIND]:
         try:
-            samples = run.samples(_KIND, split_tag(shown)[0])
+            samples = run.samples(_KIND, split_tag(plugin_tag)[0])
         except LookupError:  # its file was deleted since the tags were listed
             continue
         for sample in samples:
@@ -75,9 +75,9 @@ def _interval_id(landscape: LossLandscape) -> str:
     return hashlib.blake2b(repr(landscape.intervals).encode(), digest_size=8).hexdigest()
 
 
-def _shown(landscape: LossLandscape, lineage: MergedLineage | None) -> dict[str, Any]:
+def _to_json(landscape: LossLandscape, lineage: MergedLineage | None) -> dict[str, Any]:
     metadata = landscape.metadata
-    shown: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "points": _points(landscape.surface),
         "convergence_point": list(landscape.convergence_point or _ORIGIN),
         "metadata": {
@@ -88,8 +88,8 @@ def _shown(landscape: LossLandscape, lineage: MergedLineage | None) -> dict[str,
         },
     }
     if landscape.path is not None:
-        shown["path"] = {"intervals": list(landscape.intervals), **_points(landscape.path)}
-    return shown
+        answer["path"] = {"intervals": list(landscape.intervals), **_points(landscape.path)}
+    return answer
 
 
 def _points(points: Points) -> dict[str, Any]:

@@ -18,11 +18,7 @@ _MAX_TAG, _MAX_REMARK = 10, 128
 
 
 def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """The runs that meet the condition in the body; do not change what is inside.
-
-    Raises:
-        ApiError: the body is not a valid condition.
-    """
+    """The runs that meet the condition in the body; do not change what is inside."""
     asked = _json_body(request) if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
@@ -84,11 +80,6 @@ def _refusal(text: str) -> ApiError:
 
 
 def _json_body(request: ApiRequest) -> Any:
-    """The body of a request.
-
-    Raises:
-        ApiError: it is not JSON.
-    """
     try:
         return json.loads(request.body)
     except (ValueError, RecursionError):

@@ -28,15 +28,10 @@ Column = NDArray[Any]  # of integers, or of floats with NaN where a run has no v
 
 
 class LineageTable(NamedTuple):
-    """The numbers in the lineage of some runs.
+    """The numbers in the lineage of some runs."""
 
-    Attributes:
-        columns: a number per run, by name: a field, ``[M]`` and a metric, or ``[U]`` and a custom value.
-        dropped: custom values that are not numbers in every run that has them.
-    """
-
-    columns: Mapping[str, Column]
-    dropped: Sequence[str]
+    columns: Mapping[str, Column]  # a number per run, by name: a field, [M] and a metric, or [U] and a custom value
+    dropped: Sequence[str]  # custom values that are not numbers in every run that has them
 
     def targets(self) -> list[str]:
         """Names of the metrics and the loss, sorted."""
@@ -49,11 +44,11 @@ class LineageTable(NamedTuple):
 
 def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The hyper-parameters that each metric and the loss depend on."""
-    found = search_runs(runs, request)["object"]
-    table = lineage_table(run.get("model_lineage", {}) for run in found)
+    listed = search_runs(runs, request)["object"]
+    table = lineage_table(run.get("model_lineage", {}) for run in listed)
     return {
         "metadata": {
-            "train_ids": [run.get("summary_dir") for run in found],
+            "train_ids": [run.get("summary_dir") for run in listed],
             "possible_hyper_parameters": [
                 {"name": name, "data": _data(table, name)} for name in table.hyper_parameters()
             ],
@@ -74,11 +69,7 @@ def targets(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 
 def lineage_table(models: Iterable[Mapping[str, Any]]) -> LineageTable:
-    """The numbers in the model lineage of some runs.
-
-    Args:
-        models: ``model_lineage`` of each run, as a lineage query returns it.
-    """
+    """The numbers in ``model_lineage`` of some runs, as a lineage query returns it."""
     rows = [dict(_flat(model)) for model in models]
     names = dict.fromkeys(name for row in rows for name in row)
     cells = {name: [row.get(name) for row in rows] for name in names}
@@ -116,7 +107,7 @@ def _ranked(table: LineageTable, target: str) -> list[dict[str, Any]]:
     for name in table.hyper_parameters():
         value, reason = importance(table.columns[name], table.columns[target])
         ranked.append({"name": name, "importance": value} | ({} if reason is None else {"reason_code": reason}))
-    return sorted(ranked, key=lambda shown: (-shown["importance"], shown["name"].startswith("["), shown["name"]))
+    return sorted(ranked, key=lambda entry: (-entry["importance"], entry["name"].startswith("["), entry["name"]))
 
 
 def _data(table: LineageTable, name: str) -> list[float | None]:

@@ -9,30 +9,31 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.viewer.api import WRONG_TYPE, ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.sample_limits import MAX_POINTS
 from mindsummary_lightning.viewer.tags import has_tag
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of one curve."""
-    train_id, shown = required(request, "train_id"), required(request, "tag")
+    train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    return {"metadatas": _points(run, _scalar_tag(run, shown))}
+    return {"metadatas": _points(run, _scalar_tag(run, plugin_tag))}
 
 
 def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of several curves of several runs; what does not exist is skipped."""
-    found = []
+    curves = []
     for train_id in request.query.get("train_id", ()):
         run = runs.run(train_id)
-        for shown in request.query.get("tag", ()):
-            if run is not None and has_tag(run, shown):
-                found.append({"train_id": train_id, "tag": shown, "values": _points(run, _scalar_tag(run, shown))})
-    return {"scalars": found}
+        for plugin_tag in request.query.get("tag", ()):
+            if run is not None and has_tag(run, plugin_tag):
+                curves.append(
+                    {"train_id": train_id, "tag": plugin_tag, "values": _points(run, _scalar_tag(run, plugin_tag))}
+                )
+    return {"scalars": curves}
 
 
-def _scalar_tag(run: FollowedRun, shown: str) -> str:
-    tag, kind = known_tag(run, shown, "5054500E", "Scalar value is not exist.")
+def _scalar_tag(run: FollowedRun, plugin_tag: str) -> str:
+    tag, kind = known_tag(run, plugin_tag, "5054500E", "Scalar value is not exist.")
     if kind != "scalar":
         raise ApiError(WRONG_TYPE, "Invalid parameter type. 'scalar_value' expect number type.")
     return tag
@@ -40,7 +41,7 @@ def _scalar_tag(run: FollowedRun, shown: str) -> str:
 
 def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
     series = run.scalars(tag)
-    chosen = thinned(series.values, MAX_POINTS)
+    chosen = thinned(series.values)
     values = series.values[chosen].tolist()
     return [
         {"step": step, "wall_time": wall_time, "value": value if math.isfinite(value) else None}

@@ -24,13 +24,13 @@ from mindsummary_lightning.viewer.tensor_values import (
     TensorDescription,
     describe,
     described_tensors,
+    numbers_to_json,
     parsed_slices,
     read_tensor,
-    shown_numbers,
-    shown_statistics,
     sliced,
     statistics,
     step_histogram,
+    with_overall,
 )
 
 _UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
@@ -39,15 +39,15 @@ _UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
 def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """What ``detail`` asks for of each tag of each run; everything must exist."""
     train_ids, tags = _all(request, "train_id"), _all(request, "tag")
-    found = []
+    answers = []
     for train_id in train_ids:
-        for shown in tags:
+        for plugin_tag in tags:
             run = known_run(runs, train_id)
-            tag, kind = known_tag(run, shown, _UNKNOWN, _NO_TENSOR)
+            tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
             if kind != "tensor":
-                raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {shown}")
-            found.append({"train_id": train_id, "tag": shown, "values": _values(run, tag, request)})
-    return {"tensors": found}
+                raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}")
+            answers.append({"train_id": train_id, "tag": plugin_tag, "values": _values(run, tag, request)})
+    return {"tensors": answers}
 
 
 def _all(request: ApiRequest, name: str) -> list[str]:
@@ -97,17 +97,17 @@ def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
             "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."
         ) from None
     part = sliced(data, slices)
-    shown = {"data": shown_numbers(part), "statistics": shown_statistics(statistics(part), summary.statistics)}
-    return [_sample(sample, summary, shown)]
+    details = {"data": numbers_to_json(part), "statistics": with_overall(statistics(part), summary.statistics)}
+    return [_sample(sample, summary, details)]
 
 
-def _sample(sample: LocatedSample, summary: TensorDescription, shown: dict[str, Any]) -> dict[str, Any]:
-    value = {"dims": summary.dims, "data_type": summary.data_type, **shown}
+def _sample(sample: LocatedSample, summary: TensorDescription, details: dict[str, Any]) -> dict[str, Any]:
+    value = {"dims": summary.dims, "data_type": summary.data_type, **details}
     return {"step": sample.step, "wall_time": sample.wall_time, "value": value}
 
 
 def _whole(summary: TensorDescription) -> dict[str, float] | None:
-    return None if summary.statistics is None else shown_statistics(summary.statistics, summary.statistics)
+    return None if summary.statistics is None else with_overall(summary.statistics, summary.statistics)
 
 
 def _too_large(sample: LocatedSample) -> ApiError:

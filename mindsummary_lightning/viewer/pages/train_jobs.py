@@ -20,7 +20,7 @@ from mindsummary_lightning.viewer.api import (
     required,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.tags import PLUGINS, shown_tags
+from mindsummary_lightning.viewer.tags import PLUGINS, plugin_tags
 
 _MAX_ROWS = 999
 _MANY_ROWS = 100  # the list of runs asks for 20, the pages that compare runs for 999
@@ -62,7 +62,7 @@ def plugins(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     manual_update = request.first("manual_update")
     if manual_update is not None and manual_update.lower() not in ("true", "false"):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The value of manual_update must be 'false' or 'true'.")
-    return {"plugins": shown_tags(known_run(runs, required(request, "train_id"), NOT_LISTED))}
+    return {"plugins": plugin_tags(known_run(runs, required(request, "train_id"), NOT_LISTED))}
 
 
 def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def single_job(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         known = ", ".join(map(repr, PLUGINS))
         raise ApiError("5054500B", f"Plugin is not available. Detail: 'plugin_name' only can be one of [{known}]")
     run = known_run(runs, train_id, NOT_LISTED)
-    return {"train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(shown_tags(run)[plugin])}]}
+    return {"train_jobs": [{"id": train_id, "name": train_id, "tags": sorted(plugin_tags(run)[plugin])}]}
 
 
 def train_job_caches(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
     return {
         "train_id": run.train_id,
         "relative_path": run.train_id,
-        "create_time": _shown_time(run.create_time_s),
-        "update_time": _shown_time(run.update_time_us / 1_000_000),
+        "create_time": _time_text(run.create_time_s),
+        "update_time": _time_text(run.update_time_us / 1_000_000),
         "summary_files": run.summary_files,
         "lineage_files": run.lineage_files,
         "graph_files": run.graph_files,
@@ -143,5 +143,5 @@ def _row(runs: LoadedRuns, run: ListedRun) -> dict[str, Any]:
     }
 
 
-def _shown_time(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_TIME_S)).strftime("%Y-%m-%d %H:%M:%S")

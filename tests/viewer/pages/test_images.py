@@ -38,7 +38,7 @@ def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path)
 
     listed = ask(runs, "datavisual/image/metadata", train_id="./a", tag="i/image")["metadatas"]
 
-    assert [image["step"] for image in listed] == [*range(0, 2500, 4), 2499]
+    assert (len(listed), listed[0]["step"], listed[-1]["step"]) == (1000, 0, 2499)
     assert ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[-1] == 1
 
 

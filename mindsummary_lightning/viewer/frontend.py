@@ -1,0 +1,172 @@
+"""MindInsight's front end: the static files in its wheel, which is fetched once, checked at every start, and served.
+
+Nothing is unpacked or executed here. The wheel is Apache-licensed and stays a file of its authors, with their LICENSE
+and NOTICE in it; this package contains no copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+
+from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.viewer.isolated_process import find_program, output_tail, python_command, run_isolated
+from mindsummary_lightning.viewer.user_directories import cache_directory
+
+_REQUIREMENT = "mindinsight==2.3.1"
+WHEEL_NAME = "mindinsight-2.3.1-py3-none-any.whl"
+WHEEL_SHA256 = "dc5a4a5a1031c866aa72550fdd6a699ffb6591ed8d2c77647d57c2fcbb4d627c"
+_PAGES = "mindinsight/ui/dist"
+# Not the system's table, which differs between Python versions and can be changed on Windows.
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".ttf": "font/ttf",
+    ".wasm": "application/wasm",
+    ".woff": "font/woff",
+}
+_HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
+_FOREVER = "private, max-age=31536000, immutable"
+_REVALIDATED = "private, no-cache"
+_GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file of the front end.
+
+    Attributes:
+        name: its path in the wheel.
+        deflated: its bytes as the wheel has them.
+        size: number of its bytes.
+        crc: CRC-32 of its bytes.
+    """
+
+    name: str
+    deflated: bytes
+    size: int
+    crc: int
+
+    def headers(self) -> dict[str, str]:
+        """Type, age and identity of its content."""
+        return {
+            "Content-Type": _TYPES[os.path.splitext(self.name)[1]],
+            "Cache-Control": _FOREVER if _HASHED_NAME.search(self.name) else _REVALIDATED,
+            "ETag": f'"{self.crc:08x}"',
+        }
+
+    def content(self) -> bytes:
+        """Its bytes."""
+        return zlib.decompress(self.deflated, wbits=-zlib.MAX_WBITS)
+
+    def gzipped(self) -> bytes:
+        """Its bytes as gzip: the stream of the wheel in another frame."""
+        return _GZIP_HEADER + self.deflated + struct.pack("<II", self.crc, self.size)
+
+
+def static_files(wheel: bytes) -> dict[str, StaticFile]:
+    """The files that are served, by the path of their address."""
+    with zipfile.ZipFile(BytesIO(wheel)) as archive:
+        files = {
+            info.filename.removeprefix(_PAGES): _static_file(wheel, info)
+            for info in archive.infolist()
+            if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
+        }
+        files["/"] = _static_file(wheel, archive.getinfo(f"{_PAGES}/index.html"))
+    # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
+    files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]
+    return files
+
+
+def _static_file(wheel: bytes, info: zipfile.ZipInfo) -> StaticFile:
+    name_length, extra_length = struct.unpack_from("<HH", wheel, info.header_offset + 26)
+    start = info.header_offset + 30 + name_length + extra_length
+    return StaticFile(info.filename, wheel[start : start + info.compress_size], info.file_size, info.CRC)
+
+
+def has_frontend() -> bool:
+    """Whether the front end is in the cache."""
+    return os.path.isfile(os.path.join(cache_directory(), WHEEL_NAME))
+
+
+def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> bytes:
+    """The bytes of MindInsight's wheel; fetched now if it is not in the cache.
+
+    Args:
+        say: called with a line about what is being done.
+        wheel: path of MindInsight's wheel, for machines without an index; ``None`` downloads it.
+
+    Raises:
+        FileNotFoundError: ``wheel`` does not exist.
+        OSError: the wheel cannot be downloaded, or is another one.
+    """
+    path = os.path.join(cache_directory(), WHEEL_NAME)
+    if os.path.isfile(path):
+        try:
+            return _checked(path)
+        except OSError as error:
+            say(f"fetching the front end again: {error}")
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="unfinished-") as folder:
+        content = _checked(wheel or _download(folder, say))
+    replace_file(path, content)
+    say(f"MindInsight's front end is in {path}")
+    return content
+
+
+def _checked(path: str) -> bytes:
+    with open(path, "rb") as file:
+        content = file.read()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != WHEEL_SHA256:
+        raise OSError(f"{path} is not the wheel of {_REQUIREMENT}: its sha256 is {digest}, not {WHEEL_SHA256}")
+    return content
+
+
+def find_pip() -> list[str] | None:
+    """Start of a pip command line: this Python's own pip, or one on ``PATH``; ``None`` if there is none.
+
+    Any pip will do, as the wheel is the same for every Python; environments made by uv have none of their own.
+    """
+    own = python_command(sys.executable, "-m", "pip")
+    if not run_isolated([*own, "--version"]).returncode:
+        return own
+    for name, arguments in (("pip3", []), ("pip", []), ("uv", ["tool", "run", "pip"])):
+        if (program := find_program(name)) is not None:
+            return [program, *arguments]
+    return None
+
+
+def _download(folder: str, say: Callable[[str], object]) -> str:
+    pip = find_pip()
+    if pip is None:
+        raise OSError(_failed("this environment has no pip, and neither pip nor uv is on PATH"))
+    requirement = os.path.join(folder, "requirements.txt")
+    with open(requirement, "w", encoding="utf-8") as file:
+        file.write(f"{_REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
+    options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
+    quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
+    say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {_REQUIREMENT}")
+    done = run_isolated([*pip, "download", *options, *quiet], PIP_REQUIRE_VIRTUALENV="0")  # nothing is installed
+    wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
+    if done.returncode or not wheels:
+        raise OSError(_failed(output_tail(done)))
+    return os.path.join(folder, wheels[0])
+
+
+def _failed(reason: str) -> str:
+    return (
+        f"MindInsight's front end could not be fetched: {reason}. Without an index, run "
+        f"`pip download --no-deps {_REQUIREMENT}` on another machine, copy the wheel, and pass it as --wheel FILE"
+    )

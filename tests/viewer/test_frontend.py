@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer import frontend
+from mindsummary_lightning.viewer.frontend import WHEEL_NAME, frontend_wheel, has_frontend, static_files
+from tests.viewer.small_frontend import SCRIPT, SMALL_SHA256, SMALL_WHEEL, put_into_cache
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "mindsummary-lightning"
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small wheel in the place of MindInsight's."""
+    path = tmp_path / WHEEL_NAME
+    path.write_bytes(SMALL_WHEEL)
+    monkeypatch.setattr(frontend, "WHEEL_SHA256", SMALL_SHA256)
+    return path
+
+
+def _refuse(line: str) -> None:
+    raise AssertionError(line)
+
+
+def test_it_is_put_into_the_cache_once(wheel: Path, cache: Path) -> None:
+    content = wheel.read_bytes()
+    assert not has_frontend()
+    assert frontend_wheel(lambda line: None, str(wheel)) == content
+    wheel.unlink()
+
+    assert has_frontend()
+    assert frontend_wheel(_refuse, str(wheel)) == content
+    assert [path.name for path in cache.iterdir()] == [WHEEL_NAME]
+
+
+def test_another_wheel_is_refused(wheel: Path, cache: Path) -> None:
+    with open(wheel, "ab") as file:
+        file.write(b"\0")
+
+    with pytest.raises(OSError, match=r"is not the wheel of mindinsight==2\.3\.1: its sha256 is"):
+        frontend_wheel(_refuse, str(wheel))
+    assert list(cache.iterdir()) == []
+
+
+def test_what_was_changed_in_the_cache_is_fetched_again(wheel: Path, cache: Path) -> None:
+    put_into_cache(cache.parent).write_bytes(b"let evil = 1;")
+    said: list[str] = []
+
+    assert frontend_wheel(said.append, str(wheel)) == wheel.read_bytes()
+    assert "fetching the front end again" in said[0]
+    assert "its sha256 is" in said[0]
+    assert frontend_wheel(_refuse) == wheel.read_bytes()
+
+
+def test_a_wheel_that_does_not_exist_is_named(cache: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        frontend_wheel(_refuse, "nowhere.whl")
+
+
+def test_only_the_pages_are_served() -> None:
+    assert sorted(static_files(SMALL_WHEEL)) == [
+        "/",
+        "/graphvizlib.wasm",
+        "/static/js/app.01234567.js",
+        "/static/js/graphvizlib.wasm",
+    ]
+
+
+def test_a_file_is_the_wheels_compressed_or_not() -> None:
+    file = static_files(SMALL_WHEEL)["/static/js/app.01234567.js"]
+
+    assert file.content().decode() == SCRIPT
+    assert gzip.decompress(file.gzipped()).decode() == SCRIPT
+
+
+def _fake_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
+    """A pip that notes its arguments and variables; returns the folder of the notes."""
+    script = tmp_path / "fake" / "pip"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments; env > {tmp_path}/variables; pwd > {tmp_path}/cwd\n{text}\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setattr(frontend, "find_pip", lambda: [str(script)])
+    return tmp_path
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
+def test_it_is_downloaded_by_pip_with_the_users_settings(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    while_ = 'while [ "$1" != --dest ]; do shift; done; cp'
+    notes = _fake_pip(tmp_path, monkeypatch, f'{while_} {wheel} "$2"')
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "elsewhere"))
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+
+    assert frontend_wheel(said.append) == SMALL_WHEEL
+
+    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text()
+    variables = (notes / "variables").read_text()
+    assert "PIP_INDEX_URL=https://index.example/simple" in variables
+    assert "PIP_TARGET" not in variables
+    assert (notes / "cwd").read_text().strip() != str(tmp_path)
+    assert [line.split(" ")[0] for line in said] == ["fetching", "MindInsight's"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
+def test_without_a_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    _fake_pip(tmp_path, monkeypatch, "echo no matching distribution; exit 1")
+
+    with pytest.raises(
+        OSError, match=r"could not be fetched: no matching distribution\. Without an index.*--wheel FILE"
+    ):
+        frontend_wheel(lambda line: None)
+    assert list(cache.iterdir()) == []
+
+
+def test_without_pip_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontend, "find_pip", lambda: None)
+
+    with pytest.raises(OSError, match="has no pip, and neither pip nor uv is on PATH"):
+        frontend_wheel(_refuse)
+
+
+@pytest.mark.slow
+def test_this_environments_own_pip_comes_first() -> None:
+    assert frontend.find_pip() == [sys.executable, "-I", "-m", "pip"]
+
+
+@pytest.mark.slow
+def test_pip_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pip.py", "venv.py", "zipfile.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+
+    with pytest.raises(OSError, match="could not be fetched"):
+        frontend_wheel(lambda line: None)
+    assert not (tmp_path / "was_run").exists()
