@@ -110,8 +110,20 @@ def _edges(
     index = torch.arange(MAX_BUCKETS + 1, device=low.device)
     # Product and sum apart, as numpy.linspace computes them: the edges then have the same bits.
     edges = index.to(low.dtype) * ((last - first) / buckets)
-    edges = torch.where(index < buckets, edges + first, last).to(dtype)
+    edges = torch.where(index < buckets, edges + first, last)
+    edges = _rounded_to_half(edges) if dtype is torch.float16 else edges.to(dtype)
     return edges, torch.where(index < buckets, edges.float(), math.inf)[1:-1]
+
+
+def _rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
+    """float64 numbers in float16, rounded once as NumPy does; torch rounds them to float32 on the way.
+
+    In between they are rounded to odd: cut to the float32 towards zero, with the last bit set unless that is exact.
+    """
+    single = numbers.float()
+    bits = single.view(torch.int32) - (single.to(numbers.dtype).abs() > numbers.abs()).int()
+    is_inexact = bits.view(torch.float32).to(numbers.dtype) != numbers
+    return (bits | is_inexact.int()).view(torch.float32).half()
 
 
 def _counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:

@@ -7,37 +7,43 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
-
-NamedParameters = Sequence[tuple[str, nn.Parameter]]
+from mindsummary_lightning.collection.parameter_selection import NamedParameter
+from mindsummary_lightning.collection.step_values import StepValues
 
 
 class GradientCollector:
     """Histograms of the gradients of chosen parameters and the norm of all, for one step after the other."""
 
-    def __init__(self, selected: NamedParameters) -> None:
-        self._selected = selected
+    def __init__(self) -> None:
         self._by_optimizer: dict[int, tuple[StepValues, torch.Tensor]] = {}
 
     def clear(self) -> None:
         """Forget the gradients of a step that is not done."""
         self._by_optimizer = {}
 
-    def take(self, optimizer: int, parameters: Sequence[nn.Parameter], scale: torch.Tensor | None = None) -> None:
+    def take(
+        self,
+        optimizer: int,
+        parameters: Sequence[nn.Parameter],
+        selected: Iterable[NamedParameter],
+        scale: torch.Tensor | None = None,
+    ) -> None:
         """Take an optimizer's gradients in place of those of its earlier steps in this batch.
 
-        All ranks that share a sharded parameter must call; ``scale`` is what the gradients are still multiplied by.
+        All ranks that share a sharded parameter must call; those ``selected`` get a histogram; ``scale`` is what the
+        gradients are still multiplied by.
         """
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         if not gradients:
             return
         held = {id(parameter) for parameter in parameters}
         values = StepValues()
-        for name, parameter in self._selected:
-            if id(parameter) in held and parameter.grad is not None:
-                gradient = at_least_1d(_dense(parameter.grad))
+        for each in selected:
+            gradient = each.parameter.grad
+            if id(each.parameter) in held and gradient is not None:
+                gradient = _dense(gradient) if gradient.dim() else gradient.reshape(1)
                 unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
-                values.add_histogram(f"{name}.gradient", unscaled)
+                values.add_histogram(f"{each.name}.gradient", unscaled)
         norm = total_norm(gradients)
         self._by_optimizer[optimizer] = (values, norm if scale is None else norm / scale.to(norm.device))
 

@@ -1,30 +1,73 @@
-"""Selection of the parameters (or gradients) of a model that are recorded, and their tags."""
+"""The parameters of a model (or their gradients) that are recorded, as they are when a step is collected."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from mindsummary_lightning.collection.sharding import is_sharded
+
 _DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is given
 _COMPILED = "_orig_mod."
+_PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original\d*$")  # by torch.nn.utils.parametrize
+_PRUNED, _MASK = "_orig", "_mask"  # ends of the names that torch.nn.utils.prune gives to a weight and its mask
 
 
-def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[tuple[str, nn.Parameter]]:
-    """The parameters of a module that optimizers hold, with their names, in the optimizers' order, each once.
+@dataclass(frozen=True, slots=True)
+class NamedParameter:
+    """A parameter that an optimizer holds.
+
+    Pruned, it has the name and the value of the weight that the module computes with. Parametrized, it keeps its own
+    name (``parametrizations.weight.original``) and value, which say what it is: to compute the weight would run the
+    user's code, and some of it changes state.
+    """
+
+    name: str
+    parameter: torch.Tensor
+    mask: torch.Tensor | None = None
+
+    def value(self) -> torch.Tensor:
+        """The weight now, detached; of a single number one element, which is how it gets a histogram."""
+        weight = self.parameter.detach()
+        weight = weight if self.mask is None else weight * self.mask.to(weight.dtype)
+        return weight if weight.dim() else weight.reshape(1)
+
+    def matches(self, expression: re.Pattern[str]) -> bool:
+        """Whether an expression matches the start of its name, or of that of the weight it is the original of."""
+        readable = _PARAMETRIZED.sub(r"\1", self.name)
+        return bool(expression.match(self.name) or expression.match(readable))
+
+
+def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
+    """The parameters of a module that optimizers hold, in the optimizers' order, each once.
 
     The ``_orig_mod.`` of compiled parts is omitted from the names.
     """
-    names = {id(parameter): name.replace(_COMPILED, "") for name, parameter in module.named_parameters()}
+    named: dict[int, NamedParameter] = {}
+    for path, part in module.named_modules():
+        for key, parameter in part._parameters.items():
+            if parameter is not None and id(parameter) not in named:
+                named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
     held = [part for optimizer in optimizers for group in optimizer.param_groups for part in group["params"]]
-    return list({id(part): (names[id(part)], part) for part in held if id(part) in names}.values())
+    return list({id(part): named[id(part)] for part in held if id(part) in named}.values())
 
 
-def select_parameters(named: Sequence[tuple[str, nn.Parameter]], pattern: str | None) -> list[tuple[str, nn.Parameter]]:
+def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
     """The parameters whose name an expression matches from its start; the first five for ``None``."""
     if pattern is None:
         return list(named[:_DEFAULT_COUNT])
     expression = re.compile(pattern)
-    return [(name, parameter) for name, parameter in named if expression.match(name)]
+    return [each for each in named if each.matches(expression)]
+
+
+def _named(path: str, parameter: torch.Tensor, key: str, owner: nn.Module) -> NamedParameter:
+    name = path.replace(_COMPILED, "")
+    mask = owner._buffers.get(f"{key.removesuffix(_PRUNED)}{_MASK}") if key.endswith(_PRUNED) else None
+    if mask is None or mask.shape != parameter.shape or is_sharded(parameter):
+        return NamedParameter(name, parameter)
+    return NamedParameter(name.removesuffix(_PRUNED), parameter, mask)

@@ -8,7 +8,7 @@ default to the ten that MindInsight shows, because MindSpore's rhythm fills disk
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 MAX_IMAGE_STEPS = 10  # and of an image: the tensors' steps, or every second of them
@@ -33,8 +33,8 @@ class Schedule:
     """States for each step, counted from 1, what is collected; the ``total`` of a run may be unknown.
 
     Without a gap of their own, tensors are collected on the steps of the default range, input images on these too, or
-    on every second of more than 10. A resumed run has done ``step`` steps before, ``default_steps_used`` of them in the
-    default range; ``None`` if unknown: as of this schedule.
+    on every second of more than 10. A resumed run has done ``step`` steps before; ``default_steps_used`` are as many of
+    them as :meth:`default_steps_until` said, ``None`` if unknown: those of this schedule.
     """
 
     def __init__(
@@ -44,20 +44,21 @@ class Schedule:
         collect_input_freq: int | None = None,
         total: int | None = None,
         step: int = 0,
-        default_steps_used: int | None = None,
+        default_steps_used: tuple[int, int] | None = None,
     ) -> None:
         self._freq = collect_freq
         self._total = total
         steps = sorted({1, *tensor_steps(total, collect_freq)} - {0})
-        used = sum(number <= step for number in steps) if default_steps_used is None else default_steps_used
-        coming = [number for number in steps if number > step]
-        default = frozenset(coming[: max(0, MAX_TENSOR_STEPS - used)])
-        self._used, self._default_tensor_steps = used, default
-        self._tensors = default if collect_tensor_freq is None else range(0, sys.maxsize, collect_tensor_freq)
-        stride = 1 if len(steps) <= MAX_IMAGE_STEPS else 2
-        images = [number for number in steps[::stride] if number > step]
-        images = images[: max(0, MAX_IMAGE_STEPS - -(-used // stride))]
-        self._inputs = frozenset(images) if collect_input_freq is None else range(0, sys.maxsize, collect_input_freq)
+        image_steps = steps[:: 1 if len(steps) <= MAX_IMAGE_STEPS else 2]
+        self._used = default_steps_used or (_count(steps, step), _count(image_steps, step))
+        self._default_tensor_steps = _coming(steps, step, MAX_TENSOR_STEPS - self._used[0])
+        self._default_image_steps = _coming(image_steps, step, MAX_IMAGE_STEPS - self._used[1])
+        self._tensors: Container[int] = self._default_tensor_steps
+        if collect_tensor_freq is not None:
+            self._tensors = range(0, sys.maxsize, collect_tensor_freq)
+        self._inputs: Container[int] = self._default_image_steps
+        if collect_input_freq is not None:
+            self._inputs = range(0, sys.maxsize, collect_input_freq)
 
     def collects(self, step: int) -> bool:
         """Whether scalars, images of operators and histograms of this step are recorded."""
@@ -75,6 +76,15 @@ class Schedule:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
         return step % self._freq == 0 or step in (1, self._total) or step in self._tensors or step in self._inputs
 
-    def default_steps_until(self, step: int) -> int:
-        """Steps of the default range up to this one, for a run that resumes from here."""
-        return self._used + sum(number <= step for number in self._default_tensor_steps)
+    def default_steps_until(self, step: int) -> tuple[int, int]:
+        """Steps up to this one with tensors and with images of the default range, for a run that resumes from here."""
+        tensors, images = self._used
+        return tensors + _count(self._default_tensor_steps, step), images + _count(self._default_image_steps, step)
+
+
+def _count(steps: Iterable[int], until: int) -> int:
+    return sum(number <= until for number in steps)
+
+
+def _coming(steps: Iterable[int], step: int, at_most: int) -> frozenset[int]:
+    return frozenset([number for number in steps if number > step][: max(0, at_most)])

@@ -15,12 +15,12 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.collection.gradients import GradientCollector, NamedParameters
+from mindsummary_lightning.collection.gradients import GradientCollector
 from mindsummary_lightning.collection.options import CollectOptions
-from mindsummary_lightning.collection.parameter_selection import select_parameters
+from mindsummary_lightning.collection.parameter_selection import NamedParameter, select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
-from mindsummary_lightning.collection.step_values import StepValues, at_least_1d
+from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.warn_once import WarnOnce
@@ -34,7 +34,8 @@ _CLOSEST = 3  # parameter names that a warning proposes
 class StepCollector:
     """Collects step after step of one run; ``step`` is the number of steps done, those of a resumed run included.
 
-    Gradients are those of the parameters that have histograms (``True``), or of others by an expression. On ranks above
+    ``named`` are the parameters that the run begins with; each collected step asks for them again. Gradients are
+    those of the parameters that have histograms (``True``), or of others by an expression. On ranks above
     zero, only what all ranks must collect together is collected.
     """
 
@@ -42,7 +43,7 @@ class StepCollector:
         self,
         specified: CollectOptions,
         schedule: Schedule,
-        named: NamedParameters,
+        named: Sequence[NamedParameter],
         gradients: str | bool | None,
         step: int,
         is_rank_zero: bool,
@@ -52,10 +53,15 @@ class StepCollector:
         self._schedule = schedule
         self._is_rank_zero = is_rank_zero
         self._warn_once = WarnOnce(_LOG)
-        self._histograms: NamedParameters = []
-        if specified.histograms:
-            self._histograms = self._select(named, "histogram_regular", specified.histogram_regular)
-        self._gradients = self._gradient_collector(named, gradients)
+        self._pattern = gradients
+        self._gradients = GradientCollector() if gradients else None
+        if gradients and any(is_flattened(each.parameter) for each in named):
+            self._warn("fsdp1", _FSDP1)
+            self._gradients = None
+        self._unmatched: set[str] = set()  # options whose expression matched no parameter
+        self._use(lambda: named)
+        self._selection()  # warns of what matches none
+        self._use(None)
         self._operators = operator_buffer.OperatorBuffer()
         self._values: StepValues | None = None
         self._in_flight: deque[tuple[int, StepValues]] = deque()
@@ -68,14 +74,15 @@ class StepCollector:
         return bool(self._in_flight)
 
     @property
-    def default_steps_used(self) -> int:
-        """Steps of the schedule's default range so far; a run that resumes from here has that many less."""
+    def default_steps_used(self) -> tuple[int, int]:
+        """Steps with tensors and with input images of the default range; a run that resumes has that many less."""
         return self._schedule.default_steps_until(self.step)
 
-    def begin_batch(self) -> None:
-        """A batch begins; take what summary operators give if its step is collected."""
+    def begin_batch(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
+        """A batch begins; take what summary operators give if its step is collected, and its ``parameters`` later."""
         if not self._schedule.collects_anything(self.step + 1):
             return
+        self._use(parameters)
         if self._values is None:
             self._values = StepValues()
         if self._is_rank_zero:
@@ -90,7 +97,7 @@ class StepCollector:
         ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
         """
         if self._gradients is not None and self._values is not None and self._schedule.collects(self.step + 1):
-            self._gradients.take(optimizer, parameters, scale())
+            self._gradients.take(optimizer, parameters, self._selection()[1], scale())
 
     def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
         """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed."""
@@ -111,19 +118,21 @@ class StepCollector:
             self._add_state(values)
         self._send(values)
 
-    def end_run(self) -> None:
+    def end_run(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
         """The run is over: collect the state after its last step, if that step was not collected."""
         self.close_operators()
         if self._last_state != self.step:
             if self._gradients is not None:
                 self._gradients.clear()
             values = StepValues()
+            self._use(parameters)
             self._add_state(values)
             self._send(values)
 
     def close_operators(self) -> None:
         """Take nothing more from summary operators until a batch begins: the epoch or the run ends, or broke off."""
         operator_buffer.close(self._operators)
+        self._use(None)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
         """The steps whose values have arrived, oldest first, and their values; with ``wait`` all in-flight steps."""
@@ -151,8 +160,8 @@ class StepCollector:
 
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
-        for name, parameter in self._histograms:
-            values.add_histogram(f"{name}/auto", at_least_1d(parameter))
+        for each in self._selection()[0]:
+            values.add_histogram(f"{each.name}/auto", each.value())
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
         if self._gradients is not None:
             self._gradients.move_into(values)
@@ -171,32 +180,42 @@ class StepCollector:
 
     def _send(self, values: StepValues) -> None:
         values.send()
+        self._use(None)
         self._in_flight.append((self.step, values))
 
-    def _select(self, named: NamedParameters, option: str, pattern: str | None) -> NamedParameters:
+    def _use(self, parameters: Callable[[], Sequence[NamedParameter]] | None) -> None:
+        """Ask for the parameters of the present step there; ``None`` between steps, so that nothing is held."""
+        self._parameters = parameters
+        self._selected: tuple[Sequence[NamedParameter], Sequence[NamedParameter]] | None = None
+
+    def _selection(self) -> tuple[Sequence[NamedParameter], Sequence[NamedParameter]]:
+        """The parameters that get a histogram, and those whose gradients do, by what they are in this step."""
+        if self._selected is None:
+            named: Sequence[NamedParameter] = [] if self._parameters is None else self._parameters()
+            histograms: Sequence[NamedParameter] = []
+            if self._specified.histograms:
+                histograms = self._select(named, "histogram_regular", self._specified.histogram_regular)
+            gradients = histograms
+            if isinstance(self._pattern, str) and self._gradients is not None:
+                gradients = self._select(named, "collect_gradients", self._pattern)
+            self._selected = histograms, gradients
+        return self._selected
+
+    def _select(self, named: Sequence[NamedParameter], option: str, pattern: str | None) -> Sequence[NamedParameter]:
         """The parameters that an option names and this rank can record."""
         selected = select_parameters(named, pattern)
-        if pattern is not None and not selected and named:
-            closest = difflib.get_close_matches(pattern, [name for name, _ in named], _CLOSEST, cutoff=0)
+        if pattern is not None and not selected and named and option not in self._unmatched:
+            self._unmatched.add(option)
+            closest = difflib.get_close_matches(pattern, [each.name for each in named], _CLOSEST, cutoff=0)
             self._warn(
                 option,
-                "%s %r matches no parameter, so none is recorded; the closest names are %s",
+                "%s %r matches no parameter of an optimizer, so none is recorded; the closest names are %s",
                 *(option, pattern, ", ".join(closest)),
             )
-        whole = [pair for pair in selected if not is_flattened(pair[1])]
+        whole = [each for each in selected if not is_flattened(each.parameter)]
         if len(whole) < len(selected):
             self._warn("fsdp1", _FSDP1)
-        return whole if self._is_rank_zero else [pair for pair in whole if is_sharded(pair[1])]
-
-    def _gradient_collector(self, named: NamedParameters, gradients: str | bool | None) -> GradientCollector | None:
-        if not gradients:
-            return None
-        if any(is_flattened(parameter) for _, parameter in named):
-            self._warn("fsdp1", _FSDP1)
-            return None
-        return GradientCollector(
-            self._histograms if gradients is True else self._select(named, "collect_gradients", gradients)
-        )
+        return whole if self._is_rank_zero else [each for each in whole if is_sharded(each.parameter)]
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
         """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""

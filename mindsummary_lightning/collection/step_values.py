@@ -143,11 +143,6 @@ class StepValues:
         self._values = [(tag, value) for tag, value in self._values if all(value is not one for one in lost)]
 
 
-def at_least_1d(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself; a single number as one element, which is how a parameter of no dimension gets a histogram."""
-    return tensor if tensor.dim() else tensor.reshape(1)
-
-
 def _must_wait(tensor: torch.Tensor) -> bool:
     """Whether reading the numbers would wait: for a device, or for other ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)

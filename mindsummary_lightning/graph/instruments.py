@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.observation import Observation
+from mindsummary_lightning.graph.replayed_frames import ReplayedFrames, room_for_frames
 
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
@@ -28,7 +29,7 @@ _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older rel
 
 
 class Instruments(TorchFunctionMode):
-    """Reports what happens inside ``watching`` to an observation, which ``begin`` makes.
+    """Reports what happens inside a call to an observation, which ``begin`` makes.
 
     ``error`` is the first exception that the observation raised; what follows it is not observed.
     """
@@ -37,14 +38,19 @@ class Instruments(TorchFunctionMode):
         super().__init__()
         self.error: Exception | None = None
         self.observation: Observation = self.attempt(begin)
+        self._frames = ReplayedFrames()
         self._thread = threading.get_ident()
         self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
         self._compiled_call: FrameType | None = None
         self._module_call: Callable[..., Any] = nn.Module.__call__
 
+    def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function of the user's and observe it; afterwards everything is as before, also if it raised."""
+        with self._watching(), room_for_frames():
+            return self._frames.call(function, args, kwargs)
+
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """A context whose calls are observed; afterwards everything is as before, also if it raised."""
+    def _watching(self) -> Iterator[None]:
         compiler: Any = sys.modules.get("torch._dynamo.eval_frame")
         set_callback = getattr(compiler, _SET_CALLBACK, None)
         if compiler is not None and set_callback is None:
@@ -75,7 +81,7 @@ class Instruments(TorchFunctionMode):
         kwargs = kwargs or {}
         self._is_in_function = True
         try:
-            output = func(*args, **kwargs)
+            output = self._frames.call(func, args, kwargs)
         finally:
             self._is_in_function = False
         self.attempt(self.observation.add_operation, func, args, kwargs, output)
@@ -89,7 +95,7 @@ class Instruments(TorchFunctionMode):
         if is_whole:
             self._remove()
         try:
-            output = self._module_call(module, *args, **kwargs)
+            output = self._frames.call(self._module_call, (module, *args), kwargs)
         finally:
             if is_whole:
                 self.attempt(self._install)

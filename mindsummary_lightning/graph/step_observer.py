@@ -59,8 +59,7 @@ def observed_call(
 ) -> tuple[Any, Graph | None, Exception | None]:
     """What a function returns, its graph, and why there is none if so; what the function raises passes."""
     instruments = Instruments(lambda: Observation(module, _named_arguments(function, args, kwargs)))
-    with instruments.watching():
-        output = function(*args, **kwargs)
+    output = instruments.call(function, args, kwargs)
     graph = instruments.attempt(lambda: instruments.observation.finish(output))
     return output, graph, instruments.error
 

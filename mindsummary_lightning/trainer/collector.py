@@ -147,7 +147,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
-        self._default_steps_used: int | None = None
+        self._default_steps_used: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
@@ -239,7 +239,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        steps.begin_batch()
+        steps.begin_batch(partial(parameter_names, pl_module, trainer.optimizers))
         if steps.has_in_flight:
             self._record_finished()
         if self._has_saved_checkpoint and self._record is not None:
@@ -344,7 +344,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._is_on or self._steps is None:
             return
         with self._guard("the last step"):
-            self._steps.end_run()
+            self._steps.end_run(partial(parameter_names, pl_module, trainer.optimizers))
             self._record_finished(wait=True)
         self._record_progress(trainer, pl_module)
 

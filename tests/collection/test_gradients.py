@@ -7,16 +7,18 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.collection.gradients import GradientCollector, total_norm
+from mindsummary_lightning.collection.parameter_selection import NamedParameter
 from mindsummary_lightning.collection.step_values import StepValues
 
 
 def test_parameters_without_a_gradient_are_passed_over() -> None:
     with_gradient, without = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     with_gradient.sum().backward()
-    collector = GradientCollector([("without", without), ("with", with_gradient)])
+    selected = [NamedParameter("without", without), NamedParameter("with", with_gradient)]
+    collector = GradientCollector()
 
-    collector.take(0, [without, with_gradient])
-    collector.take(1, [without])
+    collector.take(0, [without, with_gradient], selected)
+    collector.take(1, [without], selected)
     values = StepValues()
     collector.move_into(values)
 

@@ -92,7 +92,9 @@ def test_input_images_follow_a_rhythm_of_their_own_if_asked_to() -> None:
     assert schedule.collects_anything(25)
 
 
-@pytest.mark.parametrize(("total", "longer"), [(100, 100), (100, 400), (None, None), (30, 31)])
+@pytest.mark.parametrize(
+    ("total", "longer"), [(100, 100), (100, 400), (None, None), (30, 31), (45, 400), (400, 45), (None, 60), (50, None)]
+)
 @pytest.mark.parametrize("at", [1, 19, 50, 99])
 def test_a_resumed_run_has_at_most_twenty_steps_with_tensors_and_ten_with_images_in_all(
     total: int | None, longer: int | None, at: int
@@ -102,15 +104,26 @@ def test_a_resumed_run_has_at_most_twenty_steps_with_tensors_and_ten_with_images
     first = [step for step in range(1, at + 1) if before.collects_tensors(step)]
     rest = [step for step in range(at + 1, 1000) if after.collects_tensors(step)]
     images = [step for step in range(1, at + 1) if before.collects_inputs(step)]
-    images += [step for step in range(at + 1, 1000) if after.collects_inputs(step)]
+    later = [step for step in range(at + 1, 1000) if after.collects_inputs(step)]
 
-    assert len(first) == before.default_steps_until(at)
+    assert before.default_steps_until(at) == (len(first), len(images))
     assert len(first + rest) <= 20
-    assert after.default_steps_until(1000) == len(first + rest)
-    assert len(images) <= 10
+    assert after.default_steps_until(1000) == (len(first + rest), len(images + later))
+    assert len(images + later) <= 10
     if total == longer:
         assert first + rest == [step for step in range(1, 1000) if before.collects_tensors(step)]
-        assert images == [step for step in range(1, 1000) if before.collects_inputs(step)]
+        assert images + later == [step for step in range(1, 1000) if before.collects_inputs(step)]
+
+
+def test_a_run_that_was_resumed_twice_has_at_most_ten_input_images_in_all() -> None:
+    ends = (45, 100, 1000)  # planned steps each time: every step of the default range has images, then every second
+    images, used, start = [], None, 0
+    for end in ends:
+        schedule = Schedule(5, None, None, end, start, used)
+        images += [step for step in range(start + 1, end + 1) if schedule.collects_inputs(step)]
+        used, start = schedule.default_steps_until(end), end
+
+    assert len(images) == 10
 
 
 def test_the_last_step_of_a_known_run_is_collected_but_its_tensors_are_not() -> None:

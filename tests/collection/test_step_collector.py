@@ -14,18 +14,25 @@ from torch import nn
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.operators import scalar_summary
 from mindsummary_lightning.collection.options import CollectOptions
+from mindsummary_lightning.collection.parameter_selection import NamedParameter
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_collector import StepCollector, image_batch
 from mindsummary_lightning.collection.step_values import StepValues
 
 
-def _collector(named: Any = (), gradients: Any = None, freq: int = 1, **options: Any) -> StepCollector:
-    return StepCollector(CollectOptions(**options), Schedule(freq), list(named), gradients, 0, is_rank_zero=True)
+def _none() -> list[NamedParameter]:
+    return []
+
+
+def _collector(
+    named: list[NamedParameter] | None = None, gradients: Any = None, freq: int = 1, **options: Any
+) -> StepCollector:
+    return StepCollector(CollectOptions(**options), Schedule(freq), named or [], gradients, 0, is_rank_zero=True)
 
 
 def _step(collector: StepCollector, loss: float = 1.0) -> None:
-    collector.begin_batch()
+    collector.begin_batch(_none)
     collector.end_batch(lambda: torch.tensor(loss), True, None)
 
 
@@ -51,11 +58,11 @@ def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(monkeypatch:
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
     parameter = nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
-    collector = _collector([("weight", parameter)], True, histogram_regular="weight")
-    collector.begin_batch()
+    collector = _collector(named := [NamedParameter("weight", parameter)], True, histogram_regular="weight")
+    collector.begin_batch(lambda: named)
     collector.take_gradients(1, [parameter], lambda: None)
     collector.end_batch(lambda: None, True, None)
-    collector.begin_batch()
+    collector.begin_batch(lambda: named)
     collector.end_batch(lambda: None, True, None)
 
     tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.drain(wait=True)}
@@ -65,12 +72,12 @@ def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
 def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end() -> None:
     parameter = nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
-    collector = _collector([("weight", parameter)], True, freq=2, histogram_regular="weight")
+    collector = _collector(named := [NamedParameter("weight", parameter)], True, freq=2, histogram_regular="weight")
     for _ in range(3):
         _step(collector)
-    collector.begin_batch()
+    collector.begin_batch(lambda: named)
     collector.take_gradients(1, [parameter], lambda: None)
-    collector.end_run()
+    collector.end_run(_none)
 
     assert [step for step, pairs in collector.drain(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)] == []
 
@@ -78,9 +85,9 @@ def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end(
 @pytest.mark.parametrize("end", ["end_run", "close_operators"])
 def test_operators_are_closed_when_a_run_ends_or_breaks_off_within_a_step(end: str) -> None:
     collector = _collector()
-    collector.begin_batch()
+    collector.begin_batch(_none)
     assert operator_buffer.is_open
-    getattr(collector, end)()
+    collector.end_run(_none) if end == "end_run" else collector.close_operators()
 
     assert not operator_buffer.is_open
 
@@ -88,7 +95,7 @@ def test_operators_are_closed_when_a_run_ends_or_breaks_off_within_a_step(end: s
 def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
     collector = _collector(freq=3)
     for _ in range(3):
-        collector.begin_batch()
+        collector.begin_batch(_none)
         scalar_summary("seen", 1.0)
         collector.end_batch(lambda: None, True, None)
 
@@ -99,8 +106,8 @@ def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
 def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its_gradient() -> None:
     temperature = nn.Parameter(torch.tensor(2.0))
     temperature.grad = torch.tensor(-3.0)
-    collector = _collector([("temperature", temperature)], True)
-    collector.begin_batch()
+    collector = _collector(named := [NamedParameter("temperature", temperature)], True)
+    collector.begin_batch(lambda: named)
     collector.take_gradients(1, [temperature], lambda: None)
     collector.end_batch(lambda: None, True, None)
 
@@ -114,8 +121,10 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCapt
     flat, whole = nn.Parameter(torch.ones(5)), nn.Parameter(torch.ones(4))
     flat._fsdp_flattened = True  # type: ignore[attr-defined]  # as FSDP1 marks it
     flat.grad = torch.ones(5)
-    collector = _collector([("flat", flat), ("whole", whole)], True, histogram_regular=".*")
-    collector.begin_batch()
+    collector = _collector(
+        named := [NamedParameter("flat", flat), NamedParameter("whole", whole)], True, histogram_regular=".*"
+    )
+    collector.begin_batch(lambda: named)
     collector.take_gradients(1, [flat, whole], lambda: None)
     collector.end_batch(lambda: None, True, None)
 

@@ -76,6 +76,18 @@ def test_the_number_of_buckets_is_mindspores_where_a_tensor_is_reduced_and_where
     assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
 
 
+def test_edges_in_half_precision_are_rounded_once_as_numpy_does() -> None:
+    halves = torch.arange(-32768, 32767).to(torch.int16).view(torch.float16).double()
+    halves = halves[halves.isfinite()].sort().values
+    middles = (halves[1:] + halves[:-1]) / 2
+    # A float32 between a middle and what is beside it by less than its last digit is the middle itself.
+    numbers = torch.cat([halves, middles, middles * (1 + 2**-40), middles * (1 - 2**-40), noise(5000).double()])
+
+    rounded = device_histograms._rounded_to_half(numbers)
+
+    np.testing.assert_array_equal(rounded.numpy(), numbers.numpy().astype(np.float16))
+
+
 def test_the_reduction_may_go_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_histograms, "_CHUNK", 1000)
     tensor = CONTENTS["some infinite"](noise(10_500))

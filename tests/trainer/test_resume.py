@@ -133,6 +133,6 @@ def test_a_resume_with_nothing_left_to_do_records_no_step_again(tmp_path: Path) 
 
 def test_the_last_step_of_the_run_before_is_not_collected_again() -> None:
     collector = StepCollector(CollectOptions(), Schedule(1), [], None, 5, is_rank_zero=True)
-    collector.end_run()
+    collector.end_run(list)
 
     assert list(collector.drain(wait=True)) == []
