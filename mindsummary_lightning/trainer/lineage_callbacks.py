@@ -9,7 +9,7 @@ import logging
 import os
 from typing import Any, TypeAlias
 
-from mindsummary_lightning.collection.loss import mean_loss
+from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
@@ -18,6 +18,7 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.run_identity import save_rates, saved_state
+from mindsummary_lightning.trainer.trainer_state import epochs_done
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class TrainLineage(_LineageCallback):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
-        self._outputs: Any = None
+        self._loss: Any = None
         self._has_begun = False
         self._has_saved_checkpoint = False
         self._saved_rates: list[float] = []
@@ -113,7 +114,7 @@ class TrainLineage(_LineageCallback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
-        self._outputs = None
+        self._loss = None
         self._has_begun = True
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
@@ -128,7 +129,7 @@ class TrainLineage(_LineageCallback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Keep the loss."""
-        self._outputs = outputs
+        self._loss = loss_alone(outputs)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are recorded at the next batch."""
@@ -159,8 +160,8 @@ class TrainLineage(_LineageCallback):
     def _write_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
         if self._lineage is not None:
-            loss = mean_loss(self._outputs, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
-            self._lineage.training(trainer, module, None if loss is None else float(loss), trainer.current_epoch)
+            loss = mean_loss(self._loss, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
+            self._lineage.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
 
 
 @guarded_hooks
@@ -184,6 +185,11 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
         """Write the evaluation that has waited long enough."""
         if self._lineage is not None:
             self._lineage.flush_when_due()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Write the evaluation that a later callback stopped at its end, and close the files."""
+        self._end_broken_evaluation(trainer)
+        super().on_exception(trainer, pl_module, exception)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
         return self._lineage

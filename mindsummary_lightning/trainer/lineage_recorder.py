@@ -19,6 +19,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     environment,
     evaluation_dataset,
     first_learning_rates,
+    first_rates_by_group,
     hyperparameters,
     learning_rates,
     settings,
@@ -46,17 +47,20 @@ class LineageRecorder:
         self.first_rates: list[float] = []  # that each parameter group was made with
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
+        self._has_all_batches = False  # whether that evaluation has seen all of its batches
         # Kind, loaders and most batches of each, of an evaluation that is not written yet.
         self._waiting: tuple[str, Any, list[float]] | None = None
         self._next_evaluation = -math.inf
 
-    def custom(self, trainer: Any, module: Any) -> None:
-        """Write settings, hyper-parameters and the custom data, the last above the first, and the environment."""
-        data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **self._custom}
+    def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
+        """Write the custom data, and ``with_run`` below it settings and hyper-parameters, and the environment."""
+        data, info = dict(self._custom), {}
+        if with_run:
+            data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
+            info = {name: value for name, value in environment(trainer).items() if name not in data}
         if data:
             self.record.write_lineage(UserDefinedInfo(data))
-        info = {name: value for name, value in environment(trainer).items() if name not in data}
         if info:
             self.record.write_lineage(RunInfo(info))
 
@@ -68,10 +72,18 @@ class LineageRecorder:
         """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
         first_rate = next(iter(self.first_rates), None)
         self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate))
+        custom: dict[str, CustomValue] = {}
+        joined = first_learning_rates(trainer)[len(self.first_rates) :]
+        if epochs is not None and joined:  # groups that a callback has added to the optimizer
+            self.first_rates += joined
+            custom.update(first_rates_by_group(self.first_rates))
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         if self._has_scheduled and rates:
-            self.record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
+            custom["final_learning_rate"] = rates[0]
+        custom = {name: value for name, value in custom.items() if name not in self._custom}
+        if custom:
+            self.record.write_lineage(UserDefinedInfo(custom))
 
     def dataset(self, trainer: Any) -> None:
         """Write the training data pipeline, if it is known."""
@@ -81,7 +93,16 @@ class LineageRecorder:
 
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
-        self._before = dict(trainer.callback_metrics)
+        self._before, self._has_all_batches = dict(trainer.callback_metrics), False
+
+    def evaluation_has_all_batches(self) -> None:
+        """The evaluation has seen all of its batches: what is left are hooks."""
+        self._has_all_batches = True
+
+    def evaluation_broke_off(self, trainer: Any) -> None:
+        """An exception ends the call; if it came out of a hook at the end of an evaluation, that one is complete."""
+        if self._before is not None and self._has_all_batches:
+            self.evaluation_ends(trainer)
 
     def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
@@ -90,15 +111,15 @@ class LineageRecorder:
         kind have found become custom data, under their own names.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
-        metrics = dict(trainer.callback_metrics)
-        found = finite_metrics({name: metrics[name] for name in metrics if self._before.get(name) is not metrics[name]})
-        self._before = {}
-        if not found:
+        metrics, before = dict(trainer.callback_metrics), self._before or {}
+        own = finite_metrics({name: metrics[name] for name in metrics if before.get(name) is not metrics[name]})
+        self._before = None
+        if not own:
             return
         waiting = evaluation(trainer)
         if self._waiting is not None and self._waiting[0] != waiting[0]:
             self.flush()
-        self._metrics.setdefault(waiting[0], {}).update(found)
+        self._metrics.setdefault(waiting[0], {}).update(own)
         self._waiting = waiting
         self.flush_when_due()
 
@@ -144,4 +165,17 @@ class EvaluationHooks:
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_ends(trainer)
 
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Remember that the evaluation is complete, in case that a later hook of another callback raises."""
+        recorder = self._evaluation_recorder()
+        if recorder is not None:
+            recorder.evaluation_has_all_batches()
+
     on_test_start, on_test_end = on_validation_start, on_validation_end
+    on_test_epoch_end = on_validation_epoch_end
+
+    def _end_broken_evaluation(self, trainer: Any) -> None:
+        recorder = self._evaluation_recorder()
+        if recorder is not None:
+            with self._guard("the last evaluation"):
+                recorder.evaluation_broke_off(trainer)

@@ -172,7 +172,11 @@ def resume_path(trainer: Any) -> Any | None:
 
 
 def save_state(
-    checkpoint: dict[str, Any], step: int, default_steps_used: tuple[int, int], directories: Sequence[str], graph: str | None
+    checkpoint: dict[str, Any],
+    step: int,
+    default_steps_used: tuple[int, int],
+    directories: Sequence[str],
+    graph: str | None,
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
