@@ -52,7 +52,17 @@ VERBS = {  # in the order of the help
         ),
         _json("what was found"),
     ),
-    "list": _verb("List the runs in a directory and below it.", _DIRECTORY, _json("the runs")),
+    "list": _verb(
+        "List the runs in a directory and below it.",
+        _DIRECTORY,
+        _argument(
+            "--exact",
+            action="store_true",
+            help="read everything; otherwise, of much data, only the beginning and end of each file, and a number of "
+            "tags that may be larger is marked, like 100+",
+        ),
+        _json("the runs"),
+    ),
     "show": _verb(
         "Show a run on one page: tags, steps, last values, curves and lineage.",
         _argument("run_dir", metavar="RUN", help="a run, or a directory that contains one"),
@@ -68,8 +78,10 @@ VERBS = {  # in the order of the help
         _json("the findings"),
     ),
     "repair": _verb(
-        "Rebuild damaged files of a run from their complete records; the damaged ones are kept in RUN/.damaged.",
-        _argument("run_dir", metavar="RUN", help="a run that is not being recorded"),
+        "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept in "
+        "RUN/.damaged.",
+        _DIRECTORY,
+        _argument("--dry-run", action="store_true", help="say what would be done and do nothing; exit 1 if it is any"),
         _json("the rebuilt files"),
     ),
     "lineage": _verb(

@@ -79,12 +79,21 @@ class ScalarColumns(NamedTuple):
     values: NDArray[np.float32]
 
 
-class _Layout(NamedTuple):
+class ScalarLayout(NamedTuple):
     """Offsets of an event's varying bytes; all others are the same in every event with these tags."""
 
     step_end: int
     value_starts: tuple[int, ...]
     tags: tuple[str, ...]
+
+    def mask(self, length: int) -> NDArray[np.uint8]:
+        """Of an event of ``length`` bytes, the bits that are the same in every event with these tags."""
+        mask = np.full(length, 255, np.uint8)
+        mask[_WALL_TIME] = 0
+        mask[_STEP : self.step_end] = 128  # tells how long the step's varint is
+        for start in self.value_starts:
+            mask[start : start + 4] = 0
+        return mask
 
 
 def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[int]]:
@@ -100,7 +109,7 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
         joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
         matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, length)
         while rows.size:
-            layout = _layout(matrix[0].tobytes())
+            layout = layout_of(matrix[0].tobytes())
             if layout is None:
                 undecoded.append(int(rows[0]))
                 rows, matrix = rows[1:], matrix[1:]
@@ -110,7 +119,7 @@ def decode_scalar_events(payloads: Sequence[bytes]) -> tuple[list[ScalarColumns]
     return done, sorted(undecoded)
 
 
-def _layout(payload: bytes) -> _Layout | None:
+def layout_of(payload: bytes) -> ScalarLayout | None:
     """The layout of an event that is encoded exactly as expected, else ``None``."""
     if len(payload) <= _STEP or payload[0] != _WALL_TIME_KEY:
         return None
@@ -132,19 +141,14 @@ def _layout(payload: bytes) -> _Layout | None:
     if not values or payload[step_end:] != length_delimited(_SUMMARY, len(body)) + body:
         return None
     begin = len(payload) - len(body)
-    return _Layout(step_end, tuple(begin + start for start in starts), tuple(value.tag for value in values))
+    return ScalarLayout(step_end, tuple(begin + start for start in starts), tuple(value.tag for value in values))
 
 
 def _decode_all_like_first(
-    done: list[ScalarColumns], rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: _Layout
+    done: list[ScalarColumns], rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: ScalarLayout
 ) -> NDArray[np.int64]:
     """Decode every row whose values have the offsets of the first row's; return the indices of the other rows."""
-    mask = np.full(matrix.shape[1], 255, np.uint8)
-    mask[_WALL_TIME] = 0
-    mask[_STEP : layout.step_end] = 128  # tells how long the step's varint is
-    for start in layout.value_starts:
-        mask[start : start + 4] = 0
-    signatures = matrix & mask
+    signatures = matrix & layout.mask(matrix.shape[1])
     if (signatures == signatures[0]).all():
         done.append(_columns(rows, matrix, layout))
         return np.empty(0, np.int64)
@@ -154,7 +158,7 @@ def _decode_all_like_first(
         same.setdefault(packed[index * length : (index + 1) * length], []).append(index)
     others: list[int] = []
     for indices in same.values():
-        other_layout = _layout(matrix[indices[0]].tobytes())
+        other_layout = layout_of(matrix[indices[0]].tobytes())
         if other_layout is not None and other_layout[:2] == layout[:2]:
             done.append(_columns(rows[indices], matrix[indices], other_layout))
         else:
@@ -162,7 +166,7 @@ def _decode_all_like_first(
     return np.array(sorted(others), np.int64)
 
 
-def _columns(rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: _Layout) -> ScalarColumns:
+def _columns(rows: NDArray[np.int64], matrix: NDArray[np.uint8], layout: ScalarLayout) -> ScalarColumns:
     steps = np.zeros(rows.size, np.uint64)
     for index, column in enumerate(range(_STEP, layout.step_end)):
         steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * index)
