@@ -40,7 +40,7 @@ class OperatorBuffer:
         """Keep a value; a second one under its name in the same pass replaces it, with one warning per name."""
         key = (plugin, name)
         if self._is_of_one_step and key in self._this_pass:
-            text = "%s %r was given twice in one step, by two operators or a closure that ran again; the newest is recorded"
+            text = "%s %r was given twice in one step, by two operators or a closure run again; the newest is recorded"
             self._warnings.warn(key, text, *key)
         self._this_pass.add(key)
         self._values[key] = value.detach().clone() if hasattr(value, "detach") else value
