@@ -8,6 +8,7 @@ The data ship with scikit-learn: 1,797 real handwritten digits of 8x8 pixels.
 from __future__ import annotations
 
 import argparse
+import sys
 
 import lightning as L
 import torch
@@ -114,7 +115,6 @@ def main() -> None:
             ModelCheckpoint(monitor="val/accuracy", mode="max"),
         ],
         log_every_n_steps=5,
-        enable_progress_bar=False,
         enable_model_summary=False,
     )
     model, data = DigitsNet(learning_rate=arguments.learning_rate), DigitsData()
@@ -126,7 +126,7 @@ def main() -> None:
     accuracy = float(trainer.callback_metrics["test/accuracy"])
     print(f"\ntest accuracy {accuracy:.3f}")
     print(f"run directory  {logger.log_dir}")
-    print(f"look at it     mindsummary view {logger.root_dir}")
+    print(f"look at it     {sys.executable} -m mindsummary_lightning view {logger.root_dir}")
 
 
 if __name__ == "__main__":

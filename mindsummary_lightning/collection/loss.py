@@ -26,3 +26,15 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
     if loss.dim():
         loss = loss.mean()
     return loss if accumulated_batches == 1 else loss * accumulated_batches
+
+
+def loss_alone(outputs: Any) -> Any:
+    """What :func:`mean_loss` reads of a step's outputs, so that nothing else of them stays alive until it is read."""
+    if isinstance(outputs, Mapping):
+        outputs = outputs.get("loss")
+    if isinstance(outputs, (list, tuple)):
+        return loss_alone(outputs[0]) if outputs else None
+    if not isinstance(outputs, torch.Tensor):
+        return outputs
+    # Of a large tensor, or an element of one, the mean is taken now.
+    return outputs.detach() if outputs.numel() == 1 and not outputs._is_view() else mean_loss(outputs)

@@ -82,7 +82,7 @@ class OperatorBuffer:
         if in_backward and was_forward:
             return
         if self._is_of_one_step and was_forward is not None:
-            text = "%s %r was given by two summary operators, or twice by one, in one step; the newest is recorded"
+            text = "%s %r was given twice in one step, by two operators or a closure run again; the newest is recorded"
             self._warnings.warn(key, text, *key)
         self._this_pass[key] = not in_backward
         try:

@@ -133,7 +133,7 @@ class StepCollector:
             self._send(values)
 
     def close_operators(self, is_over: bool = False) -> None:
-        """Take nothing more from operators until a batch begins: the epoch ends or broke off, or (``is_over``) the run."""
+        """Take nothing more from operators until a batch begins: the epoch is over, or (``is_over``) the run."""
         (operator_buffer.end_training if is_over else operator_buffer.close)(self._operators)
         self._use(None)
 

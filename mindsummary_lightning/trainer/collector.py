@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import weakref
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection.loss import mean_loss
+from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
     SpecifiedData,
@@ -52,7 +53,13 @@ from mindsummary_lightning.trainer.run_identity import (
     saved_state,
     steps_before_fit,
 )
-from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, steps_in_first_epoch
+from mindsummary_lightning.trainer.trainer_state import (
+    epochs_done,
+    is_tuning,
+    loss_scale,
+    planned_steps,
+    steps_in_first_epoch,
+)
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -131,7 +138,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
         self._own_run: FitRun | None = None
         if self._summary_dir is not None:
-            self._own_run = FitRun(*os.path.split(self._summary_dir), "", self._file_options)
+            self._own_run = FitRun.in_directory(self._summary_dir, self._file_options)
         self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
         self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
         self._lineage: LineageRecorder | None = None
@@ -166,6 +173,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._warn_once.warn(
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )
+        if self._is_on and self._own_run is not None:
+            self._own_run.refuse_unusable()
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for the bound of its range if this one continues it.
             steps = self._steps if is_repeated_fit(trainer) else None
@@ -202,11 +211,12 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             for run in self._runs[1:]:  # of a logger: its hyper-parameters must not come later here, and win
                 if run.open_recorder is not None and is_same_directory(run.directory, record.directory):
                     record.take_deferred_lineage(run.open_recorder)
-            lineage.custom(trainer, pl_module)
+            lineage.custom(trainer, pl_module, self._specified.collect_train_lineage)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
         self._landscape = self._landscape_writer(record, trainer, pl_module)
+        self._runs[0].announce()
 
     def _landscape_writer(
         self, record: RunRecorder, trainer: Any, module: nn.Module
@@ -269,8 +279,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
         self._global_step = global_step
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        by_name = self._loss_name is not None
-        read_loss = partial(self._logged_loss, trainer) if by_name else partial(mean_loss, outputs, accumulated)
+        read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
+        if self._loss_name is not None:
+            read_loss = partial(self._logged_loss, weakref.ref(trainer))
         steps.end_batch(read_loss, has_stepped, batch)
         if self._lineage is not None and self._lineage.is_first_batch:
             with self._guard("the train lineage"):
@@ -292,8 +303,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                     self._record.write_values(step, values)
                     self._graph.write_when_observed()
 
-    def _logged_loss(self, trainer: Any) -> torch.Tensor | None:
-        value = trainer.callback_metrics.get(self._loss_name)
+    def _logged_loss(self, trainer: weakref.ref[Any]) -> torch.Tensor | None:
+        value = getattr(trainer(), "callback_metrics", {}).get(self._loss_name)
         if value is None:
             self._warn_once.warn(
                 "loss", "loss/auto is not recorded: training_step has not logged a metric %r", self._loss_name
@@ -342,7 +353,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._lineage.flush()
         if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
-            self._lineage.training(trainer, module, loss, trainer.current_epoch)
+            self._lineage.training(trainer, module, loss, epochs_done(trainer))
 
     # ---- the run ends
 
@@ -357,6 +368,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the in-flight steps and the lineage so far."""
+        self._end_broken_evaluation(trainer)
         if self._is_on and self._steps is not None and trainer.state.fn == "fit":
             self._steps.close_operators(is_over=True)
             with self._guard("the last step"):
@@ -377,8 +389,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._lineage is not None:
             self._lineage.flush()
             if self._own_run is not None:
-                self._own_run.write_status(status)
-                self._own_run.end()
+                self._own_run.end(status, records_status=self._specified.collect_train_lineage)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_steps": None, "_landscape": None, "_record": None, "_lineage": None}

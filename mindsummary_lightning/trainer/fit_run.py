@@ -10,6 +10,9 @@ import contextlib
 import logging
 import os
 import re
+import shlex
+import shutil
+import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -37,11 +40,20 @@ class FitRun:
         self.open_recorder: RunRecorder | None = None  # once something has asked for it
         self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
         self.last_step = -1  # the last one logged
+        self._announced = self._shown = ""  # directories
+        self._view_dir = root_dir
         self._root_dir = root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
         self._record: SummaryRecord | None = None
         self._dropped: RunRecorder | None = None  # its deferred lineage is the next one's
+
+    @classmethod
+    def in_directory(cls, directory: str, options: Mapping[str, Any]) -> FitRun:
+        """The runs of a collector with a directory of its own."""
+        run = cls(*os.path.split(directory), "", options)
+        run._view_dir = directory
+        return run
 
     @property
     def directory(self) -> str:
@@ -80,9 +92,44 @@ class FitRun:
 
     def enter(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
-        if trainer.is_global_zero and trainer.state.fn == "fit":
-            self._begin_fit(trainer)
+        if trainer.is_global_zero:
+            self.refuse_unusable()
+            if trainer.state.fn == "fit":
+                self._begin_fit(trainer)
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
+
+    def refuse_unusable(self) -> None:
+        """Refuse a directory that can never be made, before anything is trained.
+
+        Raises:
+            NotADirectoryError: it is a file, or lies below one.
+        """
+        path = os.path.abspath(self.directory)
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
+        if not os.path.isdir(path):
+            raise NotADirectoryError(
+                f"{path} is not a directory, so nothing can be recorded in {self.directory}; give the logger another "
+                "save_dir, or the collector another summary_dir"
+            )
+
+    def announce(self) -> None:
+        """Say where the files of the run are going to be, and how to look at them meanwhile."""
+        if self._announced != self.directory:
+            self._announced = self.directory
+            rank_zero_info(f"MindInsight files go to {self.directory}; while it trains: {self._view_command()}")
+
+    def _view_command(self) -> str:
+        """``mindsummary view``, as this environment has it."""
+        own = shutil.which("mindsummary", path=os.path.dirname(sys.executable))
+        default = shutil.which("mindsummary")
+        if own is None:
+            command = f"{shlex.quote(_shortest(sys.executable or 'python'))} -m mindsummary_lightning"
+        elif default is not None and os.path.samefile(own, default):
+            command = "mindsummary"
+        else:
+            command = shlex.quote(_shortest(own))
+        return f"{command} view {shlex.quote(self._view_dir)}"
 
     def _begin_fit(self, trainer: Any) -> None:
         if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
@@ -116,13 +163,20 @@ class FitRun:
         """Remember checkpoints of this run."""
         run_identity.add_checkpoints(self.directory, paths)
 
-    def write_status(self, status: str) -> None:
-        """Record how the call of the Trainer ended, if it recorded anything."""
-        if self.has_recorded:
-            self.recorder().write_lineage(RunInfo({"status": status}))
+    def end(self, status: str, records_status: bool = True) -> None:
+        """A call of the Trainer is over: say how, and close the files; where nothing was recorded, leave nothing.
 
-    def end(self) -> None:
-        """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""
+        For Lightning every exception is ``"failed"``; a trial that a study has pruned is done, and its values count.
+        """
+        if any(kind.__name__ == "TrialPruned" for kind in type(sys.exc_info()[1]).__mro__):
+            status = "pruned"
+        if self.has_recorded and records_status:
+            self.recorder().write_lineage(RunInfo({"status": status}))
+        if self.has_recorded and self._shown != self.directory:
+            self._shown = self.directory
+            rank_zero_info(f"MindInsight files of this run: {self.directory}\nto view them: {self._view_command()}")
+        if status == "finished":  # a SLURM requeue: training continues until the job is killed
+            return
         run_identity.end(self.directory, self.has_recorded)
         self.is_in_trainer = False
         if self.has_recorded:
@@ -226,6 +280,12 @@ class RunVersion:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cleanup": None}
+
+
+def _shortest(path: str) -> str:
+    """The path from here, if it is below."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
 
 
 def _next_number(root_dir: str) -> int:

@@ -61,21 +61,26 @@ class HookGuard:
 def guarded_hooks(callback_class: C) -> C:
     """Class decorator: run every ``on_...`` hook and ``teardown`` that the class defines under ``self._guard``.
 
-    ``setup`` is left as it is: there a callback refuses what the user must change before training begins. Hooks of a
+    ``setup`` is not guarded: there a callback refuses what the user must change before training begins. Hooks of a
     user's subclass are not touched, so their own errors are theirs.
     """
     for name, hook in list(vars(callback_class).items()):
-        if name.startswith("on_") or name == "teardown":
-            setattr(callback_class, name, _guarded(name, hook))
+        if name.startswith("on_") or name in ("setup", "teardown"):
+            setattr(callback_class, name, _checked(callback_class, name, hook))
     return callback_class
 
 
-def _guarded(name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(callback_class: type, name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(hook)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not issubclass(type(self), callback_class):  # Lightning has called the hook of a class
+            kind = callback_class.__name__
+            raise TypeError(f"the Trainer's callbacks hold the class {kind} itself; give an object: {kind}(...)")
         try:
             return hook(self, *args, **kwargs)
         except Exception as error:
+            if name == "setup":
+                raise
             self._guard.handle(f"in {name}", error)
 
     return run

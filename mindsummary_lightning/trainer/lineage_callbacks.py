@@ -9,16 +9,16 @@ import logging
 import os
 from typing import Any, TypeAlias
 
-from mindsummary_lightning.collection.loss import mean_loss
+from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
-from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.run_identity import save_rates, saved_state
+from mindsummary_lightning.trainer.trainer_state import epochs_done
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,12 +33,11 @@ class _LineageCallback(CallbackBase):
         super().__init__()
         checked_bool("raise_exception", raise_exception)
         self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
-        self._run: FitRun | None = None
+        self._logger: MindInsightLogger | None = None
         self._recorder: RunRecorder | None = None
         self._owns_recorder = isinstance(summary_record, (str, os.PathLike))
-        self._target = os.fspath(summary_record) if self._owns_recorder else summary_record  # type: ignore[arg-type]
         if isinstance(summary_record, MindInsightLogger):
-            self._run = summary_record._run
+            self._logger = summary_record
         elif isinstance(summary_record, SummaryRecord):
             self._recorder = recorder_of(summary_record)
         elif isinstance(summary_record, (str, os.PathLike)):
@@ -51,19 +50,20 @@ class _LineageCallback(CallbackBase):
         self._lineage: LineageRecorder | None = None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._target!r})"
+        return f"{type(self).__name__}({self._logger if self._recorder is None else self._recorder.directory!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         if trainer.fast_dev_run:
             return
         with self._guard("in setup"):
-            if self._run is not None:
-                self._run.enter(trainer)
-            if trainer.is_global_zero:
-                recorder = self._recorder if self._run is None else self._run.recorder()
-                if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
-                    self._lineage = LineageRecorder(recorder)
+            if self._logger is not None:
+                self._logger._run.enter(trainer)
+            if not trainer.is_global_zero:
+                return
+            recorder = self._recorder if self._logger is None else self._logger._run.recorder()
+            if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
+                self._lineage = LineageRecorder(recorder)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the evaluation that waits, and close the files, if this callback opened them."""
@@ -101,7 +101,7 @@ class TrainLineage(_LineageCallback):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
-        self._outputs: Any = None
+        self._loss: Any = None
         self._has_begun = False
         self._has_saved_checkpoint = False
         self._saved_rates: list[float] = []
@@ -114,7 +114,7 @@ class TrainLineage(_LineageCallback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
-        self._outputs = None
+        self._loss = None
         self._has_begun = True
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
@@ -135,7 +135,7 @@ class TrainLineage(_LineageCallback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Keep the loss."""
-        self._outputs = outputs
+        self._loss = loss_alone(outputs)
         if self._lineage is not None and self._lineage.is_first_batch:
             self._lineage.end_first_batch(trainer, pl_module)
 
@@ -168,8 +168,8 @@ class TrainLineage(_LineageCallback):
     def _write_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
         if self._lineage is not None:
-            loss = mean_loss(self._outputs, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
-            self._lineage.training(trainer, module, None if loss is None else float(loss), trainer.current_epoch)
+            loss = mean_loss(self._loss, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
+            self._lineage.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
 
 
 @guarded_hooks
@@ -193,6 +193,11 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
         """Write the evaluation that has waited long enough."""
         if self._lineage is not None:
             self._lineage.flush_when_due()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Write the evaluation that a later callback stopped at its end, and close the files."""
+        self._end_broken_evaluation(trainer)
+        super().on_exception(trainer, pl_module, exception)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
         return self._lineage

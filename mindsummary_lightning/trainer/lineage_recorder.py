@@ -22,6 +22,7 @@ from mindsummary_lightning.trainer.trainer_info import (
     environment,
     evaluation_dataset,
     first_learning_rates,
+    first_rates_by_group,
     hyperparameters,
     learning_rates,
     settings,
@@ -51,7 +52,8 @@ class LineageRecorder:
         self.first_rates: list[float] = []  # that each parameter group was made with
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
+        self._has_all_batches = False  # whether that evaluation has seen all of its batches
         self._evaluated: dict[int, int | None] = {}  # samples that the present evaluation reads of each loader
         # Kind, loaders and samples of each, of an evaluation that is not written yet.
         self._waiting: tuple[str, Any, list[int | None]] | None = None
@@ -61,12 +63,14 @@ class LineageRecorder:
         self.is_first_batch = False
         self._next_evaluation = -math.inf
 
-    def custom(self, trainer: Any, module: Any) -> None:
-        """Write settings, hyper-parameters and the custom data, the last above the first, and the environment."""
-        data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **self._custom}
+    def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
+        """Write the custom data, and ``with_run`` below it settings and hyper-parameters, and the environment."""
+        data, info = dict(self._custom), {}
+        if with_run:
+            data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
+            info = {name: value for name, value in environment(trainer).items() if name not in data}
         if data:
             self.record.write_lineage(UserDefinedInfo(data))
-        info = {name: value for name, value in environment(trainer).items() if name not in data}
         if info:
             self.record.write_lineage(RunInfo(info))
 
@@ -81,13 +85,8 @@ class LineageRecorder:
             loader = training_loader(trainer)
             self._sizes = value_or_default(_UNKNOWN, loader_sizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
-        if batch_idx == 0 and len(rates := first_learning_rates(trainer)) > len(self.first_rates):
-            joined = range(len(self.first_rates), len(rates))  # a callback has unfrozen a part of the model
-            self.first_rates += rates[len(self.first_rates) :]
-            new = {name: rate for name, rate in settings(trainer, self.first_rates).items() if name not in self._custom}
-            self.record.write_lineage(
-                UserDefinedInfo({name: new[name] for index in joined if (name := f"learning_rate/{index}") in new})
-            )
+        if batch_idx == 0:
+            self._write_joined_groups(trainer)
 
     def loss_computed(self, module: Any, loss: Any, observed: Mapping[int, str]) -> None:
         """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
@@ -108,14 +107,26 @@ class LineageRecorder:
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
         self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate, self._sizes, name or None))
+        self._write_joined_groups(trainer)
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
         if self._has_scheduled and rates:
-            self.record.write_lineage(UserDefinedInfo({"final_learning_rate": rates[0]}))
+            self._write_custom({"final_learning_rate": rates[0]})
+
+    def _write_joined_groups(self, trainer: Any) -> None:
+        joined = first_learning_rates(trainer)[len(self.first_rates) :]
+        if joined:  # a callback has added groups to the optimizer
+            self.first_rates += joined
+            self._write_custom(first_rates_by_group(self.first_rates))
+
+    def _write_custom(self, values: Mapping[str, CustomValue]) -> None:
+        own = {name: value for name, value in values.items() if name not in self._custom}
+        if own:
+            self.record.write_lineage(UserDefinedInfo(own))
 
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
-        self._before, self._evaluated = dict(trainer.callback_metrics), {}
+        self._before, self._evaluated, self._has_all_batches = dict(trainer.callback_metrics), {}, False
 
     def evaluation_batch(self, trainer: Any, batch: Any, index: int) -> None:
         """Learn from the first batch of a loader how many samples are read of it."""
@@ -126,6 +137,15 @@ class LineageRecorder:
             limit = batches[index] if index < len(batches) else math.inf
             self._evaluated[index] = value_or_default(_UNKNOWN, loader_sizes, loader, batch, limit).dataset_size
 
+    def evaluation_has_all_batches(self) -> None:
+        """The evaluation has seen all of its batches: what is left are hooks."""
+        self._has_all_batches = True
+
+    def evaluation_broke_off(self, trainer: Any) -> None:
+        """An exception ends the call; if it came out of a hook at the end of an evaluation, that one is complete."""
+        if self._before is not None and self._has_all_batches:
+            self.evaluation_ends(trainer)
+
     def evaluation_ends(self, trainer: Any) -> None:
         """Take the evaluation's metrics; they are written now, or ten seconds after the last ones were.
 
@@ -133,15 +153,15 @@ class LineageRecorder:
         kind have found become custom data, under their own names.
         """
         # During an evaluation the Trainer replaces the tensors of the evaluation's metrics and leaves the others.
-        metrics = dict(trainer.callback_metrics)
-        found = finite_metrics({name: metrics[name] for name in metrics if self._before.get(name) is not metrics[name]})
-        self._before = {}
-        if not found:
+        metrics, before = dict(trainer.callback_metrics), self._before or {}
+        own = finite_metrics({name: metrics[name] for name in metrics if before.get(name) is not metrics[name]})
+        self._before = None
+        if not own:
             return
         kind, loaders, _ = evaluation(trainer)
         if self._waiting is not None and self._waiting[0] != kind:
             self.flush()
-        self._metrics.setdefault(kind, {}).update(found)
+        self._metrics.setdefault(kind, {}).update(own)
         self._waiting = kind, loaders, list(self._evaluated.values())
         self.flush_when_due()
 
@@ -194,5 +214,18 @@ class EvaluationHooks:
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_ends(trainer)
 
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Remember that the evaluation is complete, in case that a later hook of another callback raises."""
+        recorder = self._evaluation_recorder()
+        if recorder is not None:
+            recorder.evaluation_has_all_batches()
+
     on_test_start, on_test_end = on_validation_start, on_validation_end
     on_test_batch_start = on_validation_batch_start
+    on_test_epoch_end = on_validation_epoch_end
+
+    def _end_broken_evaluation(self, trainer: Any) -> None:
+        recorder = self._evaluation_recorder()
+        if recorder is not None:
+            with self._guard("the last evaluation"):
+                recorder.evaluation_broke_off(trainer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
@@ -30,7 +30,6 @@ from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
     rank_zero_experiment,
-    rank_zero_info,
     rank_zero_only,
 )
 from mindsummary_lightning.trainer.trainer_state import calling_trainer
@@ -109,7 +108,6 @@ class MindInsightLogger(LoggerBase):
         }
         self._run = FitRun(self.root_dir, version, checked_sub_dir, options)
         self._log_graph = checked_bool("log_graph", log_graph)
-        self._is_shown = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(log_dir={self.log_dir!r})"
@@ -150,6 +148,7 @@ class MindInsightLogger(LoggerBase):
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
+        self._run.refuse_unusable()
         self._run.is_in_trainer = True
         return self._run.record()
 
@@ -165,7 +164,7 @@ class MindInsightLogger(LoggerBase):
         if getattr(rank_zero_only, "rank", None):
             return
         record = self._run.open_recorder or self._run.recorder()
-        pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_in_trainer else metrics, record)
+        pairs = self._scalars.pairs(without_added_epoch(metrics, self), record)
         number = checked_step(step, self._run.last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
             self._run.last_step = number
@@ -205,14 +204,7 @@ class MindInsightLogger(LoggerBase):
         Args:
             status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``.
         """
-        self._run.write_status(str(status))
-        if self._run.has_recorded and not self._is_shown:
-            self._is_shown = True
-            rank_zero_info(
-                f"MindInsight files of this run: {self.log_dir}\nto view them: mindsummary view {self.root_dir}"
-            )
-        if status != "finished":  # a SLURM requeue: training continues until the job is killed
-            self._run.end()
+        self._run.end(str(status))
 
     # ---- graphs
 
@@ -231,6 +223,8 @@ class MindInsightLogger(LoggerBase):
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
             self._run.enter(trainer)
+            if trainer.state.fn == "fit":
+                self._run.announce()
         self._record_graph(model, input_array)
 
     @rank_zero_only
@@ -293,6 +287,13 @@ class MindInsightLogger(LoggerBase):
         if value is not None:
             number = max(self._run.last_step, 0) if step is None else checked_step(step, self._run.last_step)
             record.write_values(number, [(tag, value)])
+
+    if not TYPE_CHECKING:  # it would make every name known
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("setup", "on_exception"):  # what Lightning calls of a callback before it trains
+                raise TypeError("a MindInsightLogger is in the Trainer's callbacks; give it as logger=...")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         # A spawned process never hands its decision back, so the number is claimed before it starts.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 from mindsummary_lightning.conversion.flattening import leaves
@@ -35,6 +37,8 @@ class MetricScalars:
 
     def _convert(self, name: Any, value: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
         pairs: list[tuple[str, SummaryValue]] = []
+        if name == "":
+            record.policy.warnings.warn("metric without a name", "a metric without a name is not recorded")
         for key, leaf in leaves({name: value}):
             tag = f"{self._prefix}/{key}" if self._prefix else key
             number = record.policy.converted("metric", tag, to_scalar, leaf, per_tag=True)
@@ -49,14 +53,29 @@ def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
     return record.policy.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
 
 
-def without_added_epoch(metrics: Any) -> Any:
+def without_added_epoch(metrics: Any, logger: Any) -> Any:
     """The metrics of a Trainer without the ``epoch`` that Lightning adds to them: an int, behind all others.
 
-    ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6). What a user logs comes from there as a float.
+    ``logger_connector.log_metrics`` does so (lightning 2.4 to 2.6.6); what a user logs with ``self.log`` comes from
+    there as a float. Calls from elsewhere are the user's: only theirs is the word on what they log.
     """
-    if type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int:
-        return {name: value for name, value in metrics.items() if name != "epoch"}
-    return metrics
+    is_added = type(metrics) is dict and next(reversed(metrics), None) == "epoch" and type(metrics["epoch"]) is int
+    if not is_added or not _is_called_by_lightning(logger):
+        return metrics
+    return {name: value for name, value in metrics.items() if name != "epoch"}
+
+
+def _is_called_by_lightning(logger: Any) -> bool:
+    """Whether the call of a logger's method comes from Lightning, not counting methods of a user's subclass."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in ("lightning", "pytorch_lightning"):
+            return True
+        if package != "lightning_utilities" and frame.f_locals.get("self") is not logger:
+            return False
+        frame = frame.f_back
+    return False
 
 
 def checked_step(step: Any, last_step: int) -> int:

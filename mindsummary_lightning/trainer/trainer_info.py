@@ -124,8 +124,12 @@ def environment(trainer: Any) -> dict[str, CustomValue]:
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
     """What differs between runs and has no field of its own: type of the device, first rates of several groups."""
     accelerator = _known(lambda: str(trainer.strategy.root_device.type))
-    found: dict[str, CustomValue] = {"accelerator": accelerator} if accelerator else {}
-    return found | ({f"learning_rate/{index}": rate for index, rate in enumerate(rates)} if len(rates) > 1 else {})
+    return {**({"accelerator": accelerator} if accelerator else {}), **first_rates_by_group(rates)}
+
+
+def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
+    """The first learning rates of several groups, which have no field of their own."""
+    return {f"learning_rate/{index}": rate for index, rate in enumerate(rates)} if len(rates) > 1 else {}
 
 
 def learning_rates(trainer: Any) -> list[float]:

@@ -41,6 +41,18 @@ def steps_in_first_epoch(trainer: Any) -> int:
     return max(1, math.ceil(batches / trainer.accumulate_grad_batches)) if math.isfinite(batches) else 1
 
 
+def epochs_done(trainer: Any) -> int:
+    """Epochs whose batches are all trained; Lightning itself counts an epoch after the validation at its end.
+
+    Reads ``epoch_progress`` and ``batch_progress`` of the loops (lightning 2.4 to 2.6.6).
+    """
+    with contextlib.suppress(AttributeError):
+        epochs, batches = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop.batch_progress
+        is_trained = batches.is_last_batch and batches.current.completed == batches.current.ready
+        return int(epochs.completed) + int(is_trained and epochs.started > epochs.completed)
+    return int(trainer.current_epoch)
+
+
 def training_loader(trainer: Any) -> Any:
     """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
 

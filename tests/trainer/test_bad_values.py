@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import lightning as L
 import numpy as np
 import pytest
 import torch
@@ -331,9 +333,13 @@ def test_a_wrong_argument_raises_at_the_call_and_makes_nothing(
 def test_a_record_that_cannot_be_written_does_not_stop_training(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "file").write_text("not a directory")
-    logger = MindInsightLogger(tmp_path / "file" / "runs")
-    running = trainer(logger=logger, callbacks=[SummaryCollector()])
+    class Replace(L.Callback):  # before that, a directory that is a file is refused
+        def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+            shutil.rmtree(tmp_path / "runs")
+            (tmp_path / "runs").write_text("not a directory")
+
+    logger = MindInsightLogger(tmp_path / "runs")
+    running = trainer(logger=logger, callbacks=[SummaryCollector(), Replace()])
     running.fit(Net(), loader())
 
     assert running.global_step == 6

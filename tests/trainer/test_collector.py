@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
-from tests.trainer.support import Gan, Net, files, loader, points, steps, trainer
+from tests.trainer.support import Gan, Net, files, kinds, loader, points, steps, trainer
 
 _ONLY = {"collect_metric": True}
 
@@ -278,6 +278,24 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     )
 
     assert _collected(tmp_path) == expected
+
+
+@pytest.mark.parametrize("custom", [None, {"fold": 3}])
+def test_where_nothing_else_is_specified_only_custom_data_are_recorded(tmp_path: Path, custom: Any) -> None:
+    class Saving(Net):
+        def __init__(self, width: int = 3) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    run = tmp_path / "run"
+    _fit(run, Saving(), keep_default_action=False, custom_lineage_data=custom)
+
+    assert run.exists() == bool(custom)
+    if custom:
+        assert kinds(run) == ["lineage"]
+        recorded = SummaryReader(run).lineage().custom
+        assert recorded is not None
+        assert recorded.values == custom
 
 
 def test_the_expression_chooses_the_histograms(tmp_path: Path) -> None:

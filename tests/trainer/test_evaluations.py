@@ -8,10 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lightning as L
+import optuna
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from tests.trainer.support import Net, loader, trainer
@@ -156,3 +158,61 @@ def test_an_evaluation_without_metrics_is_not_recorded(tmp_path: Path) -> None:
     trainer(logger=logger, callbacks=[SummaryCollector(), EvalLineage(logger)]).test(Silent(), loader(1), verbose=False)
 
     assert list(tmp_path.iterdir()) == []
+
+
+class Prune(L.Callback):
+    """What Optuna's callback does with a trial that is not worth going on."""
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        raise optuna.TrialPruned("not worth it")
+
+
+@pytest.mark.parametrize("collector_is", ["first", "last", "beside a logger", "lineage callbacks"])
+def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(tmp_path: Path, collector_is: str) -> None:
+    logger = MindInsightLogger(tmp_path, version="run", name="") if collector_is in _WITH_LOGGER else False
+    ours: list[Any] = [SummaryCollector(None if logger else tmp_path / "run")]
+    if collector_is == "lineage callbacks":
+        ours = [TrainLineage(logger), EvalLineage(logger)]  # type: ignore[arg-type]
+    callbacks = [*ours, Prune()] if collector_is == "first" else [Prune(), *ours]
+    with pytest.raises(optuna.TrialPruned):
+        trainer(logger=logger, callbacks=callbacks, max_epochs=3).fit(Counting(), loader(3), loader(2))
+
+    lineage = SummaryReader(tmp_path / "run").lineage()
+    assert _metrics(tmp_path / "run") == {"validations": 1.0}
+    assert lineage.train is not None
+    assert lineage.train.epoch == 1
+    assert lineage.custom is not None
+    assert lineage.custom.values["status"] == "pruned"
+
+
+_WITH_LOGGER = ("beside a logger", "lineage callbacks")
+
+
+def test_an_evaluation_that_breaks_off_in_a_batch_has_no_metric(tmp_path: Path) -> None:
+    class Breaks(Counting):
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            self.log("validations", 1.0, on_step=True, on_epoch=True)
+            if batch_idx == 1:
+                raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).fit(Breaks(), loader(3), loader(2))
+
+    assert _metrics(tmp_path) == {}
+    train = SummaryReader(tmp_path).lineage().train
+    assert train is not None
+    assert train.epoch == 1  # its batches are trained
+
+
+def test_an_epoch_that_breaks_off_is_not_done(tmp_path: Path) -> None:
+    class Breaks(Net):
+        def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+            if self.current_epoch == 1 and batch_idx == 1:
+                raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=3).fit(Breaks(), loader(3))
+
+    train = SummaryReader(tmp_path).lineage().train
+    assert train is not None
+    assert train.epoch == 1

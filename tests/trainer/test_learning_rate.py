@@ -116,3 +116,20 @@ def test_the_checkpoint_of_a_run_is_named_by_its_absolute_path(tmp_path: Path, m
     train = SummaryReader("run").lineage().train
     assert train is not None
     assert str(tmp_path / "saved") in (train.model_path or "")
+
+
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Path, callback: Any) -> None:
+    class Joining(Net):
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.second.parameters(), lr=0.5)
+
+        def on_train_epoch_start(self) -> None:
+            if self.current_epoch == 1:
+                self.optimizers().add_param_group({"params": self.first.parameters(), "lr": 0.25})  # type: ignore
+
+    trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Joining(), loader(2))
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    assert {key: custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {0: 0.5, 1: 0.25}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.utilities import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from tests.fileio.faulty import FaultyWrites
@@ -270,3 +271,30 @@ def test_the_steps_of_values_without_one_follow_the_last(tmp_path: Path) -> None
     logger.log_metrics({"a": 3.0})
 
     assert steps(logger.log_dir, "a") == [7, 8, 9]
+
+
+@pytest.mark.parametrize("base", [MindInsightLogger, None], ids=["logger", "a user's subclass"])
+def test_an_epoch_that_a_user_logs_during_a_training_is_recorded_wherever_it_stands(tmp_path: Path, base: Any) -> None:
+    class Own(MindInsightLogger):
+        @rank_zero_only
+        def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+            super().log_metrics(metrics, step)
+
+    class Logs(Net):
+        def on_train_batch_end(self, *_: Any) -> None:
+            logger.log_metrics({"mine": 1.0, "epoch": 7}, step=100 + self.global_step)
+
+    logger = (base or Own)(tmp_path)
+    trainer(logger=logger, limit_train_batches=2).fit(Logs(), loader())
+
+    assert points(logger.log_dir, "epoch") == [(101, 7.0), (102, 7.0)]
+    assert steps(logger.log_dir, "train/loss") == [0, 1]
+
+
+def test_a_metric_without_a_name_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for step in range(2):
+        logger.log_metrics({"": 1.0, "loss": 0.5}, step=step)
+
+    assert [record.getMessage() for record in caplog.records] == ["a metric without a name is not recorded"]
+    assert steps(logger.log_dir, "loss") == [0, 1]

@@ -171,3 +171,19 @@ def test_a_remote_save_dir_is_refused(path: str | Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("path", ["C:/runs", "a:b/c", "runs"])
 def test_what_only_looks_like_a_scheme_is_a_path(path: str) -> None:
     assert MindInsightLogger(path).save_dir == path
+
+
+@pytest.mark.parametrize("kind", ["logger", "collector"])
+@pytest.mark.parametrize("below", ["", "runs/deeper"])
+def test_a_directory_that_is_a_file_is_refused_before_anything_is_trained(
+    tmp_path: Path, kind: str, below: str
+) -> None:
+    place = tmp_path / "taken"
+    place.touch()
+    logger = MindInsightLogger(place / below) if kind == "logger" else False
+    callbacks = [SummaryCollector(place / below)] if kind == "collector" else []
+    running = trainer(logger=logger, callbacks=callbacks)
+
+    with pytest.raises(NotADirectoryError, match=f"{place} is not a directory.*another summary_dir"):
+        running.fit(Net(), loader(2))
+    assert running.global_step == 0

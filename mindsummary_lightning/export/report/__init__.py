@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FIGURES_PERCENT, _PAGE_PERCENT = 90, 10  # of the work, as its progress is told
 
+
 def write_report(
     run_dirs: Sequence[str],
     path: str,

@@ -1,0 +1,99 @@
+"""What a training lets go of, we let go of: outputs and batches with their step, module and Trainer with the fit."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from torch import Tensor
+
+from mindsummary_lightning import (
+    EvalLineage,
+    MindInsightLogger,
+    SummaryCollector,
+    TrainLineage,
+    histogram_summary,
+    tensor_summary,
+)
+from tests.trainer.support import Net, loader, trainer
+
+_OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
+    "nothing": lambda path: (False, []),
+    "logger": lambda path: (MindInsightLogger(path), []),
+    "collector": lambda path: (False, [SummaryCollector(path, collect_gradients=True)]),
+    "collector of every step": lambda path: (False, [SummaryCollector(path, 1, collect_gradients=True)]),
+    "collector of a logged loss": lambda path: (False, [SummaryCollector(path, loss="train/loss")]),
+    "pair": lambda path: (MindInsightLogger(path), [SummaryCollector(collect_freq=2)]),
+    "lineage": lambda path: (False, [TrainLineage(path), EvalLineage(path)]),
+}
+
+
+class Watched(Net):
+    """Returns a large output beside the loss, and notes when a step begins what is left of the one before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_step: list[tuple[str, weakref.ref[Any]]] = []
+        self.alive: list[list[str]] = []
+
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Any:
+        # Between two steps Lightning itself has none of these any more.
+        self.alive.append([name for name, reference in self.of_step if reference() is not None])
+        scores = self(batch[0])
+        logits = scores.repeat(1000, 1)
+        tensor_summary("scores", scores)
+        histogram_summary("logits", logits)
+        self.of_step = [(name, weakref.ref(value)) for name, value in (("scores", scores), ("logits", logits))]
+        loss = torch.nn.functional.cross_entropy(scores, batch[1])
+        self.log("train/loss", loss)
+        return {"loss": loss, "logits": logits}
+
+
+class Handed(L.Callback):
+    """Adds what Lightning hands to callbacks: the batch, and the outputs without their graph."""
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        handed = {"batch": batch[0], "output": outputs["logits"], "loss": outputs["loss"]}
+        pl_module.of_step += [(name, weakref.ref(value)) for name, value in handed.items()]
+
+
+def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[str]:
+    """What of these kinds can be reached from objects of ours and from our modules; Lightning's own cycles aside."""
+    roots += [vars(module) for name, module in list(sys.modules.items()) if name.startswith("mindsummary_lightning")]
+    seen: set[int] = {id(sys.modules)}
+    held = []
+    while roots:
+        value = roots.pop()
+        if id(value) in seen or isinstance(value, (type, ModuleType)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, kinds):
+            held.append(type(value).__name__)
+        elif isinstance(value, FunctionType):  # not its globals
+            roots += [value.__closure__, value.__defaults__, value.__dict__]
+        else:
+            roots += gc.get_referents(value)
+    return held
+
+
+@pytest.mark.parametrize("ours", _OURS)
+def test_what_a_step_made_is_gone_before_the_next_and_the_rest_with_the_fit(tmp_path: Path, ours: str) -> None:
+    logger, callbacks = _OURS[ours](tmp_path)
+    module = Watched()
+    running = trainer(logger=logger, callbacks=[*callbacks, Handed()])
+    running.fit(module, loader(6), loader(1))
+
+    assert module.alive == [[]] * 6
+    assert [name for name, reference in module.of_step if reference() is not None] == []
+    for callback in callbacks:  # Lightning itself gives them methods of the module
+        del callback.log, callback.log_dict
+    roots = [*callbacks, logger]
+    assert _held(roots, (L.Trainer, torch.nn.Module, torch.utils.data.DataLoader, torch.nn.Parameter)) == []
