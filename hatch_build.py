@@ -35,7 +35,7 @@ class Description(MetadataHookInterface):
             metadata["urls"] = {"Source": address}
         if pages:
             metadata["urls"]["Documentation"] = f"{pages}/blob/{commit}/docs/index.md"
-            metadata["urls"]["Changelog"] = f"{pages}/tree/{commit}/docs/changes"
+            metadata["urls"]["Changelog"] = f"{pages}/blob/{commit}/docs/changelog.md"
             metadata["urls"]["Issues"] = f"{pages}/issues"
 
         def on_an_index(link: re.Match[str]) -> str:

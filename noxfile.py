@@ -189,7 +189,7 @@ def protobuf_matrix(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """The fault suite; ``-- --full`` for the counts of docs/reliability.md."""
+    """The fault suite; ``-- --full`` for the counts of docs/reference/faults.md."""
     session.install("-e", ".", *group("tests"))
     session.run("pytest", "tests/faults", *session.posargs)
 

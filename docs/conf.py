@@ -37,17 +37,23 @@ html_title = f"mindsummary-lightning {release}"
 html_copy_source = False
 
 
+_FRAGMENTS = "<!-- fragments of docs/changes -->"
+
+
 def gather_changes(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Fill the page ``changelog`` with the fragments of ``docs/changes``, newest first."""
+    """Put the fragments of ``docs/changes``, newest first, above the last release of the page ``changelog``."""
     if docname != "changelog":
         return
+    sections = ""
     fragments = sorted((Path(app.srcdir) / "changes").glob("[0-9]*.md"), reverse=True)
     for kind in ("added", "changed", "fixed", "removed"):
         texts = [path.read_text(encoding="utf-8").strip() for path in fragments if path.suffixes[0] == f".{kind}"]
         texts = [text.replace("](../", "](") for text in texts]  # links of a fragment start in its own folder
         if texts:
             lines = "\n".join("- " + re.sub(r"\s*\n", "\n  ", text) for text in texts)
-            source[0] += f"\n## {kind.capitalize()}\n\n{lines}\n"
+            sections += f"### {kind.capitalize()}\n\n{lines}\n\n"
+    if sections:
+        source[0] = source[0].replace(_FRAGMENTS, f"## Since the last release\n\n{sections}")
 
 
 def setup(app: Sphinx) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +24,24 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     changelog = (tmp_path / "site" / "changelog.html").read_text(encoding="utf-8")
-    assert changelog.index(">Added<") < changelog.index(">Changed<") < changelog.index(">Fixed<")
+    assert "The first release" in changelog
     logger = (tmp_path / "site" / "reference" / "MindInsightLogger.html").read_text(encoding="utf-8")
     assert "0o600" in logger  # defaults as they are written
+
+
+def test_fragments_of_changes_come_newest_first_above_the_last_release(tmp_path: Path) -> None:
+    gather_changes = runpy.run_path(str(ROOT / "docs" / "conf.py"))["gather_changes"]
+    (tmp_path / "changes").mkdir()
+    for name, text in (
+        ("0001.fixed", "old"),
+        ("0002.fixed", "[new](../viewer.md)\nof two lines"),
+        ("0003.added", "more"),
+    ):
+        (tmp_path / "changes" / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+    source = [(ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")]
+
+    gather_changes(SimpleNamespace(srcdir=tmp_path), "changelog", source)
+
+    added = "## Since the last release\n\n### Added\n\n- more\n\n"
+    assert f"{added}### Fixed\n\n- [new](viewer.md)\n  of two lines\n- old\n" in source[0]
+    assert source[0].index("### Fixed") < source[0].index("## 0.1.0")

@@ -44,7 +44,9 @@ def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.S
         kill_victim("record_scalars", run, 10, after_steps=draw.randrange(1, 90), by=by) for run in runs
     ]  # below MindInsight's 20 tensors a tag
     for run in runs:
-        cut_torn_tail(str(summary_paths(run)[0]))  # what Linux may leave of a record on its way (docs/reliability.md)
+        cut_torn_tail(
+            str(summary_paths(run)[0])
+        )  # what Linux may leave of a record on its way (docs/reference/faults.md)
 
     for run, step, answer in zip(runs, last, shown(*runs), strict=True):
         assert (answer["is_done"], answer["is_integrity"]) == (True, True)

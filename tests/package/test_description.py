@@ -63,7 +63,7 @@ def test_links_and_addresses_lead_to_the_origin(tmp_path: Path, origin: str, add
     assert found["urls"] == {
         "Source": address,
         "Documentation": f"{address}{pages}/blob/{commit}/docs/index.md",
-        "Changelog": f"{address}{pages}/tree/{commit}/docs/changes",
+        "Changelog": f"{address}{pages}/blob/{commit}/docs/changelog.md",
         "Issues": f"{address}{pages}/issues",
     }
     guide, picture = f"blob/{commit}/docs/guide.md#top", f"raw/{commit}/docs/a.png"
