@@ -209,6 +209,7 @@ class LandscapeCheckpoints:
     settings: LandscapeSettings
     step_per_epoch: int
     files: Mapping[int, str]
+    has_named_intervals: bool = False  # by the caller, not by the run
 
     @classmethod
     def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
@@ -244,18 +245,29 @@ class LandscapeCheckpoints:
 
         A run that was short or killed, or whose checkpoints went over the budget, has not saved all of them.
         """
-        saved = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
-        usable = tuple(interval for interval in saved if len(interval) >= _SHORTEST_INTERVAL)
-        if usable == self.settings.intervals:
+        wanted = self.settings.intervals
+        saved = [tuple(number for number in interval if number in self.files) for interval in wanted]
+        # Cut ones may have the same ends, which name a landscape: then the first of them stays.
+        by_ends = {(part[0], part[-1]): part for part in reversed(saved) if len(part) >= _SHORTEST_INTERVAL}
+        usable = tuple(sorted(by_ends.values(), key=saved.index))
+        if usable == wanted or not self.settings.train:
             return self
         if not usable:
-            raise LandscapeCheckpointError(
+            text = (
                 f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
-                f"{[list(interval) for interval in self.settings.intervals]}, found {sorted(self.files)} "
+                f"{[list(interval) for interval in wanted]}, found {sorted(self.files)} "
                 f"in {self.directory}; train longer or give intervals"
             )
+            if not self.settings.result or not self.files:
+                raise LandscapeCheckpointError(text)
+            _LOG.warning("loss landscape: only that of the last checkpoint is made: %s", text)
+            return replace(self, settings=replace(self.settings, train=False))
         _LOG.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
         return replace(self, settings=replace(self.settings, intervals=usable))
+
+    def last(self) -> int:
+        """The last checkpoint: of the intervals that the caller has named, or of all that were saved."""
+        return self.settings.intervals[-1][-1] if self.has_named_intervals else max(self.files, default=0)
 
     def check(self, numbers: list[int]) -> None:
         """Raise :class:`LandscapeCheckpointError` naming the numbers without a checkpoint file."""
