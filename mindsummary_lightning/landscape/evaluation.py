@@ -24,7 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.checkpoint_names import canonical_names, named_tensors
+from mindsummary_lightning.landscape.checkpoint_names import named_tensors
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.module_state import RestorableState
 from mindsummary_lightning.landscape.plane import FlatPlane
@@ -75,6 +75,7 @@ class PlaneLoss:
         own_dtype = plane.own_dtype()
         self._batch_dtype = None if own_dtype == torch.float32 else own_dtype
         self._start: RestorableState | None = None
+        loss.canonical_names()
         with self.prepared():
             self._place(0.0, 0.0)
             self.batches = [
@@ -140,7 +141,7 @@ class PlaneLoss:
 
     def _bind(self) -> set[int]:
         """Give every parameter and buffer of the plane the plane's memory; returns which of them move."""
-        names = canonical_names(self._loss.module)
+        names = self._loss.canonical_names()
         moved = set()
         done: set[int] = set()
         for name, tensor in named_tensors(self._loss.module):
@@ -156,7 +157,7 @@ class PlaneLoss:
             else:
                 continue
             if is_lazy(tensor):
-                tensor.materialize(value.shape, value.device, value.dtype)  # type: ignore[attr-defined]
+                tensor.materialize(value.shape, value.device, value.dtype)
             tensor.data = value
         return moved
 
@@ -235,7 +236,7 @@ def _slots(loss: MeanLoss, moving: Mapping[str, Tensor]) -> dict[str, str]:
 
     A submodule with two names is one place: functional_call would put a tensor there twice, and restore the first.
     """
-    names = canonical_names(loss.module)
+    names = loss.canonical_names()
     return {
         f"module.{prefix}{'.' if prefix else ''}{key}": first
         for prefix, part in loss.module.named_modules()

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 from torch.utils._pytree import tree_map_only
 
+from mindsummary_lightning.landscape.checkpoint_names import canonical_names
 from mindsummary_lightning.landscape.module_state import RestorableState
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
@@ -45,6 +46,7 @@ class MeanLoss(nn.Module):
         self.loss_fn = loss_fn
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
+        self._names: dict[str, str] = {}
         self.needs_gradients = False
         self.needs_trainer = False
         self.changes_batches = False
@@ -64,6 +66,11 @@ class MeanLoss(nn.Module):
             if answer is not None:
                 return _as_loss(answer)
         raise TypeError(f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; {_WAY_OUT}")
+
+    def canonical_names(self) -> dict[str, str]:
+        """Of the module, as they were first asked for: in another process tensors no longer share their memory."""
+        self._names = self._names or canonical_names(self.module)
+        return self._names
 
     def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None, move: Callable[..., Any]) -> Any:
         """A batch on the device, after the hooks of a LightningModule or LightningDataModule, as in training.
@@ -120,7 +127,11 @@ class _Pickler(pickle.Pickler):
             return _ignored, ()  # a hook for loading older state dicts, local to a function
         if isinstance(value, nn.Module):
             if parametrize.is_parametrized(value):
-                return _parametrized, (type(value).__mro__[1], list(value.parametrizations)), vars(value)
+                return (
+                    _parametrized,
+                    (type(value).__mro__[1], list(vars(value)["_modules"]["parametrizations"])),
+                    vars(value),
+                )
             if type(value).__name__ == "OptimizedModule":
                 return torch.compile, (value._orig_mod,)
         return NotImplemented
@@ -164,7 +175,7 @@ def borrowed(loss: MeanLoss) -> Iterator[None]:
     try:
         if _lightning_package(module):
             with torch.random.fork_rng(devices=[]):
-                module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
+                module.configure_model()
         for part in module.modules():
             if "_trainer" in vars(part):
                 vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)

@@ -161,7 +161,7 @@ class _Array:
         self._array, self._value = array, array.copy()
 
     def is_changed(self) -> bool:
-        return self._array.tobytes() != self._value.tobytes()
+        return bool(self._array.tobytes() != self._value.tobytes())
 
     def restore(self) -> None:
         if self._array.flags.writeable:

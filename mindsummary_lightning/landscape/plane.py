@@ -65,7 +65,7 @@ class FlatPlane:
             (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
         ]
         self.fixed = {
-            name: tensor.to(device, dtype if tensor.is_floating_point() else None)
+            name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype, copy=True)
             for name, tensor in plane.anchor.items()
             if name not in plane.first
         }
@@ -92,9 +92,9 @@ class FlatPlane:
         return {name: view.to(self.tensors[name].dtype) for name, view in views.items()}
 
     def _flat(self, state: Mapping[str, Tensor]) -> FlatState:
-        is_flat = isinstance(state, FlatState) and list(state.shapes) == list(self._shapes)
-        if is_flat and (state.flat.dtype, state.flat.device) == (self._wide, self.device):
-            return state
+        if isinstance(state, FlatState) and list(state.shapes) == list(self._shapes):
+            if (state.flat.dtype, state.flat.device) == (self._wide, self.device):
+                return state
         flat = FlatState(self._shapes, self._wide, self.device)
         for name, view in flat.items():
             view.copy_(state[name])

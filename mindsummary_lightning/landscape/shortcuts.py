@@ -20,7 +20,6 @@ from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in_batch
-from mindsummary_lightning.landscape.checkpoint_names import canonical_names
 from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, Autocast, EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
@@ -55,7 +54,7 @@ def loss_on_plane(
     plain evaluation to 2e-6. None is tried in training mode, in another precision, with ``compile``, with several
     points at once, or for a step that changes its batches.
     """
-    plane = FlatPlane(job.plane, device, TRUE_PRECISIONS.get(options.precision or ""))
+    plane = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
     common = (options, autocast, move)
     plain = best = PlaneLoss(loss, plane, batches, *common)
     is_ordinary = not (options.train_mode or options.compile or options.points_at_once > 1)
@@ -196,7 +195,7 @@ def _is_suitable(layer: nn.Module) -> bool:
 def _names_in_plane(loss: MeanLoss, layer: nn.Module) -> dict[str, str]:
     """Names of a layer's parameters in the layer -> in the plane."""
     place = next(name for name, module in loss.module.named_modules() if module is layer)
-    names = canonical_names(loss.module)
+    names = loss.canonical_names()
     return {name: names[f"{place}.{name}" if place else name] for name, _ in layer.named_parameters()}
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from mindsummary_lightning.conversion.arguments import checked, checked_directory
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
@@ -21,6 +21,7 @@ from mindsummary_lightning.landscape.checkpoint_names import moving_names, names
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
+    SavedState,
     remove_checkpoints,
 )
 from mindsummary_lightning.landscape.evaluation import (
@@ -32,7 +33,7 @@ from mindsummary_lightning.landscape.evaluation import (
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.loaders import is_datamodule
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, borrowed
-from mindsummary_lightning.landscape.plane import FlatPlane
+from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
@@ -176,9 +177,10 @@ class SummaryLandscape:
             fabric = make_fabric(
                 accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision
             )
-            first = f"{_first_loss(loss, jobs[-1], batches, fabric.device, options):.4g}"
+            first = f"{_first_loss(loss, jobs[-1].open_plane(), batches, fabric.device, options):.4g}"
             about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-            stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
+            names = [job.fingerprint(job.open_plane(), about) for job in jobs]
+            stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
                 losses = launch(fabric, work)
@@ -231,10 +233,9 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
             f"{type(module).__name__} has no parameter with weight or bias in its name, so nothing would move"
         )
 
-    def state(number: int) -> dict[str, Tensor]:
-        tensors = saved.load(number)
-        keys = names_in_checkpoint(module, tensors, saved.files[number], prefix)
-        return {name: tensors[key] for name, key in keys.items()}
+    def state(number: int) -> SavedState:
+        path = saved.files[number]
+        return SavedState(path, names_in_checkpoint(module, saved.load(number), path, prefix))
 
     jobs = []
     for interval in intervals:
@@ -245,12 +246,12 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
 
 
 def _first_loss(
-    loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
+    loss: MeanLoss, plane: Plane, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
     """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
     once = replace(options, compile=False, points_at_once=1)
-    plane = FlatPlane(job.plane, device, TRUE_PRECISIONS.get(options.precision or ""))
-    return first_loss(lambda: PlaneLoss(loss, plane, batches[:1], once, move=move_to_device), loss)
+    flat = FlatPlane(plane, device, TRUE_PRECISIONS.get(options.precision or ""))
+    return first_loss(lambda: PlaneLoss(loss, flat, batches[:1], once, move=move_to_device), loss)
 
 
 def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:

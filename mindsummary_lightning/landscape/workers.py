@@ -18,7 +18,7 @@ from lightning.fabric.plugins.environments.lsf import LSFEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
-from lightning.fabric.utilities import move_data_to_device as move_to_device
+from lightning.fabric.utilities import move_data_to_device
 from numpy.typing import NDArray
 
 from mindsummary_lightning.landscape.batches import Batch
@@ -100,6 +100,11 @@ def _environment_of_workers() -> Iterator[None]:
     finally:
         for name in added:
             del os.environ[name]
+
+
+def move_to_device(batch: Any, device: torch.device) -> Any:
+    """A batch with its tensors on a device, as Lightning moves it."""
+    return move_data_to_device(batch, device)
 
 
 def compute_rows(

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
@@ -37,7 +38,7 @@ def landscape_saver(
     # Optimizer steps in the first epoch as far as they are known before it; 1 for a loader of unknown length.
     batches = trainer.num_training_batches
     steps = max(1, math.ceil(batches / trainer.accumulate_grad_batches)) if math.isfinite(batches) else 1
-    return LandscapeCheckpointWriter(
+    writer = LandscapeCheckpointWriter(
         record.directory,
         type(module).__name__,
         settings,
@@ -46,3 +47,6 @@ def landscape_saver(
         record.file_mode,
         all_or_nothing=not is_asked_for,
     )
+    tensors = (tensor for tensor in (*module.parameters(), *module.buffers()) if not is_lazy(tensor))
+    writer.check_budget(sum(tensor.nbytes for tensor in tensors))
+    return writer
