@@ -157,7 +157,7 @@ def _unpickled(attributes: bytes) -> MeanLoss:
 def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
     """An empty module of the class that torch makes for a module with parametrizations (torch 2.5 to 2.13)."""
     module = kind.__new__(kind)
-    parametrize._inject_new_class(module)  # type: ignore[no-untyped-call]
+    parametrize._inject_new_class(module)
     for name in names:
         parametrize._inject_property(module, name)
     return module
@@ -175,7 +175,7 @@ def borrowed(loss: MeanLoss) -> Iterator[None]:
     try:
         if _lightning_package(module):
             with torch.random.fork_rng(devices=[]):
-                module.configure_model()
+                module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
         for part in module.modules():
             if "_trainer" in vars(part):
                 vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)

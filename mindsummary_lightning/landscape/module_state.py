@@ -85,8 +85,7 @@ class _Contents:
     def restore(self) -> None:
         container, items = self._container, self._items
         if isinstance(container, dict):
-            # A subclass may do more when it is changed; an ordered dict must be told.
-            base: Any = OrderedDict if isinstance(container, OrderedDict) else dict
+            base = _dict_class(container)
             half = len(items) // 2
             pairs = list(zip(items[:half], items[half:], strict=True))
             if list(base.keys(container)) != items[:half]:
@@ -101,7 +100,15 @@ class _Contents:
 
 
 def _items(container: Any) -> list[Any]:
-    return [*dict.keys(container), *dict.values(container)] if isinstance(container, dict) else list(container)
+    if not isinstance(container, dict):
+        return list(container)
+    base = _dict_class(container)
+    return [*base.keys(container), *base.values(container)]
+
+
+def _dict_class(container: dict[Any, Any]) -> Any:
+    """The class whose methods do no more than a dict's: a subclass may; an ordered dict has an order of its own."""
+    return OrderedDict if isinstance(container, OrderedDict) else dict
 
 
 class _TensorValue:

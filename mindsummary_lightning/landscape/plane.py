@@ -92,9 +92,9 @@ class FlatPlane:
         return {name: view.to(self.tensors[name].dtype) for name, view in views.items()}
 
     def _flat(self, state: Mapping[str, Tensor]) -> FlatState:
-        if isinstance(state, FlatState) and list(state.shapes) == list(self._shapes):
-            if (state.flat.dtype, state.flat.device) == (self._wide, self.device):
-                return state
+        names, place = list(self._shapes), (self._wide, self.device)
+        if isinstance(state, FlatState) and list(state) == names and (state.flat.dtype, state.flat.device) == place:
+            return state
         flat = FlatState(self._shapes, self._wide, self.device)
         for name, view in flat.items():
             view.copy_(state[name])
