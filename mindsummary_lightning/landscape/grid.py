@@ -41,6 +41,7 @@ class LandscapeGrid:
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     path: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
+    plane_hash: str = ""
 
     @property
     def tag(self) -> str:
@@ -56,15 +57,11 @@ class LandscapeGrid:
         """The plane, made now if it is not there."""
         return self.plane() if callable(self.plane) else self.plane
 
-    def fingerprint(self, plane: Plane, *more: object) -> str:
+    def fingerprint(self, *more: object) -> str:
         """A hash of everything the losses depend on: the plane, the points and ``more``."""
-        sha = hashlib.sha256(repr((self.tag, more)).encode())
+        sha = hashlib.sha256(repr((self.tag, self.plane_hash, more)).encode())
         for array in (self.x, self.y, self.path):
             sha.update(array.tobytes())
-        for state in (plane.anchor, plane.first, plane.second):
-            for name, tensor in state.items():
-                sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-                sha.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
         return sha.hexdigest()[:16]
 
     def landscape(self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int) -> LossLandscape:
@@ -99,13 +96,13 @@ def interval_grid(
     plane = interval_plane(states, names, seed)
     path = path_coordinates(states, plane.first, plane.second)
     x, y = path_axes(path, size)
-    return LandscapeGrid(numbers, partial(interval_plane, states, names, seed), x, y, path)
+    return LandscapeGrid(numbers, partial(interval_plane, states, names, seed), x, y, path, _hash(plane))
 
 
 def final_grid(number: int, anchor: OpenState, names: list[str], size: int, seed: int) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions."""
-    x, y = final_axes(size)
-    return LandscapeGrid((number,), partial(final_plane, anchor, names, seed), x, y)
+    make_plane = partial(final_plane, anchor, names, seed)
+    return LandscapeGrid((number,), make_plane, *final_axes(size), plane_hash=_hash(make_plane()))
 
 
 def interval_plane(states: Sequence[OpenState], names: list[str], seed: int) -> Plane:
@@ -120,6 +117,15 @@ def final_plane(anchor: OpenState, names: list[str], seed: int) -> Plane:
     state = opened(anchor)
     first, second = (scaled(direction, state) for direction in random_directions(state, names, seed))
     return Plane(opened(anchor), first, second)
+
+
+def _hash(plane: Plane) -> str:
+    sha = hashlib.sha256()
+    for state in (plane.anchor, plane.first, plane.second):
+        for name, tensor in state.items():
+            sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+            sha.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return sha.hexdigest()
 
 
 def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.float32]]:

@@ -179,7 +179,7 @@ class SummaryLandscape:
             )
             first = f"{_first_loss(loss, jobs[-1].open_plane(), batches, fabric.device, options):.4g}"
             about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-            names = [job.fingerprint(job.open_plane(), about) for job in jobs]
+            names = [job.fingerprint(about) for job in jobs]
             stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)

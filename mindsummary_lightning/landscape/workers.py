@@ -22,7 +22,7 @@ from lightning.fabric.utilities import move_data_to_device
 from numpy.typing import NDArray
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.progress import Progress
@@ -129,18 +129,23 @@ def compute_rows(
     mine: list[Rows] = stored if fabric.global_rank == 0 else [{} for _ in jobs]
     positions = _positions(fabric, len(missing), stores[0].directory)
     current = -1
+    plain: PlaneLoss | None = None
+    fastest: PlaneLoss | None = None
     with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric), ExitStack() as prepared:
         for position in positions:
             job, row = missing[position]
             if job != current:
                 current = job
                 prepared.close()
+                plain = fastest = None  # the plane before is gone when the next one is made
                 plain, fastest = loss_on_plane(
                     loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast, move_to_device
                 )
                 prepared.enter_context(fastest.prepared())
-            is_path = row == len(jobs[job].y)  # few points, which a reader compares with the training's losses
-            mine[job][row] = (plain if is_path else fastest).losses(all_rows[job][row])
+            # The path has few points, which a reader compares with the training's losses.
+            plane_loss = plain if row == len(jobs[job].y) else fastest
+            assert plane_loss is not None
+            mine[job][row] = plane_loss.losses(all_rows[job][row])
             stores[job].write(row, mine[job][row])
             progress.show(position + 1, jobs[job].tag, mine[job])
     return _gathered(fabric, all_rows, mine)
