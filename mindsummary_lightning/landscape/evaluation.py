@@ -71,7 +71,8 @@ class PlaneLoss:
         self._autocast = autocast
         samples = torch.tensor([batch.samples for batch in batches], dtype=torch.float64)
         self._weights = samples / samples.sum()
-        self._call = torch.compile(self._run_loss) if options.compile else self._run_loss
+        # Not a method of its own: a cycle would keep the plane's memory until the garbage collector comes by.
+        self._call: Callable[[Any, int], Tensor] = torch.compile(loss) if options.compile else loss
         own_dtype = plane.own_dtype()
         self._batch_dtype = None if own_dtype == torch.float32 else own_dtype
         self._start: RestorableState | None = None
@@ -204,10 +205,6 @@ class PlaneLoss:
     def _batch(self, index: int) -> Any:
         batch = self.batches[index]
         return copy.deepcopy(batch) if self._loss.changes_batches else batch
-
-    def _run_loss(self, data: Any, index: int) -> Tensor:
-        answer: Tensor = self._loss(data, index)
-        return answer
 
 
 def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
