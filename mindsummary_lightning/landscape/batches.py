@@ -7,7 +7,7 @@ runs a network.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.15
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
+from mindsummary_lightning.landscape.loaders import batches_of, loader_of, seeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,19 @@ class Batch:
     samples: int
 
 
-def take_batches(loader: Iterable[Any], num_samples: int, seed: int) -> tuple[Batch, ...]:
-    """The first complete batches of ``loader`` with at most ``num_samples`` samples together, but at least one batch.
+def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
+    """The first complete batches of ``data`` with at most ``num_samples`` samples together, but at least one batch.
 
-    It is read with torch's random numbers seeded, so that a shuffling loader gives the same samples each time.
+    A loader's random generators are seeded while it is read, so that a shuffling one gives the same samples each time.
     """
+    loader = loader_of(data)
     batches: list[Batch] = []
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for data in loader:
-            samples = _samples(data)
+    with seeded(loader, seed):
+        for item in batches_of(loader):
+            samples = _samples(item)
             if batches and sum(batch.samples for batch in batches) + samples > num_samples:
                 break
-            batches.append(Batch(data, samples))
+            batches.append(Batch(item, samples))
             if sum(batch.samples for batch in batches) >= num_samples:
                 break
     if not batches:

@@ -7,7 +7,6 @@ here.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -17,11 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
-from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -88,7 +88,21 @@ class LandscapeCheckpointWriter:
         } | {key: known[key] for key in _KEYS[3:]}
         self._names: dict[int, str] = {}
         self._fitting: frozenset[int] | None = None
+        self._has_warned = False
         self._warn_once = WarnOnce(_LOG)
+
+    def check_budget(self, module: nn.Module) -> None:
+        """Say what to set, when a run begins, if checkpoints of ``module`` leave no landscape of an interval."""
+        size = sum(each.nbytes for each in (*module.parameters(), *module.buffers()) if not is_lazy(each))
+        if self._all_or_nothing or not self._settings.train or _SHORTEST_INTERVAL * size <= self._max_bytes:
+            return
+        self._has_warned = True
+        rest = "only the last one is saved" if size <= self._max_bytes else "none is saved"
+        _LOG.warning(
+            "loss landscape: an interval needs %d checkpoints of %.1f MB, and landscape_max_bytes=%d; %s: set "
+            "landscape_max_bytes=%d or more",
+            *(_SHORTEST_INTERVAL, size / 1e6, self._max_bytes, rest, _SHORTEST_INTERVAL * size),
+        )
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
@@ -111,10 +125,10 @@ class LandscapeCheckpointWriter:
             self._begin(number, sum(tensor.nbytes for tensor in tensors.values()))
         if not tensors or not self.wants(number):
             return False
-        buffer = io.BytesIO()
-        torch.save(tensors, buffer)
         name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-        replace_file(os.path.join(self._directory, name), buffer.getvalue(), self._file_mode)
+        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
+        with replacement(os.path.join(self._directory, name), self._file_mode, is_synced=False) as file:
+            torch.save(tensors, file)
         self._names[number] = name
         self._write_metadata()
         return True
@@ -134,7 +148,7 @@ class LandscapeCheckpointWriter:
             return
         os.makedirs(self._directory, exist_ok=True)
         self._names = {number: name for number, name in self._earlier_names().items() if number < first}
-        if skipped:
+        if skipped and not self._has_warned:
             _LOG.warning(
                 "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "
                 "%s are skipped (raise landscape_max_bytes, or name fewer numbers in intervals)",
@@ -177,7 +191,8 @@ class LandscapeCheckpointWriter:
 
     def _write_metadata(self) -> None:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
-        replace_file(os.path.join(self._directory, _METADATA), json.dumps(self._metadata).encode(), self._file_mode)
+        with replacement(os.path.join(self._directory, _METADATA), self._file_mode, is_synced=False) as file:
+            file.write(json.dumps(self._metadata).encode())
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:
@@ -209,6 +224,7 @@ class LandscapeCheckpoints:
     settings: LandscapeSettings
     step_per_epoch: int
     files: Mapping[int, str]
+    has_named_intervals: bool = False  # by the caller, not by the run
 
     @classmethod
     def open(cls, summary_dir: str | os.PathLike[str]) -> LandscapeCheckpoints:
@@ -220,7 +236,8 @@ class LandscapeCheckpoints:
                 metadata = json.load(file)
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on"
+                f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
+                "with a landscape_max_bytes that holds the checkpoints"
             ) from None
         except ValueError as error:
             raise LandscapeCheckpointError(f"{path} is not JSON: {error}") from error
@@ -244,18 +261,29 @@ class LandscapeCheckpoints:
 
         A run that was short or killed, or whose checkpoints went over the budget, has not saved all of them.
         """
-        saved = [tuple(number for number in interval if number in self.files) for interval in self.settings.intervals]
-        usable = tuple(interval for interval in saved if len(interval) >= _SHORTEST_INTERVAL)
-        if usable == self.settings.intervals:
+        wanted = self.settings.intervals
+        saved = [tuple(number for number in interval if number in self.files) for interval in wanted]
+        # Cut ones may have the same ends, which name a landscape: then the first of them stays.
+        by_ends = {(part[0], part[-1]): part for part in reversed(saved) if len(part) >= _SHORTEST_INTERVAL}
+        usable = tuple(sorted(by_ends.values(), key=saved.index))
+        if usable == wanted or not self.settings.train:
             return self
         if not usable:
-            raise LandscapeCheckpointError(
+            text = (
                 f"no interval has the 3 checkpoints a landscape needs: wanted {self.settings.unit} "
-                f"{[list(interval) for interval in self.settings.intervals]}, found {sorted(self.files)} "
+                f"{[list(interval) for interval in wanted]}, found {sorted(self.files)} "
                 f"in {self.directory}; train longer or give intervals"
             )
+            if not self.settings.result or not self.files:
+                raise LandscapeCheckpointError(text)
+            _LOG.warning("loss landscape: only that of the last checkpoint is made: %s", text)
+            return replace(self, settings=replace(self.settings, train=False))
         _LOG.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
         return replace(self, settings=replace(self.settings, intervals=usable))
+
+    def last(self) -> int:
+        """The last checkpoint: of the intervals that the caller has named, or of all that were saved."""
+        return self.settings.intervals[-1][-1] if self.has_named_intervals else max(self.files, default=0)
 
     def check(self, numbers: list[int]) -> None:
         """Raise :class:`LandscapeCheckpointError` naming the numbers without a checkpoint file."""
@@ -267,11 +295,27 @@ class LandscapeCheckpoints:
             )
 
     def load(self, number: int) -> dict[str, Tensor]:
-        """The tensors of one checkpoint on the CPU; read, not mapped, because another process may replace the file."""
+        """The tensors of one checkpoint on the CPU, mapped from the file."""
         self.check([number])
-        path = self.files[number]
-        try:
-            tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
-            raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
-        return tensors
+        return _mapped(self.files[number])
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A checkpoint's tensors under other names: ``names`` gives each its name in the file. Called, it maps the file."""
+
+    path: str
+    names: Mapping[str, str]
+
+    def __call__(self) -> dict[str, Tensor]:  # noqa: D102 - the class says it
+        tensors = _mapped(self.path)
+        return {name: tensors[key] for name, key in self.names.items()}
+
+
+def _mapped(path: str) -> dict[str, Tensor]:
+    # A file that is replaced meanwhile stays mapped as it was: the writer renames.
+    try:
+        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
+        raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
+    return tensors

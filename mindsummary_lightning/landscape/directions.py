@@ -1,13 +1,15 @@
 """Directions in weight space, the coordinates of a run's checkpoints on their plane, and the axes of a grid over it.
 
 The rules are MindSpore 2.7.0's ``_landscape.py``: only weights and biases move, a direction is scaled tensor by tensor
-to the norm of the parameter, the grid extends 20 % beyond the path on each side. Tensors only; no files, no modules.
-Tensors are processed one by one, so checkpoints larger than memory work when they are mapped from files.
+to the norm of the parameter, the grid extends 20 % beyond the path on each side. Checkpoints are read piece by piece,
+so that two directions and a few pieces are all that is in memory, whatever their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import numpy as np
@@ -15,13 +17,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mindsummary_lightning.landscape.plane import FlatState
+
 State: TypeAlias = Mapping[str, Tensor]
-Direction: TypeAlias = dict[str, Tensor]
+OpenState: TypeAlias = State | Callable[[], State]  # tensors, or what maps them from a file when it is called
+Direction: TypeAlias = Mapping[str, Tensor]
 
 _MARGIN = 0.2
 _FINAL_REACH = 1.0
 # Squared singular values come from a Gram matrix in float64; below this ratio the second one is rounding noise.
 _NEGLIGIBLE = 1e-12
+_PIECE = 2**16  # elements; a multiple of 16
+_MAX_MAPPED_ELEMENTS = 2**23
 
 
 def is_moved(name: str) -> bool:
@@ -29,45 +36,59 @@ def is_moved(name: str) -> bool:
     return ("weight" in name or "bias" in name) and "moment" not in name
 
 
-def pca_directions(states: Sequence[State], names: Sequence[str], seed: int = 0) -> tuple[Direction, Direction]:
+def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> tuple[Direction, Direction]:
     """The two principal directions of the checkpoints' differences to the last one, not scaled.
 
     As in MindSpore, each difference is centred on its own mean over all elements before the decomposition. Unlike
     there, a tensor that never changed (a frozen layer) is not part of the plane and does not move. The sign makes the
     element of largest magnitude positive. The second direction is random if the checkpoints are on a straight line.
     """
-    changed = [name for name in names if any(not torch.equal(s[name], states[-1][name]) for s in states[:-1])]
-    if not changed:
-        raise ValueError("all checkpoints of the interval are equal; a landscape needs a direction")
-    count = sum(states[-1][name].numel() for name in changed)
-    sums = sum((_differences(states, name).sum(1) for name in changed), torch.zeros(len(states) - 1).double())
-    means = sums / count
-    gram = torch.zeros(len(states) - 1, len(states) - 1, dtype=torch.float64)
-    for name in changed:
-        centred = _differences(states, name) - means[:, None]
-        gram += centred @ centred.T
-    squares, vectors = torch.linalg.eigh(gram)
-    directions = []
-    for rank in (-1, -2):
-        if squares[rank] <= _NEGLIGIBLE * squares[-1]:
-            directions.append(random_directions(states[-1], changed, seed)[1])
-            continue
-        weights = vectors[:, rank] / squares[rank].sqrt()
-        parts = {
-            name: (weights @ (_differences(states, name) - means[:, None])).view(states[-1][name].shape)
-            for name in changed
-        }
-        largest = max((part.flatten()[part.abs().argmax()] for part in parts.values()), key=abs)
-        directions.append({name: part * largest.sign() for name, part in parts.items()})
+    with _one_thread():
+        gram = torch.zeros(len(states) - 1, len(states) - 1, dtype=torch.float64)
+        sums = torch.zeros(len(states) - 1, dtype=torch.float64)
+        changed: set[str] = set()
+        for name, _, rows in _differences(states, names):
+            if rows.any():
+                changed.add(name)
+            gram += rows @ rows.T
+            sums += rows.sum(1)
+        last = opened(states[-1])
+        shapes = {name: last[name].shape for name in names if name in changed}
+        if not shapes:
+            raise ValueError("all checkpoints of the interval are equal; a landscape needs a direction")
+        count = sum(math.prod(shape) for shape in shapes.values())
+        means = sums / count
+        squares, vectors = torch.linalg.eigh(gram - count * means[:, None] * means)
+        directions = [FlatState(shapes, _dtype(last, shapes)) for _ in range(2)]
+        largest = torch.zeros(2, dtype=torch.float64)
+        for name, start, rows in _differences(states, list(shapes)):
+            for rank, direction in enumerate(directions):
+                part = torch.zeros(rows.shape[1], dtype=torch.float64)
+                for row, mean, weight in zip(rows, means, vectors[:, -1 - rank], strict=True):
+                    part += weight * (row - mean)
+                part /= squares[-1 - rank].clamp(min=1e-300).sqrt()
+                direction[name].view(-1)[start : start + len(part)] = part
+                extreme = part[part.abs().argmax()]
+                largest[rank] = extreme if extreme.abs() > largest[rank].abs() else largest[rank]
+    for direction, extreme in zip(directions, largest, strict=True):
+        direction.flat.mul_(-1.0 if extreme < 0 else 1.0)
+    if squares[-2] <= _NEGLIGIBLE * squares[-1]:
+        return directions[0], random_directions(last, list(shapes), seed)[1]
     return directions[0], directions[1]
 
 
 def random_directions(state: State, names: Sequence[str], seed: int = 0) -> tuple[Direction, Direction]:
     """Two directions of independent normal elements, not scaled; the same seed gives the same directions."""
     generator = torch.Generator().manual_seed(seed)
+    shapes = {name: state[name].shape for name in names}
 
     def one() -> Direction:
-        return {name: torch.randn(state[name].shape, generator=generator, dtype=torch.float64) for name in names}
+        direction = FlatState(shapes, _dtype(state, names))
+        for tensor in direction.values():
+            flat = tensor.view(-1)
+            for start, end in _pieces(len(flat)):
+                flat[start:end] = torch.randn(end - start, generator=generator, dtype=torch.float64)
+        return direction
 
     return one(), one()
 
@@ -75,27 +96,29 @@ def random_directions(state: State, names: Sequence[str], seed: int = 0) -> tupl
 def scaled(direction: Direction, state: State) -> Direction:
     """The direction with each tensor scaled to the norm of the parameter; float32 unless the parameter is float64.
 
-    A tensor without any direction, or a parameter that is zero, does not move.
+    A tensor without any direction, or a parameter that is zero, does not move. The given direction is overwritten.
     """
     result = {}
     for name, part in direction.items():
-        norm = part.norm()
-        factor = state[name].double().norm() / norm if norm > 0 else torch.zeros(())
-        dtype = torch.float64 if state[name].dtype == torch.float64 else torch.float32
-        result[name] = (part * factor).to(dtype)
-    return result
+        norm = _norm(part)
+        part.mul_(_norm(state[name]) / norm if norm > 0 else 0.0)
+        result[name] = part.to(torch.float64 if state[name].dtype == torch.float64 else torch.float32)
+    is_same = isinstance(direction, FlatState) and all(result[name] is part for name, part in direction.items())
+    return direction if is_same else result
 
 
-def path_coordinates(states: Sequence[State], first: Direction, second: Direction) -> NDArray[np.float64]:
+def path_coordinates(states: Sequence[OpenState], first: Direction, second: Direction) -> NDArray[np.float64]:
     """Coordinates of each checkpoint on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
-    for name in first:
-        axes = torch.stack([first[name].flatten(), second.get(name, torch.zeros_like(first[name])).flatten()]).double()
-        gram += axes @ axes.T
-        right += axes @ _differences(states, name).T
-    # The pseudo-inverse gives the shortest solution where the axes are parallel or one of them is zero.
-    solution = torch.linalg.pinv(gram, hermitian=True) @ right
+    with _one_thread():
+        for name, start, rows in _differences(states, list(first)):
+            parts = (direction[name].view(-1)[start : start + rows.shape[1]] for direction in (first, second))
+            axes = torch.stack([part.double() for part in parts])
+            gram += axes @ axes.T
+            right += axes @ rows.T
+        # The pseudo-inverse gives the shortest solution where the axes are parallel or one of them is zero.
+        solution = torch.linalg.pinv(gram, hermitian=True) @ right
     return np.vstack([solution.T.numpy(), np.zeros((1, 2))])
 
 
@@ -119,6 +142,51 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return axis, axis
 
 
-def _differences(states: Sequence[State], name: str) -> Tensor:
-    last = states[-1][name].flatten().double()
-    return torch.stack([state[name].flatten().double() - last for state in states[:-1]])
+def _differences(states: Sequence[OpenState], names: Sequence[str]) -> Iterator[tuple[str, int, Tensor]]:
+    """Pieces of the tensors' differences to the last state: the name, the first element, float64 rows of the others."""
+    mapped: list[State] = []
+    read = 0
+    last = opened(states[-1])
+    sizes = {name: last[name].numel() for name in names}
+    for name in names:
+        for start, end in _pieces(sizes[name]):
+            if not mapped or read > _MAX_MAPPED_ELEMENTS:
+                # What has been read of a mapped file stays in memory until it is mapped anew.
+                mapped, read = [], 0
+                mapped = [opened(state) for state in states]
+            rows = torch.stack([state[name].reshape(-1)[start:end].double() for state in mapped])
+            read += rows.numel()
+            yield name, start, rows[:-1] - rows[-1]
+
+
+def _pieces(size: int) -> Iterator[tuple[int, int]]:
+    """Bounds of pieces; torch draws the same normal numbers in them as at once, because none is shorter than 16."""
+    starts = list(range(0, size, _PIECE))
+    if len(starts) > 1 and size - starts[-1] < 16:
+        starts.pop()
+    return zip(starts, [*starts[1:], size], strict=True) if starts else iter(())
+
+
+def opened(state: OpenState) -> State:
+    """The tensors of a state; mapped anew if they are in a file."""
+    return state() if callable(state) else state
+
+
+def _dtype(state: State, names: Sequence[str] | Mapping[str, object]) -> torch.dtype:
+    return torch.float64 if any(state[name].dtype == torch.float64 for name in names) else torch.float32
+
+
+def _norm(tensor: Tensor) -> float:
+    flat = tensor.reshape(-1)
+    return math.sqrt(sum(float(flat[start:end].double().square().sum()) for start, end in _pieces(len(flat))))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The same sums, to the last bit, in processes with any number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mindsummary_lightning.landscape.directions import (
-    State,
+    OpenState,
     final_axes,
+    opened,
     path_axes,
     path_coordinates,
     pca_directions,
@@ -30,14 +32,16 @@ _LOG = logging.getLogger(__name__)
 class LandscapeGrid:
     """One landscape to compute: a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
 
-    A final landscape has one number, that of its checkpoint, and a path without rows.
+    A final landscape has one number, that of its checkpoint, and a path without rows. The plane may be a function that
+    makes it: planes of large networks are made one at a time, where they are needed.
     """
 
     numbers: tuple[int, ...]
-    plane: Plane
+    plane: Plane | Callable[[], Plane]
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     path: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
+    plane_hash: str = ""
 
     @property
     def tag(self) -> str:
@@ -49,14 +53,15 @@ class LandscapeGrid:
         grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
         return [*grid, self.path] if len(self.path) else grid
 
+    def open_plane(self) -> Plane:
+        """The plane, made now if it is not there."""
+        return self.plane() if callable(self.plane) else self.plane
+
     def fingerprint(self, *more: object) -> str:
         """A hash of everything the losses depend on: the plane, the points and ``more``."""
-        sha = hashlib.sha256(repr((self.tag, more)).encode())
+        sha = hashlib.sha256(repr((self.tag, self.plane_hash, more)).encode())
         for array in (self.x, self.y, self.path):
             sha.update(array.tobytes())
-        for state in (self.plane.anchor, self.plane.first, self.plane.second):
-            for name, tensor in state.items():
-                sha.update(f"{name}{tensor.double().sum().item()!r}{tensor.double().norm().item()!r}".encode())
         return sha.hexdigest()[:16]
 
     def landscape(self, losses: Sequence[NDArray[np.float64]], unit: str, step_per_epoch: int) -> LossLandscape:
@@ -82,23 +87,45 @@ class LandscapeGrid:
 
 
 def interval_grid(
-    numbers: tuple[int, ...], states: Sequence[State], names: list[str], size: int, seed: int
+    numbers: tuple[int, ...], states: Sequence[OpenState], names: list[str], size: int, seed: int
 ) -> LandscapeGrid:
     """The landscape along an interval, through the two principal directions of its checkpoints.
 
     The states have the network's names and the order of ``numbers``; the last one is the origin.
     """
-    first, second = (scaled(direction, states[-1]) for direction in pca_directions(states, names, seed))
-    path = path_coordinates(states, first, second)
+    plane = interval_plane(states, names, seed)
+    path = path_coordinates(states, plane.first, plane.second)
     x, y = path_axes(path, size)
-    return LandscapeGrid(numbers, Plane(states[-1], first, second), x, y, path)
+    return LandscapeGrid(numbers, partial(interval_plane, states, names, seed), x, y, path, _hash(plane))
 
 
-def final_grid(number: int, anchor: Mapping[str, Tensor], names: list[str], size: int, seed: int) -> LandscapeGrid:
+def final_grid(number: int, anchor: OpenState, names: list[str], size: int, seed: int) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions."""
-    first, second = (scaled(direction, anchor) for direction in random_directions(anchor, names, seed))
-    x, y = final_axes(size)
-    return LandscapeGrid((number,), Plane(anchor, first, second), x, y)
+    make_plane = partial(final_plane, anchor, names, seed)
+    return LandscapeGrid((number,), make_plane, *final_axes(size), plane_hash=_hash(make_plane()))
+
+
+def interval_plane(states: Sequence[OpenState], names: list[str], seed: int) -> Plane:
+    """The plane of an interval."""
+    last = opened(states[-1])
+    first, second = (scaled(direction, last) for direction in pca_directions(states, names, seed))
+    return Plane(opened(states[-1]), first, second)
+
+
+def final_plane(anchor: OpenState, names: list[str], seed: int) -> Plane:
+    """The plane of a final landscape."""
+    state = opened(anchor)
+    first, second = (scaled(direction, state) for direction in random_directions(state, names, seed))
+    return Plane(opened(anchor), first, second)
+
+
+def _hash(plane: Plane) -> str:
+    sha = hashlib.sha256()
+    for state in (plane.anchor, plane.first, plane.second):
+        for name, tensor in state.items():
+            sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+            sha.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return sha.hexdigest()
 
 
 def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.float32]]:

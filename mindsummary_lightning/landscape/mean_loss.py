@@ -1,42 +1,55 @@
-"""Loss of the network that a landscape is computed for, and its tensors by the names of a checkpoint.
+"""Loss of the network that a landscape is computed for, as its training computes it.
 
-Nothing here changes a parameter.
+`evaluation` puts other tensors into the network and takes them out again; here it is only called.
 """
 
 from __future__ import annotations
 
-import warnings
+import functools
+import importlib
+import inspect
+import io
+import logging
+import pickle
+import traceback
+import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations, parametrize
+from torch.utils._pytree import tree_map_only
 
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
-from mindsummary_lightning.landscape.directions import State, is_moved
+from mindsummary_lightning.landscape.checkpoint_names import canonical_names
+from mindsummary_lightning.landscape.module_state import RestorableState
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
+_LIGHTNING = ("lightning", "pytorch_lightning")
+_WAY_OUT = "pass loss_fn (or metrics), a callable of (output, target), and a network with such an output"
+
 
 class MeanLoss(nn.Module):
-    """The loss of a batch as one module, so that its parameters can be swapped for a call.
+    """The loss of a batch as one module.
 
     Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its ``validation_step`` gives it.
     """
 
-    def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None) -> None:
+    def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None, datamodule: Any = None) -> None:
         super().__init__()
-        steps = [name for name in ("training_step", "validation_step") if callable(getattr(module, name, None))]
-        if loss_fn is None and not steps:
-            raise TypeError(
-                f"{type(module).__name__} has no training_step that returns the loss; pass loss_fn (or metrics), "
-                "a callable of (output, target)"
-            )
+        # As Lightning does with a compiled LightningModule.
+        self.module: nn.Module = getattr(module, "_orig_mod", module)
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn must be callable, not {type(loss_fn).__name__}")
-        self.module = module
         self.loss_fn = loss_fn
-        self._steps = steps
+        self._steps = {} if loss_fn is not None else _steps(self.module)
+        self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
+        self._names: dict[str, str] = {}
+        self.needs_gradients = False
+        self.needs_trainer = False
+        self.changes_batches = False
 
     def forward(self, batch: Any, index: int) -> Tensor:
         """The mean loss of one batch, a tensor without dimensions."""
@@ -48,11 +61,127 @@ class MeanLoss(nn.Module):
                 )
             *inputs, target = batch
             return _as_loss(self.loss_fn(self.module(*inputs), target))
-        for step in self._steps:
-            answer = getattr(self.module, step)(batch, index)
+        for step, arguments in self._steps.items():
+            answer = getattr(self.module, step)(*(batch, index, 0)[:arguments])
             if answer is not None:
                 return _as_loss(answer)
-        raise TypeError(f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; pass loss_fn")
+        raise TypeError(f"{' and '.join(self._steps)} of {type(self.module).__name__} returned no loss; {_WAY_OUT}")
+
+    def canonical_names(self) -> dict[str, str]:
+        """Of the module, as they were first asked for: in another process tensors no longer share their memory."""
+        self._names = self._names or canonical_names(self.module)
+        return self._names
+
+    def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None, move: Callable[..., Any]) -> Any:
+        """A batch on the device, after the hooks of a LightningModule or LightningDataModule, as in training.
+
+        Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true precisions.
+        """
+        if dtype is not None:
+            batch = tree_map_only(
+                Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
+            )
+        before, transfer, after = self._transfers
+        batch = before(batch, 0) if before else batch
+        batch = transfer(batch, device, 0) if transfer else move(batch, device)
+        return after(batch, 0) if after else batch
+
+    def adapt(self, error: Exception) -> bool:
+        """Whether the step may work after this error, because something it missed is given to it from now on."""
+        if self.loss_fn is None and not self.needs_gradients and "does not require grad" in str(error):
+            self.needs_gradients = True
+        elif not self.needs_trainer and _lightning_package(self.module):
+            self.needs_trainer = True
+        else:
+            return False
+        return True
+
+    def explained(self, error: Exception) -> Exception:
+        """The error, or one that says what to pass if the step needs more of its Trainer than there is."""
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        is_of_trainer = any(word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger"))
+        if self.loss_fn is not None or not self.needs_trainer or not is_of_trainer:
+            return error
+        return TypeError(
+            f"{next(iter(self._steps))} of {type(self.module).__name__} needs the Trainer of its training ({error}); "
+            f"{_WAY_OUT}"
+        )
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (_pickled(vars(self)),)
+
+    def attach(self) -> None:
+        """Give the step a Trainer that does nothing, if it needs one."""
+        if self.needs_trainer:
+            trainer = _idle_trainer(_lightning_package(self.module))
+            for part in self.module.modules():
+                if "_trainer" in vars(part):
+                    vars(part)["_trainer"] = trainer
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles modules that cannot pickle themselves: those with parametrizations, and compiled ones."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(value, types.FunctionType):
+            return _ignored, ()  # a hook for loading older state dicts, local to a function
+        if isinstance(value, nn.Module):
+            if parametrize.is_parametrized(value):
+                return (
+                    _parametrized,
+                    (type(value).__mro__[1], list(vars(value)["_modules"]["parametrizations"])),
+                    vars(value),
+                )
+            if type(value).__name__ == "OptimizedModule":
+                return torch.compile, (value._orig_mod,)
+        return NotImplemented
+
+
+def _pickled(attributes: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer).dump(attributes)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"several devices need a module and loss that can be pickled ({error}); use devices=1"
+        ) from error
+    return buffer.getvalue()
+
+
+def _unpickled(attributes: bytes) -> MeanLoss:
+    loss = MeanLoss.__new__(MeanLoss)
+    vars(loss).update(pickle.loads(attributes))
+    return loss
+
+
+def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
+    """An empty module of the class that torch makes for a module with parametrizations (torch 2.5 to 2.13)."""
+    module = kind.__new__(kind)
+    parametrize._inject_new_class(module)
+    for name in names:
+        parametrize._inject_property(module, name)
+    return module
+
+
+@contextmanager
+def borrowed(loss: MeanLoss) -> Iterator[None]:
+    """The network set up as for a training and detached from its Trainer; afterwards it is what it was.
+
+    ``self.log`` of a LightningModule does nothing: it would write into the results of the Trainer's last loop. Reads
+    ``LightningModule._trainer`` and ``_fabric`` (lightning 2.4 to 2.6.6).
+    """
+    module = loss.module
+    state = RestorableState(module, unwritten={id(parameter) for parameter in module.parameters()})
+    try:
+        if _lightning_package(module):
+            with torch.random.fork_rng(devices=[]):
+                module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
+        for part in module.modules():
+            if "_trainer" in vars(part):
+                vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)
+        yield
+    finally:
+        state.restore()
 
 
 def _as_loss(answer: Any) -> Tensor:
@@ -65,71 +194,75 @@ def _as_loss(answer: Any) -> Tensor:
     return answer.mean() if answer.ndim else answer
 
 
-def canonical_names(module: nn.Module) -> dict[str, str]:
-    """Every name of every parameter and buffer -> the first name of that tensor (tied weights have several)."""
-    first: dict[int, str] = {}
-    result = {}
-    for named in (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)):
-        for name, tensor in named:
-            result[name] = first.setdefault(id(tensor), name)
-    return result
+def _steps(module: nn.Module) -> dict[str, int]:
+    """The steps that may return the loss -> how many of (batch, batch_idx, dataloader_idx) they take."""
+    name = type(module).__name__
+    steps = [name for name in ("training_step", "validation_step") if callable(getattr(module, name, None))]
+    if not steps:
+        raise TypeError(f"{name} has no training_step that returns the loss; {_WAY_OUT}")
+    if getattr(module, "automatic_optimization", True) is False:
+        steps = [step for step in steps if step != "training_step" and is_overridden(module, step)]
+        if not steps:
+            raise TypeError(f"{name} optimizes manually, so its training_step would change the weights; {_WAY_OUT}")
+    return {step: _argument_count(name, step, getattr(module, step)) for step in steps}
 
 
-def moving_names(module: nn.Module) -> list[str]:
-    """Parameters of the module that a landscape moves: floating weights and biases, tied ones once."""
-    return [name for name, tensor in module.named_parameters() if is_moved(name) and tensor.is_floating_point()]
+def _argument_count(name: str, step: str, method: Callable[..., Any]) -> int:
+    parameters = list(inspect.signature(method).parameters.values())
+    if parameters and parameters[0].name == "dataloader_iter":
+        raise TypeError(f"{step} of {name} reads the dataloader_iter itself; {_WAY_OUT}")
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [parameter for parameter in parameters if parameter.kind in kinds]
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        return max(2, len(positional))
+    required = sum(parameter.default is inspect.Parameter.empty for parameter in positional)
+    return min(3, max(required, min(2, len(positional))))
 
 
-def renamed_to_module(module: nn.Module, state: State, origin: str) -> dict[str, Tensor]:
-    """The checkpoint's tensors under the module's names, one entry for each tensor of the module's state dict.
-
-    The checkpoint may hold the module as a part of a larger one (a network inside a LightningModule): then all of its
-    names have one prefix. ``origin`` is its path, for the message.
-    """
-    names = canonical_names(module)
-    expected = {name: entry for name, entry in module.state_dict().items() if isinstance(entry, Tensor)}
-    groups: dict[str, list[str]] = {}
-    for name in expected:
-        groups.setdefault(names.get(name, name), []).append(name)
-
-    def find(prefix: str) -> dict[str, str]:
-        keys = {first: [prefix + name for name in group if prefix + name in state] for first, group in groups.items()}
-        return {first: matching[0] for first, matching in keys.items() if matching}
-
-    best = max((find(prefix) for prefix in _prefixes(state, list(groups))), key=len)
-    missing = [first for first in groups if first not in best]
-    if missing:
-        raise LandscapeCheckpointError(
-            f"{origin} is not of {type(module).__name__}: it has no {missing[0]!r} ({len(missing)} of {len(groups)} "
-            f"tensors are missing); it has {', '.join(list(state)[:4])}, ... Pass the network that was trained"
-        )
-    for first, key in best.items():
-        if state[key].shape != expected[groups[first][0]].shape:
-            raise LandscapeCheckpointError(
-                f"{origin} is not of {type(module).__name__}: {key!r} has shape {tuple(state[key].shape)}, "
-                f"the network's has {tuple(expected[groups[first][0]].shape)}"
-            )
-    return {first: state[key] for first, key in best.items()}
+_TRANSFERS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
 
 
-def _prefixes(state: State, names: list[str]) -> list[str]:
-    ending = f".{names[0]}" if names else ""
-    return ["", *(key[: -len(ending) + 1] for key in state if ending and key.endswith(ending))]
+def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..., Any] | None:
+    for owner in (datamodule, module):  # the data module's own comes first, as in Lightning
+        if owner is not None and is_overridden(owner, name):
+            return getattr(owner, name)  # type: ignore[no-any-return]
+    return None
 
 
-@contextmanager
-def detached_from_trainer(module: nn.Module) -> Iterator[None]:
-    """Detach a LightningModule from the Trainer it was trained with, whose loops its ``self.log`` would use.
+def is_overridden(value: Any, name: str) -> bool:
+    """Whether a method is the user's and not that of Lightning's base class."""
+    owner = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
+    return owner is not None and owner.__module__.partition(".")[0] not in (*_LIGHTNING, "torch")
 
-    Reads ``LightningModule._trainer`` (lightning 2.4 to 2.6.6); a module that is not attached stays as it is.
-    """
-    trainer = getattr(module, "_trainer", None)
-    if trainer is not None:
-        module.trainer = None  # type: ignore[assignment]  # the setter takes None; nn.Module's stub does not know it
+
+def _lightning_package(module: nn.Module) -> str:
+    """The package whose LightningModule a module is; empty for any other."""
+    for kind in type(module).__mro__:
+        if kind.__name__ == "LightningModule" and (package := kind.__module__.partition(".")[0]) in _LIGHTNING:
+            return package
+    return ""
+
+
+@functools.cache
+def _idle_trainer(package: str) -> Any:
+    name = "lightning.pytorch" if package == "lightning" else package
+    logger = logging.getLogger(f"{name}.utilities.rank_zero")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*`self.trainer` reference is not registered")
-            yield
+        trainer = importlib.import_module(name).Trainer(
+            accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+            enable_model_summary=False,
+        )  # fmt: skip
     finally:
-        if trainer is not None:
-            module.trainer = trainer
+        logger.setLevel(level)
+    trainer.loggers = [importlib.import_module(f"{name}.loggers.logger").DummyLogger()]
+    return trainer
+
+
+def _ignored() -> Callable[..., None]:
+    return _ignore
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """Take the place of ``LightningModule.log`` and ``log_dict``."""

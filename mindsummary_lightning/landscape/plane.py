@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,53 +26,76 @@ class Plane:
     second: Mapping[str, Tensor]
 
 
-class FlatPlane:
-    """The moving parameters as views of one buffer, so that a point costs two additions whatever the network.
+class FlatState(dict[str, Tensor]):
+    """Tensors of given shapes as views of one buffer, all of one type, zero at first."""
 
-    ``tensors`` are the parameters at the point of the last :meth:`place`, in their own dtypes.
+    def __init__(
+        self, shapes: Mapping[str, Any], dtype: torch.dtype, device: torch.device | str = "cpu", flat: Any = None
+    ) -> None:
+        sizes = {name: -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for name, shape in shapes.items()}
+        self.shapes = dict(shapes)
+        self.flat: Tensor = torch.zeros(sum(sizes.values()), dtype=dtype, device=device) if flat is None else flat
+        start = 0
+        for name, shape in self.shapes.items():
+            view = self.flat[..., start : start + math.prod(shape)]
+            self[name] = view.view((*self.flat.shape[:-1], *shape))
+            start += sizes[name]
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.shapes, self.flat.dtype, "cpu", self.flat)
+
+
+class FlatPlane:
+    """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
+
+    ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in ``dtype``; ``fixed``
+    are all other tensors. No copy is made of directions that are flat already.
     """
 
-    def __init__(self, plane: Plane, device: torch.device) -> None:
+    def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
+        self.device, self.dtype = device, dtype
+        types = {name: plane.anchor[name].dtype for name in plane.first}
+        self._wide = torch.float64 if torch.float64 in types.values() else torch.float32
         self._shapes = {name: plane.anchor[name].shape for name in plane.first}
-        self._starts: dict[str, int] = {}
-        end = 0
-        for name, shape in self._shapes.items():
-            self._starts[name] = end
-            end += -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS
-        is_double = any(plane.anchor[name].dtype == torch.float64 for name in plane.first)
-        dtype = torch.float64 if is_double else torch.float32
-        self._anchor, self._first, self._second = (
-            self._flat(state, end, dtype, device) for state in (plane.anchor, plane.first, plane.second)
-        )
-        self._row, self._point = torch.empty_like(self._anchor), torch.empty_like(self._anchor)
-        self._y: float | None = None
-        views = self._views(self._point)
-        self.tensors = {name: view.to(plane.anchor[name].dtype) for name, view in views.items()}
-        self._cast = [(self.tensors[name], view) for name, view in views.items() if view is not self.tensors[name]]
+        self.first, self.second = self._flat(plane.first), self._flat(plane.second)
+        self.anchor = self._flat({name: plane.anchor[name] for name in plane.first})
+        self._point = FlatState(self._shapes, self._wide, device)
+        self.tensors = {name: view.to(dtype or types[name]) for name, view in self._point.items()}
+        self._cast = [
+            (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
+        ]
+        self.fixed = {
+            name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype, copy=True)
+            for name, tensor in plane.anchor.items()
+            if name not in plane.first
+        }
+
+    def own_dtype(self) -> torch.dtype | None:
+        """The type that all floating-point tensors have, as in Lightning's true precisions; ``None`` for several."""
+        types = {
+            tensor.dtype for tensor in (*self.tensors.values(), *self.fixed.values()) if tensor.is_floating_point()
+        }
+        return types.pop() if len(types) == 1 else None
 
     def place(self, x: float, y: float) -> None:
-        """Move ``tensors`` to a point; cheapest if only x changes."""
-        if y != self._y:
-            torch.add(self._anchor, self._second, alpha=y, out=self._row)
-            self._y = y
-        torch.add(self._row, self._first, alpha=x, out=self._point)
+        """Move ``tensors`` to a point."""
+        torch.add(self.anchor.flat, self.second.flat, alpha=y, out=self._point.flat)
+        self._point.flat.add_(self.first.flat, alpha=x)
         for tensor, view in self._cast:
             tensor.copy_(view)
 
     def stacked(self, points: Tensor) -> dict[str, Tensor]:
         """The parameters at several points, stacked along a new first dimension."""
-        x, y = points.to(self._anchor.device, self._anchor.dtype).T[:, :, None]
-        flat = self._anchor + x * self._first + y * self._second
-        return {name: view.to(self.tensors[name].dtype) for name, view in self._views(flat).items()}
+        x, y = points.to(self.device, self._wide).T[:, :, None]
+        flat = self.anchor.flat + x * self.first.flat + y * self.second.flat
+        views = FlatState(self._shapes, self._wide, self.device, flat)
+        return {name: view.to(self.tensors[name].dtype) for name, view in views.items()}
 
-    def _flat(self, state: Mapping[str, Tensor], size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-        flat = torch.zeros(size, dtype=dtype, device=device)
-        for name, view in self._views(flat).items():
+    def _flat(self, state: Mapping[str, Tensor]) -> FlatState:
+        names, place = list(self._shapes), (self._wide, self.device)
+        if isinstance(state, FlatState) and list(state) == names and (state.flat.dtype, state.flat.device) == place:
+            return state
+        flat = FlatState(self._shapes, self._wide, self.device)
+        for name, view in flat.items():
             view.copy_(state[name])
         return flat
-
-    def _views(self, flat: Tensor) -> dict[str, Tensor]:
-        return {
-            name: flat[..., start : start + math.prod(shape)].view((*flat.shape[:-1], *shape))
-            for (name, shape), start in zip(self._shapes.items(), self._starts.values(), strict=True)
-        }

@@ -1,6 +1,6 @@
 """Less work for the same losses: batches joined into larger ones, and a first layer computed once for all points.
 
-Each shortcut is compared with the plain evaluation at one point off the axes before it is used.
+Each shortcut is compared with the plain evaluation at the corners of the grid before it is used.
 
 On a fixed input Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives
 ``layer(input) = Z0 + x Zx + y Zy``, so three passes of the layer serve the whole grid.
@@ -8,23 +8,27 @@ On a fixed input Linear and convolutions are affine in the coordinates: ``W = W0
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in_batch
-from mindsummary_lightning.landscape.evaluation import Autocast, EvaluationOptions, PlaneLoss
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, canonical_names
-from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, Autocast, EvaluationOptions, PlaneLoss
+from mindsummary_lightning.landscape.grid import LandscapeGrid
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.plane import FlatPlane
 
-# The largest tensor a joined batch may make. Beyond 32 MB glibc maps and unmaps memory for every tensor, which costs a
-# CPU convolution as much as its arithmetic; an accelerator needs larger batches to be busy.
-_MAX_BYTES_ON_CPU = 2**24
+# The largest tensor a joined batch may make. On a CPU larger ones leave its caches, and beyond 32 MB glibc maps and
+# unmaps memory for every tensor, which costs a convolution as much as its arithmetic; an accelerator needs larger
+# batches to be busy. A constant, not a measurement: the same call gives the same bits again.
+_MAX_BYTES_ON_CPU = 2**21
 _MAX_BYTES_ON_DEVICE = 2**28
 # What the three stored outputs, their sum and its first half may take together.
 _MAX_AFFINE_BYTES = 2**30
@@ -32,73 +36,85 @@ _MAX_AFFINE_BYTES = 2**30
 _MIN_FAN_IN = 64
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _PROBE = (0.37, -0.61)
-_TOLERANCE = 1e-5
+_TOLERANCE = 2e-6
 
 
 def loss_on_plane(
     loss: MeanLoss,
-    plane: Plane,
+    job: LandscapeGrid,
     batches: tuple[Batch, ...],
     device: torch.device,
     options: EvaluationOptions,
     autocast: Autocast = nullcontext,
-) -> PlaneLoss:
-    """The fastest evaluation that gives the losses of the plain one.
+    move: Callable[..., Any] | None = None,
+) -> tuple[PlaneLoss, PlaneLoss]:
+    """The plain evaluation of a landscape, and the fastest one that gives the same losses.
 
-    A shortcut is used only if the mean loss at one point off the axes agrees with the plain evaluation to 1e-5. None is
-    tried in training mode, in mixed precision, with ``compile`` or with several points at once.
+    A shortcut is used only if the mean loss at the corners of the grid and at a point off its axes agrees with the
+    plain evaluation to 2e-6. None is tried in training mode, in another precision, with ``compile``, with several
+    points at once, or for a step that changes its batches.
     """
-    best = PlaneLoss(loss, plane, batches, device, options, autocast)
-    if options.train_mode or options.compile or options.points_at_once > 1 or options.precision != "32-true":
-        return best
-    probe = np.array([_PROBE])
-    expected = best.losses(probe)
+    plane = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
+    common = (options, autocast, move)
+    plain = best = PlaneLoss(loss, plane, batches, *common)
+    is_ordinary = not (options.train_mode or options.compile or options.points_at_once > 1)
+    is_single = options.precision in (None, "32-true") and plane.own_dtype() == torch.float32
+    if not is_ordinary or not is_single or loss.changes_batches or loss.needs_gradients:
+        return plain, plain
+    corners = [(x, y) for x in job.x[[0, -1]] for y in job.y[[0, -1]]]
+    probes = np.array([*corners, (_PROBE[0] * job.x[0], _PROBE[1] * job.y[-1])])
+    expected = _one_by_one(plain, probes)
 
     def agrees(candidate: PlaneLoss) -> bool:
-        return bool(np.allclose(candidate.losses(probe), expected, rtol=_TOLERANCE, atol=0.0, equal_nan=True))
+        return np.allclose(_one_by_one(candidate, probes), expected, rtol=_TOLERANCE, atol=0.0, equal_nan=True)
 
     max_bytes = _MAX_BYTES_ON_CPU if device.type == "cpu" else _MAX_BYTES_ON_DEVICE
-    fewer = joined(batches, int(max_bytes / max(_bytes_per_sample(loss, best, batches[0]), 1.0)))
-    if len(fewer) < len(batches) and agrees(candidate := PlaneLoss(loss, plane, fewer, device, options, autocast)):
+    fewer = joined(batches, int(max_bytes / max(_bytes_per_sample(loss, plain, batches[0]), 1.0)))
+    if len(fewer) < len(batches) and agrees(candidate := PlaneLoss(loss, plane, fewer, *common)):
         best, batches = candidate, fewer
-    layer_and_inputs = find_affine_layer(loss, best, len(batches), plane)
+    layer_and_inputs = find_affine_layer(loss, best, plane)
     if layer_and_inputs is not None:
-        affine = AffinePlaneLoss(*layer_and_inputs, loss, plane, batches, device, options, autocast)
+        affine = AffinePlaneLoss(*layer_and_inputs, loss, plane, batches, *common)
         best = affine if agrees(affine) else best
-    return best
+    return plain, best
 
 
 class AffinePlaneLoss(PlaneLoss):
     """Mean loss with one layer replaced by the sum of three outputs that are computed once per batch.
 
-    The layer's input of each batch is the same at every point. Its parameters move like all others, so that a network
-    may use them a second time outside the layer.
+    The layer's input of each batch is the same at every point; where it is not, or where the layer is called once more,
+    it computes. Its parameters move like all others, so that a network may use them a second time outside the layer.
     """
 
-    def __init__(self, layer: nn.Module, inputs: Sequence[Tensor], loss: MeanLoss, plane: Plane, *others: Any) -> None:
-        super().__init__(loss, plane, *others)
-        self._layer = layer
-        self._index = 0
+    def __init__(
+        self, layer: nn.Module, inputs: Sequence[Tensor], loss: MeanLoss, plane: FlatPlane, *others: Any
+    ) -> None:
+        self._layer, self._inputs, self._stored = layer, inputs, -1
         self._y: float | None = None
+        self._parts: list[list[Tensor]] = []
+        self._rows: list[Tensor] = []
+        self._outputs: list[Tensor] = []
+        super().__init__(loss, plane, *others)
         names = _names_in_plane(loss, layer)
         states = [
-            {name: state[first].to(self._device) for name, first in names.items()}
-            for state in (plane.anchor, plane.first, plane.second)
+            {name: state[first] for name, first in names.items()} for state in (plane.anchor, plane.first, plane.second)
         ]
-        with super().prepared():
-            self._parts = [[functional_call(layer, state, (data,)) for state in states] for data in inputs]
-            self._rows = [torch.empty_like(parts[0]) for parts in self._parts]
-            self._outputs = [torch.empty_like(parts[0]) for parts in self._parts]
+        with self.prepared():
+            parts = [[functional_call(layer, state, (data,)) for state in states] for data in inputs]
+        self._rows, self._outputs = ([torch.empty_like(origin) for origin, _, _ in parts] for _ in range(2))
+        self._parts = parts
 
-    @contextmanager
-    def prepared(self) -> Iterator[None]:
-        """As of the plain evaluation, and the layer gives its stored outputs."""
-        with super().prepared():
-            self._layer.forward = lambda _: self._outputs[self._index]
-            try:
-                yield
-            finally:
-                del self._layer.forward
+    def _bind(self) -> set[int]:
+        moved = super()._bind()
+        if self._parts:
+            vars(self._layer)["forward"] = self._forward
+        return moved
+
+    def _forward(self, data: Tensor) -> Tensor:
+        index, self._stored = self._stored, -1
+        if index >= 0 and _is_same(data, self._inputs[index]):
+            return self._outputs[index]
+        return type(self._layer).forward(self._layer, data)  # type: ignore[no-any-return]
 
     def _place(self, x: float, y: float) -> None:
         super()._place(x, y)
@@ -108,14 +124,12 @@ class AffinePlaneLoss(PlaneLoss):
             torch.add(row, along_x, alpha=x, out=output)
         self._y = y
 
-    def _batch_loss(self, tensors: dict[str, Tensor], index: int) -> Tensor:
-        self._index = index
-        return super()._batch_loss(tensors, index)
+    def _batch_loss(self, index: int) -> Tensor:
+        self._stored = index
+        return super()._batch_loss(index)
 
 
-def find_affine_layer(
-    loss: MeanLoss, plain: PlaneLoss, batches: int, plane: Plane
-) -> tuple[nn.Module, list[Tensor]] | None:
+def find_affine_layer(loss: MeanLoss, plain: PlaneLoss, plane: FlatPlane) -> tuple[nn.Module, list[Tensor]] | None:
     """The first Linear or convolution of the network and its inputs, if three passes of it can serve every point.
 
     It must be called once per batch and its input must have the same bits at the origin and at another point. Layers
@@ -125,7 +139,7 @@ def find_affine_layer(
     inputs: list[Tensor] = []
     layer: nn.Module | None = None
     with plain.prepared():
-        for index in range(batches):
+        for index in range(len(plain.batches)):
             (first, here), (other, there) = (_first_call(loss, plain, point, index) for point in ((0.0, 0.0), _PROBE))
             if here is None or there is None or first is not other or layer not in (None, first):
                 return None
@@ -156,15 +170,32 @@ def _first_call(
     return layer, args[0].detach() if is_plain else None
 
 
+def _one_by_one(plane_loss: PlaneLoss, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    with plane_loss.prepared():
+        return np.concatenate([plane_loss.losses(point[None]) for point in points])
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    if type(one) is not Tensor or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()) or torch.equal(one, other)
+
+
 def _is_suitable(layer: nn.Module) -> bool:
-    # A subclass, or a forward of its own, may compute anything.
-    return type(layer) in _LAYERS and "forward" not in vars(layer) and layer.weight[0].numel() >= _MIN_FAN_IN  # type: ignore[index]
+    # A subclass, a forward of its own, hooks, a compiler or computed weights may make anything of its parameters.
+    if type(layer) not in _LAYERS or "forward" in vars(layer) or layer._compiled_call_impl is not None:
+        return False
+    if any(vars(layer)[hooks] for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+        return False
+    weight = layer._parameters.get("weight")
+    is_single = all(p is None or p.dtype == torch.float32 for p in layer._parameters.values())
+    return weight is not None and is_single and not is_lazy(weight) and weight[0].numel() >= _MIN_FAN_IN
 
 
 def _names_in_plane(loss: MeanLoss, layer: nn.Module) -> dict[str, str]:
     """Names of a layer's parameters in the layer -> in the plane."""
     place = next(name for name, module in loss.module.named_modules() if module is layer)
-    names = canonical_names(loss.module)
+    names = loss.canonical_names()
     return {name: names[f"{place}.{name}" if place else name] for name, _ in layer.named_parameters()}
 
 

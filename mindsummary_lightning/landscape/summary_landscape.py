@@ -13,27 +13,29 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
+from mindsummary_lightning.landscape.checkpoint_names import moving_names, names_in_checkpoint
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
+    SavedState,
     remove_checkpoints,
 )
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
-from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
-from mindsummary_lightning.landscape.mean_loss import (
-    LossFunction,
-    MeanLoss,
-    detached_from_trainer,
-    moving_names,
-    renamed_to_module,
+from mindsummary_lightning.landscape.evaluation import (
+    TRUE_PRECISIONS,
+    EvaluationOptions,
+    PlaneLoss,
+    first_loss,
 )
+from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
+from mindsummary_lightning.landscape.loaders import is_datamodule
+from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, borrowed
+from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.row_store import RowStore
-from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, on_device
+from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -118,9 +120,10 @@ class SummaryLandscape:
         output: str | os.PathLike[str] | None = None,
         train_mode: bool = False,
         seed: int = 0,
-        precision: str = "32-true",
+        precision: str | None = None,
         compile: bool = False,  # noqa: A002 - Fabric's and the Trainer's word for it
         points_at_once: int = 1,
+        prefix: str | None = None,
     ) -> dict[str, LossLandscape]:
         """Make the landscapes of a Lightning run, or of any module with a loss function.
 
@@ -129,10 +132,12 @@ class SummaryLandscape:
         script needs its ``if __name__ == "__main__":``, and module and loss must be picklable.
 
         Args:
-            module: the trained LightningModule or a network in it; its own weights are neither used nor changed.
-            dataloader: yields the samples; ``num_samples`` of them are read once.
+            module: the trained LightningModule or a network in it. Its own weights are not used, and afterwards it is
+                what it was.
+            dataloader: yields the samples, as in training: a loader, several in a dict or list, or a
+                LightningDataModule. ``num_samples`` of them are read once, the same ones each time.
             loss_fn: ``loss_fn(module(*inputs), target)`` for batches ``(*inputs, target)``; ``None`` asks the module's
-                ``training_step``.
+                ``training_step``, or its ``validation_step`` if that gives no loss.
             collect_landscape: changes of the settings the run was trained with, see
                 :class:`~mindsummary_lightning.values.landscape_settings.LandscapeSettings`.
             devices: as Fabric takes it; on the CPU a number of processes.
@@ -142,12 +147,13 @@ class SummaryLandscape:
             output: directory of the summary file to write; ``None`` means the run's own.
             train_mode: run the network in training mode, as MindSpore does.
             seed: of shuffling loaders, random directions and dropout in training mode.
-            precision: ``"32-true"`` or one of Fabric's mixed precisions, as ``"bf16-mixed"``.
+            precision: one of Fabric's, as ``"bf16-mixed"`` or ``"bf16-true"``; ``None``: that of the checkpoints.
             compile: run through ``torch.compile``.
             points_at_once: grid points in one ``vmap``; pays for tiny networks only (docs/landscape.md).
+            prefix: of the module's names in the checkpoints, if several parts of them could be it, as ``"student"``.
 
         Returns:
-            tag -> the landscape that was written.
+            tag -> the landscape that was written; empty if ``create_landscape`` asks for none.
 
         Raises:
             TypeError: an argument has the wrong type, or the loss cannot be computed.
@@ -160,16 +166,21 @@ class SummaryLandscape:
         target = self._summary_dir if output is None else checked_directory("output", output)
         positive_int("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
-        with detached_from_trainer(module):
-            loss = MeanLoss(module, loss_fn)
-            options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
-            jobs = _jobs(saved, module, seed, is_last_free=collect_landscape is None)
+        if not saved.settings.train and not saved.settings.result:
+            _LOG.info("loss landscape: create_landscape asks for none")
+            return {}
+        loss = MeanLoss(module, loss_fn, dataloader if is_datamodule(dataloader) else None)
+        options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
+        with borrowed(loss):
+            jobs = _jobs(saved, loss.module, seed, prefix)
             batches = take_batches(dataloader, saved.settings.num_samples, seed)
-            fabric = make_fabric(accelerator, devices, num_nodes, precision)
-            first_batch = on_device(batches[:1], fabric.device)
-            first_loss = _loss_of_first_batch(loss, jobs[-1], first_batch, fabric.device, options)
-            about = (digest(batches), f"{first_loss:.4g}", type(module).__qualname__, train_mode, seed, precision)
-            stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(about)}")) for job in jobs]
+            fabric = make_fabric(
+                accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision
+            )
+            first = f"{_first_loss(loss, jobs[-1].open_plane(), batches, fabric.device, options):.4g}"
+            about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
+            names = [job.fingerprint(about) for job in jobs]
+            stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
             try:
                 work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
                 losses = launch(fabric, work)
@@ -206,16 +217,14 @@ def _settled(saved: LandscapeCheckpoints, collect_landscape: Mapping[str, Any] |
     settings = LandscapeSettings.from_dict(changes, base=saved.settings)
     if settings.unit != saved.settings.unit:
         raise ValueError(f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}")
-    if not settings.train and not settings.result:
-        raise ValueError("create_landscape has neither train nor result, so no landscape is made")
-    settled = replace(saved, settings=settings)
-    return settled if "intervals" in changes or not settings.train else settled.with_saved_intervals()
+    settled = replace(saved, settings=settings, has_named_intervals="intervals" in changes)
+    return settled if settled.has_named_intervals else settled.with_saved_intervals()
 
 
-def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_free: bool) -> list[LandscapeGrid]:
+def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str | None) -> list[LandscapeGrid]:
     settings = saved.settings
     intervals = settings.intervals if settings.train else ()
-    last = max(saved.files, default=0) if is_last_free else settings.intervals[-1][-1]
+    last = saved.last()
     needed = {number for interval in intervals for number in interval} | ({last} if settings.result else set())
     saved.check(sorted(needed))
     names = moving_names(module)
@@ -223,25 +232,26 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, is_last_fre
         raise LandscapeCheckpointError(
             f"{type(module).__name__} has no parameter with weight or bias in its name, so nothing would move"
         )
+
+    def state(number: int) -> SavedState:
+        path = saved.files[number]
+        return SavedState(path, names_in_checkpoint(module, saved.load(number), path, prefix))
+
     jobs = []
     for interval in intervals:
-        states = [_state(saved, number, module) for number in interval]
-        jobs.append(interval_grid(interval, states, names, settings.landscape_size, seed))
+        jobs.append(interval_grid(interval, [state(n) for n in interval], names, settings.landscape_size, seed))
     if settings.result:
-        jobs.append(final_grid(last, _state(saved, last, module), names, settings.landscape_size, seed))
+        jobs.append(final_grid(last, state(last), names, settings.landscape_size, seed))
     return jobs
 
 
-def _state(saved: LandscapeCheckpoints, number: int, module: nn.Module) -> Any:
-    return renamed_to_module(module, saved.load(number), saved.files[number])
-
-
-def _loss_of_first_batch(
-    loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
+def _first_loss(
+    loss: MeanLoss, plane: Plane, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
     """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
     once = replace(options, compile=False, points_at_once=1)
-    return float(PlaneLoss(loss, job.plane, batches, device, once).losses(np.zeros((1, 2)))[0])
+    flat = FlatPlane(plane, device, TRUE_PRECISIONS.get(options.precision or ""))
+    return first_loss(lambda: PlaneLoss(loss, flat, batches[:1], once, move=move_to_device), loss)
 
 
 def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:

@@ -1,12 +1,12 @@
-"""Rows of landscapes spread over devices and processes by Lightning Fabric, with a progress bar."""
+"""Rows of landscapes spread over devices and processes by Lightning Fabric."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,12 +20,12 @@ from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvir
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
 from lightning.fabric.utilities import move_data_to_device
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from mindsummary_lightning.landscape.batches import Batch
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.progress import Progress
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 
@@ -102,9 +102,9 @@ def _environment_of_workers() -> Iterator[None]:
             del os.environ[name]
 
 
-def on_device(batches: Sequence[Batch], device: torch.device) -> tuple[Batch, ...]:
-    """The batches with their tensors on ``device``; those already there are not copied."""
-    return tuple(Batch(move_data_to_device(batch.data, device), batch.samples) for batch in batches)
+def move_to_device(batch: Any, device: torch.device) -> Any:
+    """A batch with its tensors on a device, as Lightning moves it."""
+    return move_data_to_device(batch, device)
 
 
 def compute_rows(
@@ -119,44 +119,72 @@ def compute_rows(
 
     Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
     what it finishes in the store of the row's job. The rows are gathered from the processes, so that each returns all
-    of them. The batches may be on any device.
+    of them.
     """
-    own_batches = on_device(batches, fabric.device)
     all_rows = [job.rows() for job in jobs]
     stored = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
     # Every process must have read the stores before one of them stores more, or their lists of rows would differ.
     fabric.barrier()
     missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in stored[job]]
     mine: list[Rows] = stored if fabric.global_rank == 0 else [{} for _ in jobs]
-    current, plane_loss = -1, None
-    with _progress(len(missing), fabric) as bar:
-        for position in _positions(fabric, len(missing)):
+    positions = _positions(fabric, len(missing), stores[0].directory)
+    current = -1
+    plain: PlaneLoss | None = None
+    fastest: PlaneLoss | None = None
+    with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric), ExitStack() as prepared:
+        for position in positions:
             job, row = missing[position]
-            if plane_loss is None or job != current:
+            if job != current:
                 current = job
-                plane_loss = loss_on_plane(loss, jobs[job].plane, own_batches, fabric.device, options, fabric.autocast)
-                bar.set_description(jobs[job].tag)
+                prepared.close()
+                plain = fastest = None  # the plane before is gone when the next one is made
+                plain, fastest = loss_on_plane(
+                    loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast, move_to_device
+                )
+                prepared.enter_context(fastest.prepared())
+            # The path has few points, which a reader compares with the training's losses.
+            plane_loss = plain if row == len(jobs[job].y) else fastest
+            assert plane_loss is not None
             mine[job][row] = plane_loss.losses(all_rows[job][row])
             stores[job].write(row, mine[job][row])
-            bar.set_postfix_str(_range(mine[job]), refresh=False)
-            bar.update(position + 1 - bar.n)
+            progress.show(position + 1, jobs[job].tag, mine[job])
     return _gathered(fabric, all_rows, mine)
 
 
-def _positions(fabric: Fabric, count: int) -> Iterator[int]:
+def _positions(fabric: Fabric, count: int, name: str) -> Iterator[int]:
     """Positions in the list of missing rows that this process is to compute: one of its own, then the next free ones.
 
-    Counts in the process group's store, which ``torch.distributed.distributed_c10d._get_default_store`` returns
-    (torch 2.5 to 2.13).
+    Counts, under a name, in the process group's store, which
+    ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13).
     """
     if fabric.world_size == 1:
-        yield from range(count)
-        return
+        return iter(range(count))
     store = torch.distributed.distributed_c10d._get_default_store()
-    position = fabric.global_rank
-    while position < count:
-        yield position
-        position = fabric.world_size + store.add("mindsummary_lightning/rows", 1) - 1
+
+    def free() -> Iterator[int]:
+        position = fabric.global_rank
+        while position < count:
+            yield position
+            position = fabric.world_size + store.add(f"mindsummary_lightning/{name}", 1) - 1
+
+    return free()
+
+
+@contextlib.contextmanager
+def _alone(fabric: Fabric) -> Iterator[None]:
+    """Hide the process group from the user's code, which would wait in its collectives for processes at other points.
+
+    A torchmetrics metric, for one, gathers from all processes when it is computed.
+    """
+    if fabric.world_size == 1:
+        yield
+        return
+    members = torch.distributed.GroupMember
+    group, members.WORLD = members.WORLD, None
+    try:
+        yield
+    finally:
+        members.WORLD = group
 
 
 def _gathered(
@@ -184,14 +212,3 @@ def _gathered(
         torch.distributed.destroy_process_group()
     rows_of_all = iter(np.split(flat, np.cumsum(lengths)[:-1]))
     return [list(itertools.islice(rows_of_all, len(rows))) for rows in all_rows]
-
-
-def _progress(total: int, fabric: Fabric) -> Any:
-    is_shown = fabric.global_rank == 0 and sys.stderr.isatty()
-    return tqdm(total=total, unit="row", disable=not is_shown or total == 0, dynamic_ncols=True)
-
-
-def _range(rows: Rows) -> str:
-    every = np.concatenate(list(rows.values()))
-    good = every[np.isfinite(every)]
-    return f"loss {good.min():.4g}..{good.max():.4g}" if good.size else "loss not finite"

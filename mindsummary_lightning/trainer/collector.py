@@ -229,7 +229,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             level = logging.WARNING if is_asked_for else logging.DEBUG
             _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
             return None
-        return LandscapeCheckpointWriter(
+        writer = LandscapeCheckpointWriter(
             record.directory,
             type(module).__name__,
             settings,
@@ -238,6 +238,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             record.options.mode,
             all_or_nothing=not is_asked_for,
         )
+        writer.check_budget(module)
+        return writer
 
     # ---- the hot path
 

@@ -22,10 +22,12 @@ class LandscapeSettings:
     Attributes:
         landscape_size: grid points on each axis, 3 to 256.
         unit: what the numbers in ``intervals`` count, ``"step"`` (optimizer steps from 1) or ``"epoch"`` (from 1).
-        num_samples: samples whose mean loss is one grid point, at least 1; rounded up to complete batches.
+        num_samples: samples whose mean loss is one grid point, at least 1; rounded down to complete batches, but
+            at least one.
         train: compute one landscape per interval (PCA of its checkpoints).
         result: compute the landscape around the last checkpoint (random directions).
-        intervals: for each training landscape at least 3 ascending step or epoch numbers.
+        intervals: for each training landscape at least 3 ascending step or epoch numbers; no two with the same ends,
+            which name a landscape.
 
     Example:
         >>> LandscapeSettings.from_dict({"landscape_size": 20, "intervals": [[1, 2, 3]]}).intervals
@@ -116,4 +118,8 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
             raise ValueError(f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}")
+    ends = [(interval[0], interval[-1]) for interval in intervals]
+    if len(set(ends)) < len(ends):
+        twice = next(one for one in ends if ends.count(one) > 1)
+        raise ValueError(f"two intervals have the same ends {list(twice)}, so their landscapes would have one name")
     return tuple(tuple(interval) for interval in intervals)

@@ -9,9 +9,11 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import Batch, take_batches
+from mindsummary_lightning.landscape.checkpoint_names import moving_names
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
-from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.grid import LandscapeGrid
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from tests.landscape import nets
 
@@ -40,11 +42,15 @@ def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = n
     return np.array(losses)
 
 
+def job_of(plane: Plane) -> LandscapeGrid:
+    return LandscapeGrid((1,), plane, np.linspace(-1, 1, 5), np.linspace(-0.9, 0.9, 5))
+
+
 def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] | None = None) -> PlaneLoss:
     own = take_batches(nets.loader(net), 96, 0) if batches is None else batches
-    return PlaneLoss(MeanLoss(net, nets.LOSS), plane, own, CPU, EvaluationOptions())
+    return PlaneLoss(MeanLoss(net, nets.LOSS), FlatPlane(plane, CPU), own, EvaluationOptions())
 
 
 def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:
     batches = take_batches(nets.loader(net), 96, 0)
-    return loss_on_plane(MeanLoss(net, loss_fn), plane, batches, CPU, EvaluationOptions(**options))
+    return loss_on_plane(MeanLoss(net, loss_fn), job_of(plane), batches, CPU, EvaluationOptions(**options))[1]

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def test_too_short_a_run_says_what_was_wanted_and_found(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    LandscapeCheckpointWriter(tmp_path, "Net", replace(SETTINGS, result=False)).save(1, STATE)
     with pytest.raises(
         LandscapeCheckpointError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"
     ):

@@ -30,7 +30,7 @@ def computed(job: LandscapeGrid) -> LossLandscape:
     data = TensorDataset(torch.tensor(GOLDEN["inputs"]), torch.tensor(GOLDEN["labels"]))
     loss = MeanLoss(network, nn.CrossEntropyLoss())
     batches = take_batches(DataLoader(data, 16), 48, 0)
-    surface = loss_on_plane(loss, job.plane, batches, torch.device("cpu"), EvaluationOptions())
+    surface = loss_on_plane(loss, job, batches, torch.device("cpu"), EvaluationOptions())[1]
     return job.landscape([surface.losses(row) for row in job.rows()], "step", 3)
 
 

@@ -88,13 +88,13 @@ def test_the_layer_computes_again_once_the_losses_are_there() -> None:
 def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
     net = nets.Mlp()
     plane = plane_of(net)
-    assert len(evaluation(net, plane)._batches) == 1
+    assert len(evaluation(net, plane).batches) == 1
 
     def summed(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return nn.functional.cross_entropy(output, target, reduction="sum")
 
     found = evaluation(net, plane, summed)
-    assert len(found._batches) == 3
+    assert len(found.batches) == 3
     np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net), summed), rtol=1e-5)
 
 
@@ -103,4 +103,4 @@ def test_no_shortcut_is_tried_where_it_could_change_the_loss(option: dict[str, o
     net = nets.Mlp()
     found = evaluation(net, plane_of(net), **option)
     assert not isinstance(found, AffinePlaneLoss)
-    assert len(found._batches) == 3
+    assert len(found.batches) == 3

@@ -14,7 +14,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.landscape import evaluation, workers
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError, remove_checkpoints
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpointError,
+    LandscapeCheckpointWriter,
+    remove_checkpoints,
+)
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import LossLandscape
@@ -231,6 +235,39 @@ def test_mixed_precision_is_close(run: Path) -> None:
     np.testing.assert_allclose(mixed[TAGS[1]].surface.z, exact[TAGS[1]].surface.z, rtol=0.05)
 
 
+def saved(run: Path, numbers: range, **settings: object) -> Path:
+    writer = LandscapeCheckpointWriter(run, "Mlp", LandscapeSettings(3, num_samples=32, **settings))
+    torch.manual_seed(0)
+    net = nets.Mlp()
+    for number in numbers:
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter += 0.1 * torch.randn(parameter.shape)
+        writer.save(number, net.state_dict())
+    return run
+
+
+@pytest.mark.parametrize("changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}])
+def test_the_last_checkpoint_is_the_last_that_was_saved_whatever_else_is_asked(tmp_path: Path, changes: object) -> None:
+    made = generate(saved(tmp_path, range(1, 12)), collect_landscape=changes)
+    assert "landscape_[11]" in made
+
+
+def test_named_intervals_name_the_last_checkpoint_too(tmp_path: Path) -> None:
+    made = generate(saved(tmp_path, range(1, 12)), collect_landscape={"intervals": [[1, 2, 3]]})
+    assert list(made) == ["landscape_[1, 3]", "landscape_[3]"]
+
+
+def test_a_run_of_two_steps_gives_the_landscape_of_its_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
+    assert "only that of the last checkpoint is made" in caplog.text
+
+
+def test_intervals_that_a_short_run_cuts_to_the_same_ends_give_one_landscape(tmp_path: Path) -> None:
+    run = saved(tmp_path, range(1, 6), intervals=((1, 2, 3, 4, 5, 6), (1, 3, 5, 7)))
+    assert list(generate(run)) == ["landscape_[1, 5]", "landscape_[5]"]
+
+
 class TestNothingIsComputedBefore:
     @pytest.fixture(autouse=True)
     def _no_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,9 +311,9 @@ class TestNothingIsComputedBefore:
         with pytest.raises(ValueError, match="one checkpoint per step, so unit cannot be 'epoch'"):
             generate(run, collect_landscape={"unit": "epoch"})
 
-    def test_nothing_to_make(self, run: Path) -> None:
-        with pytest.raises(ValueError, match="neither train nor result"):
-            generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}})
+    def test_nothing_to_make_is_nothing_written_as_with_mindspore(self, run: Path) -> None:
+        assert generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}}) == {}
+        assert not list(run.glob("*summary*"))
 
     def test_no_way_to_the_loss(self, run: Path) -> None:
         with pytest.raises(TypeError, match="pass loss_fn"):

@@ -76,7 +76,10 @@ def test_gathered_tensors_live_until_the_process_group_is_destroyed(monkeypatch:
     fabric = SimpleNamespace(world_size=2, global_rank=0, device=torch.device("cpu"), barrier=lambda: None)
     jobs = [SimpleNamespace(tag=tag, rows=lambda: [np.zeros((3, 2)), np.zeros((1, 2))]) for tag in "ab"]
     stores = [
-        SimpleNamespace(rows=lambda rows, first=first: {k: np.full(len(row), first + k) for k, row in enumerate(rows)})
+        SimpleNamespace(
+            directory="rows",
+            rows=lambda rows, first=first: {k: np.full(len(row), first + k) for k, row in enumerate(rows)},
+        )
         for first in (0.0, 5.0)
     ]
     options: Any = None

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import SummaryCollector
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.trainer.support import Net, files, loader, trainer
 from tests.trainer.test_gradients import Stream
 
@@ -99,3 +101,32 @@ def test_parameters_of_fsdp1_are_never_gathered(tmp_path: Path) -> None:
     _fit(tmp_path, net, collector={"collect_specified_data": {"collect_landscape": {}}})
 
     assert [name for name in files(tmp_path) if "ckpt" in name] == []
+
+
+def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Starting(Large):
+        lines = 0
+
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            self.lines = self.lines or len([line for line in caplog.records if "landscape_max_bytes" in line.message])
+
+    net = Starting()
+    named = {"collect_specified_data": {"collect_landscape": {}}, "landscape_max_bytes": 10_000_000}
+    _fit(tmp_path, net, collector=named)
+
+    (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
+    size = sum(tensor.nbytes for tensor in net.parameters())
+    assert line.message.endswith(f"only the last one is saved: set landscape_max_bytes={3 * size} or more")
+    assert net.lines == 1
+    assert _metadata(tmp_path)["model_params_file_map"].keys() == {"19"}
+
+
+def test_checkpoints_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", synced.append)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", LandscapeSettings())
+    for step in range(1, 20):
+        assert writer.save(step, Net().state_dict())
+    assert synced == []

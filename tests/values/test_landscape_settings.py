@@ -48,6 +48,7 @@ def test_the_dict_form_comes_back() -> None:
         ({"intervals": [[1, 2]]}, ValueError, r"each interval needs at least 3 numbers, but one is \[1, 2\]"),
         ({"intervals": [[1, 2, "3"]]}, TypeError, "each number in intervals must be an int, not str"),
         ({"intervals": [[1, 3, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[1, 3, 2\]"),
+        ({"intervals": [[1, 2, 9], [1, 5, 9]]}, ValueError, r"two intervals have the same ends \[1, 9\]"),
         ({"intervals": [[0, 1, 2]]}, ValueError, r"must be ascending and at least 1, but one is \[0, 1, 2\]"),
     ],
 )

@@ -1,0 +1,63 @@
+"""Which part of a checkpoint a network is: names, then shapes, then a refusal."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning.landscape.checkpoint_names import canonical_names, moving_names, names_in_checkpoint
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
+from tests.landscape import zoo
+
+
+def found(module: nn.Module, trained: nn.Module, prefix: str | None = None) -> dict[str, str]:
+    return names_in_checkpoint(module, trained.state_dict(), "x.ckpt", prefix)
+
+
+def test_two_parts_that_could_be_the_network_are_listed_and_the_prefix_decides() -> None:
+    with pytest.raises(LandscapeCheckpointError, match=r"'teacher\.', 'student\.'; say which one with prefix="):
+        found(zoo.small(), zoo.Distilled())
+    for prefix in ("student", "student."):
+        assert found(zoo.small(), zoo.Distilled(), prefix)["0.weight"] == "student.0.weight"
+
+
+def test_shapes_decide_between_parts_of_the_same_names() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 4), nn.Linear(4, 3)
+
+    assert found(nn.Linear(4, 3), Two()) == {"weight": "b.weight", "bias": "b.bias"}
+
+
+def test_the_beginning_of_a_larger_network_is_refused() -> None:
+    with pytest.raises(LandscapeCheckpointError, match=r"it has 2 tensors more, '2\.weight' among them"):
+        found(zoo.small()[:1], zoo.small())
+
+
+def test_a_prefix_that_no_tensor_has_is_refused() -> None:
+    with pytest.raises(LandscapeCheckpointError, match=r"it has no 'nobody\.0\.weight'"):
+        found(zoo.small(), zoo.Distilled(), "nobody")
+
+
+def test_compiled_parts_have_the_names_of_what_they_compile() -> None:
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.ModuleDict({"_orig_mod": nn.Linear(2, 2)})  # as torch.compile nests it
+
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Linear(2, 2)
+
+    assert found(Bare(), Wrapped()) == {"net.weight": "net._orig_mod.weight", "net.bias": "net._orig_mod.bias"}
+
+
+def test_one_tensor_has_one_canonical_name() -> None:
+    aliased, shared = zoo.Aliased(), zoo.SharedMemory()
+    assert canonical_names(aliased)["net.0.weight"] == "first.weight"
+    assert canonical_names(shared)["decoder.weight"] == "encoder.weight"
+    assert "decoder.weight" not in moving_names(shared)
+    assert len(set(canonical_names(torch.nn.Linear(2, 2, device="meta")).values())) == 2

@@ -1,0 +1,90 @@
+"""What cannot be computed outside of a training is refused in a sentence that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from tests.landscape import zoo
+
+
+class ReadsItself(zoo.Lit):
+    def training_step(self, dataloader_iter: Any) -> Any:  # type: ignore[override]
+        return next(dataloader_iter)
+
+
+class Unpicklable(zoo.Lit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = lambda x: x
+
+
+class NeedsItsOptimizer(zoo.Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch, batch_idx) * self.trainer.optimizers[0].param_groups[0]["lr"]
+
+
+class BadStep(zoo.Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        raise ValueError("mine")
+
+
+class Quantiles(zoo.Lit):
+    """Optimizes by hand, and says its loss in a validation step that asks for the loader's index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int) -> Any:
+        return zoo.step_in_epoch_zero(self, batch, batch_idx) + dataloader_idx
+
+
+def test_manual_optimization_is_refused_unless_a_validation_step_gives_the_loss() -> None:
+    with pytest.raises(TypeError, match=r"Gan optimizes manually.*pass loss_fn"):
+        MeanLoss(zoo.Gan())
+    x, y = zoo.data()
+    assert MeanLoss(Quantiles())([x, y], 0).item() > 0
+
+
+def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"training_step of ReadsItself reads the dataloader_iter itself; pass loss_fn"):
+        MeanLoss(ReadsItself())
+
+
+def generate(run: Path, module: Any, **options: Any) -> Any:
+    settings = LandscapeSettings(3, num_samples=8, train=False)
+    LandscapeCheckpointWriter(run, "Net", settings).save(1, module.state_dict())
+    return SummaryLandscape(run).generate(module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options)
+
+
+def test_a_step_that_needs_its_trainers_optimizers_says_what_to_pass(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"training_step of NeedsItsOptimizer needs the Trainer of its training.*loss_fn"
+    ):
+        generate(tmp_path, NeedsItsOptimizer())
+
+
+def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mine"):
+        generate(tmp_path, BadStep())
+
+
+def test_several_devices_need_a_module_that_can_be_pickled(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"several devices need a module and loss that can be pickled .*use devices=1"):
+        generate(tmp_path, Unpicklable(), devices=2)
+
+
+def test_half_precision_can_be_asked_for_of_a_run_in_float32(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = zoo.Lit()
+    exact, half = (generate(tmp_path, module, precision=precision) for precision in (None, "bf16-true"))
+    one, other = (made["landscape_[1]"].surface.z for made in (exact, half))
+    assert 1e-5 < abs(one / other - 1).max() < 2e-2

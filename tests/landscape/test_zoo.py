@@ -1,0 +1,313 @@
+"""Landscapes of many kinds of models, each against a loop that builds the model anew at every point."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from mindsummary_lightning.landscape import summary_landscape, workers
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
+from mindsummary_lightning.landscape.mean_loss import borrowed as lent
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+from mindsummary_lightning.values import LossLandscape
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized, walk
+
+SIZE, NUMBERS = 4, (1, 2, 3, 4)
+TAGS = ["landscape_[1, 4]", "landscape_[4]"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run per model."""
+    base = tmp_path_factory.mktemp("zoo")
+    settings = LandscapeSettings(SIZE, num_samples=24, intervals=(NUMBERS,))
+    for name, animal in ZOO.items():
+        writer = LandscapeCheckpointWriter(base / name, "Net", settings)
+        for number, state in enumerate(walk(animal, len(NUMBERS)), 1):
+            writer.save(number, state)
+    return base
+
+
+def generate(runs: Path, name: str, module: nn.Module | None = None, **options: Any) -> dict[str, LossLandscape]:
+    animal = ZOO[name]
+    module = fresh(animal) if module is None else module
+    return SummaryLandscape(runs / name).generate(
+        animal.part(module) if animal.part else module,
+        (animal.data or animal.batches)(),
+        animal.loss_fn,
+        prefix=animal.prefix,
+        **{"accelerator": "cpu", "devices": 1, "output": runs / name / "out"} | options,
+    )
+
+
+# ---- the loop
+
+
+def checkpoints(runs: Path, name: str) -> list[dict[str, torch.Tensor]]:
+    files = LandscapeCheckpoints.open(runs / name).files
+    return [torch.load(files[number], weights_only=True) for number in NUMBERS]
+
+
+def moving(animal: Animal, state: dict[str, torch.Tensor]) -> list[str]:
+    module = materialized(fresh(animal))
+    scope = animal.part(module) if animal.part else module
+    inside = {id(parameter) for parameter in scope.parameters()}
+    names = [name for name, parameter in module.named_parameters() if id(parameter) in inside and name in state]
+    return [name for name in names if "weight" in name or "bias" in name]
+
+
+def scaled(parts: dict[str, torch.Tensor], state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    dtype = torch.float64 if any(state[name].dtype == torch.float64 for name in parts) else torch.float32
+    factors = {name: state[name].double().norm() / (part.norm() or 1.0) for name, part in parts.items()}
+    return {name: (part * factors[name]).to(dtype) for name, part in parts.items()}
+
+
+def principal(states: list[dict[str, torch.Tensor]], names: list[str]) -> list[dict[str, torch.Tensor]]:
+    names = [name for name in names if any(not torch.equal(one[name], states[-1][name]) for one in states)]
+    rows = np.stack(
+        [np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in names]) for one in states]
+    )
+    centred = rows[:-1] - rows[:-1].mean(1, keepdims=True)
+    found = []
+    for vector in np.linalg.svd(centred, full_matrices=False)[2][:2]:
+        pieces = torch.from_numpy(vector * np.sign(vector[np.abs(vector).argmax()])).split(
+            [states[-1][name].numel() for name in names]
+        )
+        found.append({name: piece.view(states[-1][name].shape) for name, piece in zip(names, pieces, strict=True)})
+    return [scaled(one, states[-1]) for one in found]
+
+
+def path_of(states: list[dict[str, torch.Tensor]], axes: list[dict[str, torch.Tensor]]) -> np.ndarray:
+    columns = np.stack([np.concatenate([part.double().flatten() for part in axis.values()]) for axis in axes], 1)
+    return np.stack([
+        np.linalg.lstsq(
+            columns, np.concatenate([(one[n].double() - states[-1][n].double()).flatten() for n in axes[0]]), rcond=None
+        )[0]
+        for one in states
+    ])  # fmt: skip
+
+
+def loss_at(animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str, torch.Tensor]], point: Any) -> float:
+    module = materialized(fresh(animal, seed=11)).to(animal.dtype).eval()
+    module.load_state_dict(state, strict=False)
+    parameters = dict(module.named_parameters())
+    first, second = axes
+    with torch.no_grad():
+        for name in first:
+            wide = state[name].to(first[name].dtype)
+            value = torch.add(torch.add(wide, second[name], alpha=float(point[1])), first[name], alpha=float(point[0]))
+            parameters[name].copy_(value)
+    torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - for a model that uses the global one
+    total = count = 0
+    batches = animal.batches()
+    with torch.set_grad_enabled(animal.has_gradients), default_dtype(animal.dtype):
+        for index, batch in enumerate(batches):
+            data = converted(batch, animal.dtype)
+            size = next(len(value) for value in leaves(data))
+            total += animal.loss(module, data, index).float().item() * size
+            count += size
+    return total / count
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def leaves(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    else:
+        parts = (
+            value.values()
+            if isinstance(value, dict)
+            else value
+            if isinstance(value, (list, tuple))
+            else vars(value).values()
+        )
+        for part in parts:
+            yield from leaves(part)
+
+
+def assert_plain_loop(animal: Animal, made: dict[str, LossLandscape], states: list[dict[str, torch.Tensor]]) -> None:
+    names, last = moving(animal, states[-1]), states[-1]
+    axes = principal(states, names)
+    path = path_of(states, axes)
+    margins = 0.2 * (path.max(0) - path.min(0))
+    x, y = (np.linspace(path[:, k].min() - margins[k], path[:, k].max() + margins[k], SIZE) for k in (0, 1))
+    interval = made[TAGS[0]]
+    np.testing.assert_allclose(interval.surface.x, x, rtol=1e-4)
+    np.testing.assert_allclose(interval.surface.y, y, rtol=1e-4)
+    assert interval.path is not None
+    np.testing.assert_allclose(interval.path.z, [loss_at(animal, last, axes, point) for point in path], rtol=1e-6)
+    grid = [[loss_at(animal, last, axes, (a, b)) for a in x] for b in y]
+    np.testing.assert_allclose(interval.surface.z, grid, rtol=1e-6)
+    assert interval.convergence_point == pytest.approx((0, 0, loss_at(animal, last, axes, (0.0, 0.0))), rel=1e-6)
+
+    generator = torch.Generator().manual_seed(0)
+    both = [
+        scaled({n: torch.randn(last[n].shape, generator=generator, dtype=torch.float64) for n in names}, last)
+        for _ in range(2)
+    ]
+    line = np.linspace(-1, 1, SIZE)
+    grid = [[loss_at(animal, last, both, (a, b)) for a in line] for b in line]
+    np.testing.assert_allclose(made[TAGS[1]].surface.z, grid, rtol=1e-6)
+
+
+# ---- what the model was
+
+
+def portrait(module: nn.Module) -> list[Any]:
+    """Everything of a module by identity and value."""
+    answer: list[Any] = [torch.get_rng_state().tolist(), random.getstate()]
+    answer.append(np.random.get_state()[1].tolist())  # noqa: NPY002 - the global one must stay
+    for name, part in module.named_modules():
+        answer.append((name, id(part), type(part), part.training))
+        for key, value in vars(part).items():
+            answer.append((key, id(value), contents(value)))
+            if isinstance(value, dict):
+                answer += [(key, one, id(inner), contents(inner)) for one, inner in value.items()]
+    return answer
+
+
+def contents(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if is_lazy(value):
+            return type(value), value.requires_grad
+        return type(value), value.requires_grad, value.data_ptr(), value.dtype, value.detach().tolist()
+    if isinstance(value, (list, dict, set)):
+        return list(map(id, value.values() if isinstance(value, dict) else value))
+    return sorted(vars(value).items()) if type(value).__name__ == "Memory" else None
+
+
+@pytest.fixture(scope="module")
+def landscapes(runs: Path) -> dict[str, dict[str, LossLandscape]]:
+    """What one process makes, filled by the tests."""
+    return {}
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_landscape_is_that_of_a_plain_loop_and_the_model_is_what_it_was(
+    runs: Path, landscapes: dict[str, Any], name: str
+) -> None:
+    module = fresh(ZOO[name])
+    next(module.children(), module).eval()  # one part of it is not in training mode
+    before = portrait(module)
+    made = landscapes[name] = generate(runs, name, module)
+    assert portrait(module) == before
+    assert list(made) == TAGS
+    assert_plain_loop(ZOO[name], made, checkpoints(runs, name))
+
+
+def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape], name: str) -> None:
+    for tag in TAGS:
+        np.testing.assert_array_equal(one[tag].surface.z, other[tag].surface.z, err_msg=name)
+        assert one[tag].convergence_point == other[tag].convergence_point, name
+    assert one[TAGS[0]].path is not None
+    np.testing.assert_array_equal(one[TAGS[0]].path.z, other[TAGS[0]].path.z, err_msg=name)
+
+
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from mindsummary_lightning.landscape.row_store import RowStore
+from tests.landscape.test_zoo import ZOO, generate
+
+write, rows = RowStore.write, []
+
+def write_and_stop(self, index, losses):
+    write(self, index, losses)
+    rows.append(index)
+    if len(rows) % 3 == 0:
+        if len(rows) == 3 * len(names):
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise KeyboardInterrupt
+
+RowStore.write = write_and_stop
+names = sys.argv[2:]
+for name in names:
+    try:
+        generate(Path(sys.argv[1]), name)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_another_process_began_before_it_was_killed_is_continued_to_the_same_bits(
+    runs: Path, landscapes: dict[str, Any]
+) -> None:
+    for name in [name for name in ZOO if name not in landscapes]:
+        landscapes[name] = generate(runs, name)
+    paths = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(runs), *ZOO], env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    for name in ZOO:
+        assert len(list((runs / name / "ckpt_dir").glob("rows_*/*.row"))) == 3, name
+        assert_equal(generate(runs, name), landscapes[name], name)
+
+
+class Work:
+    """What a process of two does for every model: it computes its rows and stores them."""
+
+    def __init__(self, works: list[Any]) -> None:
+        self.works = works
+
+    def __call__(self, fabric: Any) -> None:
+        with mock.patch.object(workers, "_gathered"):
+            for work in self.works:
+                work(fabric)
+        fabric.barrier()
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_processes_give_the_bits_of_one(
+    runs: Path, landscapes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All models in the same two processes: starting them is what takes time."""
+    for name in [name for name in ZOO if name not in landscapes]:
+        landscapes[name] = generate(runs, name)
+    names = [name for name in ZOO if name != "compiled"]
+    works: list[Any] = []
+
+    def collect(fabric: Any, work: Any) -> Any:
+        works.append(work)
+        raise InterruptedError
+
+    with monkeypatch.context() as patch, contextlib.ExitStack() as borrowed:
+        patch.setattr(summary_landscape, "launch", collect)
+        patch.setattr(summary_landscape, "borrowed", lambda loss: nullcontext(borrowed.enter_context(lent(loss))))
+        for name in names:
+            with pytest.raises(InterruptedError):
+                generate(runs, name)
+        workers.launch(workers.make_fabric("cpu", 2, 1, "32-true"), Work(works))
+    for name in names:
+        assert len(list((runs / name / "ckpt_dir").glob("rows_*/*.row"))) == 2 * SIZE + 1, name
+        assert_equal(generate(runs, name), landscapes[name], name)

@@ -1,0 +1,561 @@
+"""Models as people write them, each with its data and its loss by hand; at module level, for other processes."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+import torchmetrics
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, mse_loss
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.data import DataLoader, TensorDataset
+
+from tests.landscape import nets
+
+COUNT, WIDTH, CLASSES = 24, 8, 3
+LOSS = nn.CrossEntropyLoss()
+
+
+def data(width: int = WIDTH) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn(COUNT, width, generator=generator)
+    return x, torch.randint(0, CLASSES, (COUNT,), generator=generator)
+
+
+def pairs(width: int = WIDTH) -> list[Any]:
+    """Batches of 10, 10 and 4 samples."""
+    x, y = data(width)
+    return list(zip(x.split(10), y.split(10), strict=True))
+
+
+def small(inputs: int = WIDTH) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, 6), nn.Tanh(), nn.Linear(6, CLASSES))
+
+
+class Aliased(nn.Module):
+    """A submodule with two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(64, 6)
+        self.net = nn.Sequential(self.first, nn.ReLU(), nn.Linear(6, CLASSES))
+        self.last = self.net[2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class UsedTwice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.Linear(64, 64)
+        self.net = nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(64, CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class FrozenBackbone(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Linear(64, 8).requires_grad_(False)
+        self.net = nn.Sequential(self.backbone, nn.ReLU(), nn.Linear(8, CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class SharedMemory(nn.Module):
+    """Two parameters that are one memory, but not one object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(WIDTH, WIDTH)
+        self.decoder = nn.Linear(WIDTH, WIDTH)
+        self.decoder.weight = nn.Parameter(self.encoder.weight.data)
+        self.head = nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.decoder(self.encoder(x).tanh()))
+
+
+class RunningMean(nn.Module):
+    """Normalises by a mean of its own, which each call moves in place, and in evaluation too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.register_buffer("mean", torch.zeros(WIDTH))
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.mean.data.mul_(0.5).add_(0.5 * x.mean(0) * self.net[0].weight.mean())
+        self.calls += 1
+        return self.net(x - self.mean) * (1 + 0.1 * self.calls)
+
+
+class MemoryBank(nn.Module):
+    """A buffer that is not saved, bound anew in each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.register_buffer("bank", torch.zeros(CLASSES), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.net(x)
+        self.bank = 0.5 * self.bank + out.mean(0)
+        return out + self.bank
+
+
+class Counting(nn.Module):
+    """State in plain attributes: a number, a list, an object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.calls, self.losses, self.state = 0, [], Memory()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        self.losses.append(x.mean())
+        self.state.total = self.state.total + 1
+        return self.net(x) * (1 + 0.1 * self.calls + 0.1 * len(self.losses) + 0.1 * self.state.total)
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.total = 0
+
+
+class Awaking(nn.Module):
+    """Changes its buffer only where the loss is large, so that not every point does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.net(x)
+        if out.abs().mean() > 0.35:
+            self.scale *= 1.5
+        return out * self.scale
+
+
+class OldWeightNorm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(64, 6)), nn.ReLU(), nn.Linear(6, CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class Parametrized(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        one = torch.nn.utils.parametrizations.weight_norm(nn.Linear(64, 6))
+        other = torch.nn.utils.parametrizations.spectral_norm(nn.Linear(6, CLASSES))
+        self.net = nn.Sequential(one, nn.ReLU(), other)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 5, batch_first=True)
+        self.head = nn.Linear(5, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        lengths = torch.arange(len(x)) % 2 + 1
+        packed = pack_padded_sequence(x.view(-1, 2, 4), lengths, batch_first=True, enforce_sorted=False)
+        return self.head(self.lstm(packed)[1][0][-1])
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.norm = nn.LayerNorm(4)
+        self.head = nn.Linear(4, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.view(-1, 2, 4)
+        return self.head(self.norm(self.attention(x, x, x)[0]).mean(1))
+
+
+class MaxNorm(nn.Module):
+    """An embedding that changes its weight in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(4, 6, max_norm=0.5)
+        self.head = nn.Linear(6, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.embedding((x[:, 0] > 0).long()))
+
+
+class Captured(nn.Module):
+    """What refers to its parameters outside of their modules, and a hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small(64)
+        self.weights = [self.net[0].weight, self.net[2].weight]
+        self.net[0].register_forward_hook(double)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x) + sum(weight.pow(2).mean() for weight in self.weights)
+
+
+def double(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+    return 2 * output
+
+
+class Lit(lightning.LightningModule):
+    """The usual one; the others change it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        loss = cross_entropy(self.net(batch[0]), batch[1])
+        self.log("loss", loss)
+        return loss
+
+
+class Metrics(Lit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.accuracy = torchmetrics.Accuracy("multiclass", num_classes=CLASSES)
+        self.scores = torchmetrics.CatMetric()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        out = self.net(batch[0])
+        self.accuracy(out, batch[1])
+        self.scores.update(out.mean())
+        loss = cross_entropy(out, batch[1])
+        self.log("accuracy", self.accuracy)
+        return {"loss": loss * (1 + self.accuracy.compute())}
+
+
+class LazyNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.LazyLinear(6), nn.LazyBatchNorm1d(), nn.Linear(6, CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+def materialized(module: nn.Module) -> nn.Module:
+    """As after a first batch."""
+    if hasattr(module, "configure_model"):
+        module.configure_model()
+    if isinstance(module, LazyNet):
+        module(data()[0])
+    return getattr(module, "_orig_mod", module)
+
+
+class Configured(Lit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = None
+
+    def configure_model(self) -> None:
+        if self.net is None:
+            self.net = small()
+
+
+class Gan(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.generator = nn.Sequential(nn.Linear(4, WIDTH))
+        self.discriminator = small()
+
+    def training_step(self, batch: Any, batch_idx: int) -> None:
+        self.optimizers()[0].step()
+
+
+class Distilled(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.teacher, self.student = small().requires_grad_(False), small()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        with torch.no_grad():
+            target = self.teacher(batch[0])
+        return mse_loss(self.student(batch[0]), target)
+
+
+class Ema(Lit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ema = copy.deepcopy(self.net).requires_grad_(False)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        for slow, fast in zip(self.ema.parameters(), self.net.parameters(), strict=True):
+            slow.data.mul_(0.9).add_(fast.data, alpha=0.1)
+        return super().training_step(batch, batch_idx) + mse_loss(self.net(batch[0]), self.ema(batch[0]))
+
+
+class Transferring(Lit):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.full((WIDTH,), 0.3))
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return [batch[0] * 2, batch[1]]
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return [batch[0] - self.mean, batch[1]]
+
+
+class DictBatch(Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        target = batch.pop("y")
+        return cross_entropy(self.net(batch["x"]), target)
+
+
+class InPlaceBatch(Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        batch[0].mul_(0.5).add_(1)
+        return super().training_step(batch, batch_idx)
+
+
+class Graph:
+    """A batch as libraries of graph networks have them."""
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        self.x, self.y = x, y
+
+    def to(self, device: Any, **_: Any) -> Graph:
+        return Graph(self.x.to(device), self.y.to(device))
+
+
+class GraphNet(Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        neighbours = torch.roll(batch.x, 1, 0)
+        return cross_entropy(self.net(batch.x + neighbours), batch.y)
+
+
+class NoIndex(Lit):
+    def training_step(self, batch: Any) -> Any:  # type: ignore[override]
+        return super().training_step(batch, 0)
+
+
+class AsksItsTrainer(Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        self.logger.experiment.add_scalar("x", 1)
+        return super().training_step(batch, batch_idx) * (1 + self.trainer.current_epoch + self.current_epoch)
+
+
+class Physics(Lit):
+    """Its loss has a derivative of the network."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        x = batch[0].clone().requires_grad_()
+        out = self.net(x).sum()
+        (slope,) = torch.autograd.grad(out, x, create_graph=True)
+        return super().training_step(batch, batch_idx) + slope.pow(2).mean()
+
+
+class Mixup(Lit):
+    """Random numbers of NumPy and Python, the same at every point."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        share = 0.5 + 0.1 * np.random.rand() + 0.1 * random.random()  # noqa: NPY002 - as users write it
+        return super().training_step([share * batch[0] + (1 - share) * batch[0].flip(0), batch[1]], batch_idx)
+
+
+class Contrastive(Lit):
+    """A loss of pairs in a batch, so that batches must not be joined."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        out = nn.functional.normalize(self.net(batch[0]), dim=1)
+        return cross_entropy(out @ out.T, torch.arange(len(out)))
+
+
+class SeveralLoaders(Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch["a"], batch_idx) + 0.5 * super().training_step(batch["b"], batch_idx)
+
+
+class Data(lightning.LightningDataModule):
+    def setup(self, stage: str) -> None:
+        self.pairs = TensorDataset(*data())
+
+    def train_dataloader(self) -> Any:
+        return DataLoader(self.pairs, 10)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return [3 * batch[0], batch[1]]
+
+
+def loader() -> Any:
+    return DataLoader(TensorDataset(*data()), 10)
+
+
+def wide() -> list[Any]:
+    return pairs(64)
+
+
+def images() -> list[Any]:
+    return [(torch.stack([x.sin()] * 8, 1).view(-1, 8, 8, 8), y) for x, y in wide()]
+
+
+def dicts() -> list[Any]:
+    return [{"x": x, "y": y} for x, y in pairs()]
+
+
+def graphs() -> list[Any]:
+    return [Graph(x, y) for x, y in pairs()]
+
+
+def tokens() -> list[Any]:
+    return [((x.abs() * 9).long() % 20, y) for x, y in pairs()]
+
+
+def two_loaders() -> Any:
+    return {"a": loader(), "b": loader()}
+
+
+def two_batches() -> list[Any]:
+    return [{"a": pair, "b": pair} for pair in pairs()]
+
+
+def tripled() -> list[Any]:
+    return [[3 * x, y] for x, y in pairs()]
+
+
+def by_hand(module: nn.Module, batch: Any, index: int) -> Tensor:
+    return LOSS(module(*batch[:-1]), batch[-1])
+
+
+def step(module: Any, batch: Any, index: int) -> Tensor:
+    module.log = lambda *_, **__: None
+    loss = module.training_step(batch, index)
+    return loss["loss"] if isinstance(loss, dict) else loss
+
+
+def step_of_batch(module: Any, batch: Any, index: int) -> Tensor:
+    module.log = lambda *_, **__: None
+    return module.training_step(batch)
+
+
+def transferred_step(module: Any, batch: Any, index: int) -> Tensor:
+    return step(module, [2 * batch[0] - module.mean, batch[1]], index)
+
+
+def step_in_epoch_zero(module: Any, batch: Any, index: int) -> Tensor:
+    return cross_entropy(module.net(batch[0]), batch[1])
+
+
+def discriminator(module: Any, batch: Any, index: int) -> Tensor:
+    return LOSS(module.discriminator(batch[0]), batch[1])
+
+
+def student(module: Any, batch: Any, index: int) -> Tensor:
+    return LOSS(module.student(batch[0]), batch[1])
+
+
+@dataclass(frozen=True)
+class Animal:
+    """A model, how it was trained, what is asked of it, and its loss of one batch by hand."""
+
+    make: Callable[[], nn.Module]
+    batches: Callable[[], list[Any]] = pairs
+    loss: Callable[[Any, Any, int], Tensor] = by_hand
+    data: Callable[[], Any] | None = None
+    loss_fn: Any = LOSS
+    part: Callable[[Any], Any] | None = None  # what is passed of it
+    prefix: str | None = None
+    dtype: torch.dtype = torch.float32
+    has_gradients: bool = False  # in its loss
+
+
+def lit(make: Callable[[], nn.Module], loss: Any = step, **others: Any) -> Animal:
+    return Animal(make, loss=loss, loss_fn=None, **others)
+
+
+ZOO = {
+    "mlp": Animal(nets.Mlp, lambda: [(x.repeat(1, 2)[:, :80].view(-1, 8, 10), y) for x, y in wide()]),
+    "convolutions": Animal(nets.ConvNet, images),
+    "transformer": Animal(nets.Transformer, tokens),
+    "tied": Animal(nets.Tied, lambda: [(x.repeat(1, 2)[:, :80], y) for x, y in wide()]),
+    "aliased": Animal(Aliased, wide),
+    "used twice": Animal(UsedTwice, wide),
+    "frozen backbone": Animal(FrozenBackbone, wide),
+    "shared memory": Animal(SharedMemory),
+    "running mean": Animal(RunningMean),
+    "memory bank": Animal(MemoryBank),
+    "counting": Animal(Counting),
+    "awaking": Animal(Awaking),
+    "old weight norm": Animal(OldWeightNorm, wide),
+    "parametrized": Animal(Parametrized, wide),
+    "packed": Animal(Packed),
+    "attention": Animal(Attention),
+    "max norm": Animal(MaxNorm),
+    "captured": Animal(Captured, wide),
+    "lazy": Animal(LazyNet),
+    "lightning": lit(Lit),
+    "metrics": lit(Metrics),
+    "configured": lit(Configured),
+    "gan": Animal(Gan, loss=discriminator, part=lambda gan: gan.discriminator),
+    "student": Animal(Distilled, loss=student, part=lambda both: both.student, prefix="student"),
+    "distilled": lit(Distilled),
+    "ema": lit(Ema),
+    "transferring": lit(Transferring, transferred_step),
+    "dict batches": lit(DictBatch, batches=dicts),
+    "in-place batches": lit(InPlaceBatch),
+    "graphs": lit(GraphNet, batches=graphs),
+    "no index": lit(NoIndex, step_of_batch),
+    "asks its trainer": lit(AsksItsTrainer, step_in_epoch_zero),
+    "physics": lit(Physics, has_gradients=True),
+    "mixup": lit(Mixup),
+    "contrastive": lit(Contrastive),
+    "several loaders": lit(SeveralLoaders, batches=two_batches, data=two_loaders),
+    "data module": lit(Lit, batches=tripled, data=Data),
+    "bf16-true": lit(Lit, dtype=torch.bfloat16),
+    "64-true": lit(Lit, dtype=torch.float64),
+    "compiled": lit(lambda: torch.compile(Lit())),  # not run compiled: only its LightningModule is asked
+}
+
+
+def converted(batch: Any, dtype: torch.dtype) -> Any:
+    if dtype == torch.float32:
+        return copy.deepcopy(batch)
+    return [part.to(dtype) if part.is_floating_point() else part for part in batch]
+
+
+def walk(animal: Animal, steps: int) -> Iterator[dict[str, Tensor]]:
+    """The state dicts of a training: each parameter moves a little, each floating buffer too."""
+    torch.manual_seed(1)
+    module = materialized(animal.make()).to(animal.dtype)
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(steps):
+        with torch.no_grad():
+            for name, tensor in module.state_dict(keep_vars=True).items():
+                if tensor.is_floating_point() and (tensor.requires_grad or "mean" in name):
+                    noise = torch.randn(tensor.shape, generator=generator) * 0.1
+                    tensor.add_(noise.to(tensor.dtype))
+        yield module.state_dict()
+
+
+def fresh(animal: Animal, seed: int = 3) -> Any:
+    """As a user builds it in the program that makes the landscapes, with weights of its own."""
+    torch.manual_seed(seed)
+    return animal.make()
