@@ -35,7 +35,7 @@ def merged_scalars(files: Iterable[FileContent], tag: str) -> ScalarSeries:
         tag: the tag.
     """
     parts = [(file.path, file.scalars(tag)) for file in files if ("scalar", tag) in file.tags]
-    kept = _kept_samples([(path, series.steps) for path, series in parts])
+    kept = selected_samples([(path, series.steps) for path, series in parts])
     return ScalarSeries(
         *(np.concatenate([getattr(series, name) for _, series in parts])[kept] for name in ScalarSeries.__slots__)
     )
@@ -56,7 +56,7 @@ def merged_samples(
         select: chooses samples: the indices that it returns for the ascending steps; ``None`` takes all.
     """
     parts = [(file, file.steps(kind, tag)) for file in files if (kind, tag) in file.tags]
-    kept = _kept_samples([(file.path, steps) for file, steps in parts])
+    kept = selected_samples([(file.path, steps) for file, steps in parts])
     if select is not None:
         kept = kept[select(np.concatenate([steps for _, steps in parts])[kept])]
     begins = np.cumsum([0, *(steps.size for _, steps in parts)])
@@ -65,7 +65,7 @@ def merged_samples(
     return [parts[owner][0].sample(kind, tag, index) for owner, index in zip(owners.tolist(), indices, strict=True)]
 
 
-def _kept_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
+def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """Select the samples of one tag and kind that count, by the rule of MindInsight's reader.
 
     Args:
