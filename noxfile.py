@@ -161,12 +161,19 @@ def mindinsight(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def parity(session: nox.Session) -> None:
-    """A real MindSpore 2.7.0 writes the golden values again, and they are the committed ones."""
+    """A real MindSpore 2.7.0 writes the golden values again, and they are the committed ones; so are signatures."""
     writer = python_of(session, "mindspore-writer")
-    written = Path(session.create_tmp()) / "mindspore_values.json"
-    session.run(writer, "tests/golden/write_with_mindspore.py", "--output", str(written), external=True)
-    if not filecmp.cmp(written, "tests/golden/mindspore_values.json", shallow=False):
-        session.error("what MindSpore writes differs from tests/golden/mindspore_values.json; read the difference")
+    written = Path(session.create_tmp())
+    scripts = {
+        "mindspore_values": (writer, "write_with_mindspore.py"),
+        "mindspore_signatures": (writer, "write_signatures.py", "mindspore"),
+        "mindinsight_signatures": (python_of(session, "mindinsight-server"), "write_signatures.py", "mindinsight"),
+    }
+    for name, (python, script, *words) in scripts.items():
+        fresh, committed = written / f"{name}.json", f"tests/golden/{name}.json"
+        session.run(python, f"tests/golden/{script}", *words, "--output", str(fresh), external=True)
+        if not filecmp.cmp(fresh, committed, shallow=False):
+            session.error(f"{fresh} differs from {committed}; read the difference")
     folder = "tests/golden/collector"
     session.run(
         writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True

@@ -20,6 +20,7 @@ MEMORY = """
 import os, sys, tempfile
 import numpy as np, psutil
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 scalars, histograms = int(sys.argv[1]), int(sys.argv[2])
 values = np.random.default_rng(0).standard_normal(10_000, dtype=np.float32)
 process = psutil.Process()
@@ -28,7 +29,7 @@ with tempfile.TemporaryDirectory() as directory, SummaryRecord(directory) as rec
     record.add_scalar("loss", 0.5, 0)
     before = process.memory_info().rss
     for step in range(1, scalars + 1):
-        record.write_values(step, [("loss", 0.5 * step)])
+        recorder_of(record).write_values(step, [("loss", 0.5 * step)])
     for step in range(1, histograms + 1):
         record.add_histogram("weights", values, step)
     print(before, process.memory_info().rss)
@@ -40,7 +41,7 @@ from mindsummary_lightning import SummaryRecord
 for number in range(10):
     with SummaryRecord(f"{sys.argv[1]}/version_{number}") as record:
         for step in range(1000):
-            record.write_values(step, [("loss", 0.5 * step)])
+            record.add_scalar("loss", 0.5 * step, step)
 """
 
 STARTS = {

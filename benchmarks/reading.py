@@ -34,10 +34,11 @@ if __name__ == "__main__":
 
 def write_ours(directory: str, count: int) -> None:
     from mindsummary_lightning import SummaryRecord
+    from mindsummary_lightning.recording.summary_record import recorder_of
 
     with SummaryRecord(directory) as record:
         for step in range(count):
-            record.write_values(step, [(TAGS[step % len(TAGS)], step * 0.5)])
+            recorder_of(record).write_values(step, [(TAGS[step % len(TAGS)], step * 0.5)])
 
 
 def write_tensorboard(directory: str, count: int) -> None:

@@ -36,9 +36,11 @@ def timed(write: Callable[[int, dict[str, float]], object], close: Callable[[], 
 
 def ours(directory: str, count: int, per_step: int):
     from mindsummary_lightning import SummaryRecord
+    from mindsummary_lightning.recording.summary_record import recorder_of
 
     record = SummaryRecord(directory)
-    return timed(lambda step, values: record.write_values(step, values.items()), record.close, count, per_step)
+    write = recorder_of(record).write_values
+    return timed(lambda step, values: write(step, values.items()), record.close, count, per_step)
 
 
 def our_logger(directory: str, count: int, per_step: int):

@@ -45,9 +45,6 @@ class ForkedWriterError(MindSummaryError, OSError):
     """The run's writer belongs to another process (this one was forked from it), so nothing may be written here."""
 
 
-WriterLostError = ForkedWriterError  # the name until 0.1; kept importable
-
-
 class LineageParamTypeError(MindSummaryError, TypeError):
     """An argument of a lineage query has the wrong type."""
 

@@ -11,9 +11,6 @@ class WarnOnce:
 
     An instance belongs to what warns (a writer, a logger, a callback), so that a second run in the same process warns
     again. Two threads that give a new key at the same moment may both log; nothing else can go wrong.
-
-    Args:
-        logger: the logger of the module that warns.
     """
 
     __slots__ = ("_keys", "_logger")
@@ -23,14 +20,7 @@ class WarnOnce:
         self._keys: set[Hashable] = set()
 
     def warn(self, key: Hashable, message: str, *args: object, level: int = logging.WARNING) -> None:
-        """Log ``message % args`` unless this key has been given before.
-
-        Args:
-            key: the reason, for example ``"no loss"`` or ``("dtype", tag)``.
-            message: text with ``%`` placeholders.
-            args: values of the placeholders; formatted only when the message is logged.
-            level: level of the record.
-        """
+        """Log ``message % args`` unless this key, the reason, has been given before."""
         if key not in self._keys:
             self._keys.add(key)
             self._logger.log(level, message, *args)

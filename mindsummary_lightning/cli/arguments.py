@@ -29,6 +29,10 @@ def _positive(text: str) -> int:
     return number
 
 
+def _tolerance(text: str) -> str | float:
+    return text if text in ("float32", "bfloat16", "float16") else float(text)
+
+
 _DIRECTORY = _argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
 
 VERBS = {  # in the order of the help
@@ -52,7 +56,17 @@ VERBS = {  # in the order of the help
         ),
         _json("what was found"),
     ),
-    "list": _verb("List the runs in a directory and below it.", _DIRECTORY, _json("the runs")),
+    "list": _verb(
+        "List the runs in a directory and below it.",
+        _DIRECTORY,
+        _argument(
+            "--exact",
+            action="store_true",
+            help="read everything; otherwise, of much data, only the beginning and end of each file, and a number of "
+            "tags that may be larger is marked, like 100+",
+        ),
+        _json("the runs"),
+    ),
     "show": _verb(
         "Show a run on one page: tags, steps, last values, curves and lineage.",
         _argument("run_dir", metavar="RUN", help="a run, or a directory that contains one"),
@@ -87,6 +101,21 @@ VERBS = {  # in the order of the help
         _argument("--descending", action="store_true", help="sort largest first"),
         _argument("--limit", type=_positive, metavar="N", help="show the first N runs"),
         _argument("--json", action="store_true", help="print JSON: the answer of filter_summary_lineage and run_info"),
+    ),
+    "compare": _verb(
+        "Compare two runs: are they the same training, and if not, at which step and in which tensors do they part? "
+        "Exit 0: the same, 1: different, 2: not comparable.",
+        _argument("a", metavar="A", help="a run"),
+        _argument("b", metavar="B", help="another run, of another framework perhaps"),
+        _argument("--map", metavar="FILE", help="lines of a tensor's name in A and its name in B"),
+        _argument(
+            "--tolerance",
+            type=_tolerance,
+            metavar="float32|bfloat16|NUMBER",
+            help="distance up to which values are the same; without it by the precision that the runs state",
+        ),
+        _json("the result"),
+        _argument("--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"),
     ),
     "landscape": _verb(
         "Compute a run's loss landscapes from the checkpoints that its collector saved.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
-from mindsummary_lightning.cli.runs import one_run, runs_below
+from mindsummary_lightning.cli.runs import only_run, runs_below
 from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.export.tensorboard import export_tensorboard
@@ -21,13 +21,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.to == "parquet" and len(runs) > 1:
             files = export_parquet_dataset(runs, arguments.run_dir, arguments.out, advance)
         elif arguments.to == "tensorboard":
-            exported = export_tensorboard(one_run(arguments.run_dir), arguments.out, advance)
+            exported = export_tensorboard(only_run(runs, arguments.run_dir), arguments.out, advance)
             files = [exported.path]
             notes.append(f"written: {tally(exported.written) or 'nothing'}")
             if exported.skipped:
                 notes.append(f"skipped because TensorBoard has no page for it: {tally(exported.skipped)}")
         else:
-            files = _TABLES[arguments.to](one_run(arguments.run_dir), arguments.out, advance)
+            files = _TABLES[arguments.to](only_run(runs, arguments.run_dir), arguments.out, advance)
     if arguments.json:
         say_json({"files": files, "notes": notes})
         return 0

@@ -29,7 +29,7 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
 from mindsummary_lightning.lineage.search import run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
-from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
+from mindsummary_lightning.reading.run_tree import list_train_jobs
 
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)

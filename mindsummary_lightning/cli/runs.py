@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from mindsummary_lightning.cli.output import UsageError
-from mindsummary_lightning.reading.run_directory import find_run_directories, lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_tree import find_run_directories
 
 
 def runs_below(directory: str) -> list[str]:
@@ -15,7 +17,7 @@ def runs_below(directory: str) -> list[str]:
         FileNotFoundError: there is none.
         OSError: the directory cannot be listed.
     """
-    runs = list(find_run_directories(directory))
+    runs = find_run_directories(directory)
     if not runs:
         raise FileNotFoundError(
             f"no run in {directory}: neither it nor a directory below it contains a summary or lineage file"
@@ -24,13 +26,16 @@ def runs_below(directory: str) -> list[str]:
 
 
 def one_run(directory: str) -> str:
-    """The one run at or below a directory.
+    """The one run at or below a directory; raises as :func:`runs_below` and :func:`only_run`."""
+    return only_run(runs_below(directory), directory)
+
+
+def only_run(runs: Sequence[str], directory: str) -> str:
+    """The one run of those found at or below a directory.
 
     Raises:
-        FileNotFoundError: there is none.
         UsageError: there are several, and none of them is the directory itself.
     """
-    runs = runs_below(directory)
     if runs[0] != directory and len(runs) > 1:
         listed = ", ".join(os.path.relpath(run, directory) for run in runs[:5])
         raise UsageError(

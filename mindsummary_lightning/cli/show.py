@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from mindsummary_lightning.cli.output import (
 )
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
-from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.decode import read_graph, read_value
+from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.values import Histogram, Image, Tensor
+from mindsummary_lightning.reading.value_locations import LocatedSample
+from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 
 _MAX_TAG = 44
 _MAX_CURVE = 40
@@ -34,47 +37,54 @@ _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
     "images": ("size",),
     "tensors": ("shape",),
 }
+_KINDS = ("histogram", "image", "tensor")
 _Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, and the numbers of its curve
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the page, or what is on it as JSON."""
-    reader = SummaryReader(one_run(arguments.run_dir))
-    tags, series, graph = reader.tags(), reader.all_scalars(), reader.graph()
+    path = one_run(arguments.run_dir)
+    run = FollowedRun(path, on_damage="raise", follow_links=True)
+    run.refresh()
+    tags = run.tags()
+    series = {tag: run.scalars(tag) for tag in tags["scalar"]}
     samples: dict[str, _Samples] = {
-        "scalars": {tag: _facts(len(found), int(found.steps[-1]), found) for tag, found in series.items()},
-        "histograms": {tag: _last(reader.histograms(tag)) for tag in tags["histogram"]},
-        "images": {tag: _last(reader.images(tag)) for tag in tags["image"]},
-        "tensors": {tag: _last(reader.tensors(tag)) for tag in tags["tensor"]},
+        "scalars": {tag: _facts(len(curve), int(curve.steps[-1]), curve) for tag, curve in series.items()},
+        **{f"{kind}s": {tag: _last(run.samples(kind, tag)) for tag in tags[kind]} for kind in _KINDS},
     }
+    landscapes = [
+        (tag, cast("LossLandscape", read_value(sample.location)))
+        for tag in tags["loss_landscape"]
+        for sample in run.samples("loss_landscape", tag)
+    ]
+    graph = next((read_graph(located)[0] for located in run.graphs() if not located.is_model), None)
     rest = {
         "landscapes": [
             {
-                "tag": found.tag,
-                "grid": [found.x.size, found.y.size],
-                "smallest_loss": float(found.z.min()),
-                "intervals": list(found.intervals),
-                "unit": found.metadata.unit,
+                "tag": tag,
+                "grid": [landscape.surface.x.size, landscape.surface.y.size],
+                "smallest_loss": float(landscape.surface.z.min()),
+                "intervals": list(landscape.intervals),
+                "unit": landscape.metadata.unit,
             }
-            for found in (reader.landscapes() if tags["loss_landscape"] else [])
+            for tag, landscape in landscapes
         ],
         "graph": graph
         and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
-        "lineage": lineage_values(reader.lineage()),
+        "lineage": lineage_values(SummaryReader(path).lineage()),
     }
     if arguments.json:
         facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-        say_json({"run": reader.run_dir, **facts, **rest})
+        say_json({"run": path, **facts, **rest})
     else:
-        for line in (*_head(reader.run_dir, series), *_page(samples, rest)):
+        for line in (*_head(path, series), *_page(samples, rest)):
             print(line)
     return 0
 
 
-def _last(samples: Iterator[tuple[int, float, Histogram | Image | Tensor]]) -> tuple[dict[str, Any], Any]:
-    for number, (step, _, value) in enumerate(samples, start=1):  # noqa: B007  # the last ones are wanted
-        pass
-    return _facts(number, step, value)
+def _last(samples: Sequence[LocatedSample]) -> tuple[dict[str, Any], Any]:
+    newest = cast("Histogram | Image | Tensor", read_value(samples[-1].location))
+    return _facts(len(samples), samples[-1].step, newest)
 
 
 def _facts(samples: int, step: int, last: ScalarSeries | Histogram | Image | Tensor) -> tuple[dict[str, Any], Any]:

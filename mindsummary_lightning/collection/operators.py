@@ -6,6 +6,7 @@ activations, and cost one look at a flag on a step that is not collected.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -63,40 +64,37 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
         _put("histogram", name, value)
 
 
-class ScalarSummary(nn.Module):
-    """:func:`scalar_summary` as a module; silent in eval mode."""
+class _SummaryModule(nn.Module):
+    _operator: Callable[[str, Any], None]
 
     def forward(self, name: str, value: Any) -> None:
         """Record ``value`` under ``name``."""
         if self.training:
-            scalar_summary(name, value)
+            type(self)._operator(name, value)
 
 
-class TensorSummary(nn.Module):
+class ScalarSummary(_SummaryModule):
+    """:func:`scalar_summary` as a module; silent in eval mode."""
+
+    _operator = staticmethod(scalar_summary)
+
+
+class TensorSummary(_SummaryModule):
     """:func:`tensor_summary` as a module; silent in eval mode."""
 
-    def forward(self, name: str, value: torch.Tensor) -> None:
-        """Record ``value`` under ``name``."""
-        if self.training:
-            tensor_summary(name, value)
+    _operator = staticmethod(tensor_summary)
 
 
-class ImageSummary(nn.Module):
+class ImageSummary(_SummaryModule):
     """:func:`image_summary` as a module; silent in eval mode."""
 
-    def forward(self, name: str, value: torch.Tensor) -> None:
-        """Record ``value`` under ``name``."""
-        if self.training:
-            image_summary(name, value)
+    _operator = staticmethod(image_summary)
 
 
-class HistogramSummary(nn.Module):
+class HistogramSummary(_SummaryModule):
     """:func:`histogram_summary` as a module; silent in eval mode."""
 
-    def forward(self, name: str, value: torch.Tensor) -> None:
-        """Record ``value`` under ``name``."""
-        if self.training:
-            histogram_summary(name, value)
+    _operator = staticmethod(histogram_summary)
 
 
 def _put(plugin: str, name: str, value: Any) -> None:

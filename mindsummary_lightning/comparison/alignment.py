@@ -47,6 +47,7 @@ class Alignment:
         loss_steps: int64, shape ``(l,)``.
         losses: float64, shape ``(2, l)``.
         names: tensors, matched.
+        elements: how many each matched tensor has; int64, shape ``(pairs,)``.
         steps: steps at which any matched tensor was recorded by both; int64, shape ``(s,)``.
         tensors: minimum, maximum and mean; float64, shape ``(2, pairs, s, 3)``, NaN where one did not record it.
         nonfinite: counts of NaN, +inf and -inf; int64, shape ``(2, pairs, s, 3)``.
@@ -56,6 +57,7 @@ class Alignment:
     loss_steps: NDArray[np.int64]
     losses: Floats
     names: NameMatch
+    elements: NDArray[np.int64]
     steps: NDArray[np.int64]
     tensors: Floats
     nonfinite: NDArray[np.int64]
@@ -83,7 +85,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     Raises:
         ValueError: ``names`` does not fit the runs; see :func:`match_names`.
     """
-    match = match_names(*(_tensor_names(side.tensors) for side in (a, b)), names)
+    match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
     tag = _loss_tag(a.numbers.scalars, b.numbers.scalars)
     loss_steps, losses = _common_series(a, b, tag) if tag else (np.empty(0, np.int64), np.empty((2, 0)))
     pairs = [(a.tensors[pair.a], b.tensors[pair.b]) for pair in match.pairs]
@@ -99,7 +101,8 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
                 tensors[side, index, at, column] = getattr(statistics, name)[chosen]
             for column, name in enumerate(("nan_count", "pos_inf_count", "neg_inf_count")):
                 nonfinite[side, index, at, column] = getattr(statistics, name)[chosen]
-    return Alignment(tag, loss_steps, losses, match, steps, tensors, nonfinite)
+    elements = np.array([one.count[0] for one, _ in pairs], np.int64)
+    return Alignment(tag, loss_steps, losses, match, elements, steps, tensors, nonfinite)
 
 
 def setting_differences(a: Side, b: Side) -> dict[str, tuple[Any, Any]]:

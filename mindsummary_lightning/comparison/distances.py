@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _LOSS_FLOOR = 0.05  # of the first loss: one that falls to nothing is noise
-_SCALE_FLOOR = 0.01  # of the middle tensor's largest element: a bias that begins at zero is noise at first
+_SCALE_FLOOR = 0.1  # of the larger tensors' greatest element: rounding in a small bias is that of large weights
 
 
 class Tolerance(NamedTuple):
@@ -47,12 +47,13 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
         b: those of the other run.
 
     Returns:
-        Shape ``(tensors, steps)``: the largest difference of the three over the largest element; NaN where either was
-        not recorded.
+        Shape ``(tensors, steps)``: the largest difference of the three over the largest element so far; NaN where
+        either was not recorded.
     """
     scale = np.fmax(np.abs(a[:, :, :2]).max(axis=2, initial=0.0), np.abs(b[:, :, :2]).max(axis=2, initial=0.0))
-    largest = np.nanmax(scale, axis=1, initial=0.0, where=np.isfinite(scale)) if scale.size else np.zeros(len(a))
-    floor = _SCALE_FLOOR * float(np.median(largest)) if largest.size else 0.0
+    scale = np.fmax.accumulate(scale, axis=1)  # a bias may pass through zero
+    first = [row[np.isfinite(row)][:1] for row in scale]  # later ones may have grown beyond any bound
+    floor = _SCALE_FLOOR * float(np.quantile(np.concatenate(first), 0.75)) if any(map(len, first)) else 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         difference = np.abs(a - b).max(axis=2, initial=0.0)
         return np.where(difference == 0, 0.0, difference / np.maximum(scale, floor))

@@ -26,7 +26,7 @@ class Hint:
 
     Attributes:
         rule: name of the rule: ``loss_ratio``, ``update_ratio``, ``weight_decay``, ``not_updated``, ``batch``,
-            ``accumulation``, ``one_run_only``, ``not_finite``, ``no_effect`` or ``rounding``.
+            ``accumulation``, ``optimizer_state``, ``one_run_only``, ``not_finite``, ``no_effect`` or ``rounding``.
         text: the rule in words, with its numbers.
         numbers: the numbers and names that the text uses.
     """
@@ -55,10 +55,18 @@ def hints_of(
         *_one_run_only(alignment),
         *_not_updated(alignment),
     ]
-    hints += _accumulation(alignment) or _batch(alignment, losses, step, limits)
+    hints += _accumulation(alignment)
+    if not {hint.rule for hint in hints} & {"accumulation", "one_run_only", "loss_ratio"}:
+        hints += _batch(alignment, losses, step, limits)
     at = np.flatnonzero(alignment.steps == step)
-    if at.size and not any(hint.rule in ("loss_ratio", "batch", "accumulation") for hint in hints):
-        hints += _update_ratio(alignment, int(at[0])) or _weight_decay(alignment, distances, int(at[0]), limits)
+    is_update = not (losses[alignment.loss_steps == step] > limits.loss).any()
+    if is_update and at.size and not any(hint.rule in ("not_updated", "accumulation") for hint in hints):
+        column = int(at[0])
+        hints += (
+            _update_ratio(alignment, column)
+            or _weight_decay(alignment, distances, column, limits)
+            or _optimizer_state(alignment, distances, column, limits)
+        )
     return tuple(hints)
 
 
@@ -101,7 +109,7 @@ def _not_updated(alignment: Alignment) -> list[Hint]:
     still: tuple[list[str], list[str]] = ([], [])
     for index, pair in enumerate(alignment.names.pairs):
         if not pair.a.endswith(GRADIENT):
-            moves = [_moves(side[index]).any() for side in alignment.tensors]
+            moves = [bool(_moves(side[index]).any()) for side in alignment.tensors]
             if moves[0] != moves[1]:
                 still[moves.index(False)].append(pair.a if not moves[0] else pair.b)
     return [
@@ -124,8 +132,9 @@ def _accumulation(alignment: Alignment) -> list[Hint]:
         if other.all() and 1 < (moved := int(own.sum())) < own.size:
             gaps = np.unique(np.diff(np.flatnonzero(own)))
             if gaps.size == 1 and gaps[0] > 1:
-                text = f"{run} changes its weights at {moved} of {own.size} steps, every {gaps[0]}: looks like accumulated batches"
-                return [Hint("accumulation", text, {"run": run, "every": int(gaps[0])})]
+                text = f"{run} changes its weights at {moved} of {own.size} steps, every {gaps[0]}"
+                looks = "looks like accumulated batches"
+                return [Hint("accumulation", f"{text}: {looks}", {"run": run, "every": int(gaps[0])})]
     return []
 
 
@@ -145,6 +154,26 @@ def _batch(alignment: Alignment, losses: Floats, step: int, limits: Tolerance) -
 
 def _update_ratio(alignment: Alignment, at: int) -> list[Hint]:
     """One ratio of all updates of a step, from weights that were the same before it."""
+    measured = _ratio_of_updates(alignment, at)
+    if measured is None and not at and alignment.steps.size > 1:
+        measured = _ratio_of_updates(alignment, 1)  # the weights have hardly parted yet
+    if measured is None:
+        return []
+    ratio, names = measured
+    step = int(alignment.steps[at])
+    if at:
+        looks = f"a learning rate or a schedule that differs from step {step} on"
+    elif 1.05 < ratio < 2:
+        looks = "another learning rate, or Nesterov momentum (1 + momentum at the first step)"
+    elif ratio < 0.95:
+        looks = "clipped gradients, dampening, or another learning rate"
+    else:
+        looks = "another learning rate"
+    text = f"updates of {len(names)} tensors at step {step} are {ratio:.4g} times as large in b: looks like {looks}"
+    return [Hint("update_ratio", text, {"ratio": ratio, "step": step, "tensors": names})]
+
+
+def _ratio_of_updates(alignment: Alignment, at: int) -> tuple[float, list[str]] | None:
     ratios, names = [], []
     for index, pair in enumerate(alignment.names.pairs):
         if pair.a.endswith(GRADIENT):
@@ -159,22 +188,11 @@ def _update_ratio(alignment: Alignment, at: int) -> list[Hint]:
             ratios += (other[clear] / one[clear]).tolist()
             names.append(pair.a)
     if len(ratios) < 3 or len(names) < 2:
-        return []
+        return None
     ratio = float(np.median(ratios))
     close = np.abs(np.array(ratios) - ratio) <= _SAME_RATIO * abs(ratio)
-    if close.mean() < 0.8 or abs(ratio - 1) < 10 * float(np.median(np.abs(np.array(ratios)[close] - ratio))) + 1e-4:
-        return []
-    step = int(alignment.steps[at])
-    if at:
-        looks = f"a learning rate or a schedule that differs from step {step} on"
-    elif 1.05 < ratio < 2:
-        looks = "another learning rate, or Nesterov momentum (1 + momentum at the first step)"
-    elif ratio < 0.95:
-        looks = "clipped gradients, dampening, or another learning rate"
-    else:
-        looks = "another learning rate"
-    text = f"updates of {len(names)} tensors at step {step} are {ratio:.4g} times as large in b: looks like {looks}"
-    return [Hint("update_ratio", text, {"ratio": ratio, "step": step, "tensors": names})]
+    spread = float(np.median(np.abs(np.array(ratios)[close] - ratio)))
+    return None if close.mean() < 0.8 or abs(ratio - 1) < 3 * spread + 1e-4 else (ratio, names)
 
 
 def _before(alignment: Alignment, index: int, at: int, name: str) -> Floats | None:
@@ -214,15 +232,29 @@ def _weight_decay(alignment: Alignment, distances: Floats, at: int, limits: Tole
         return []
     run = "a" if middle > 0 else "b"
     text = (
-        f"{_list(names)} differ by {abs(middle):.2g} times their own value at step {int(alignment.steps[at])}: looks like "
-        f"weight decay of these in {run} only (learning rate times decay)"
+        f"{_list(names)} differ by {abs(middle):.2g} times their own value at step {int(alignment.steps[at])}: "
+        f"looks like weight decay of these in {run} only (learning rate times decay)"
     )
     return [Hint("weight_decay", text, {"factor": middle, "tensors": names, "run": run})]
 
 
+def _optimizer_state(alignment: Alignment, distances: Floats, at: int, limits: Tolerance) -> list[Hint]:
+    """Updates that are the same at the very first step, and nearly all different at the second."""
+    weights = [index for index, pair in enumerate(alignment.names.pairs) if not pair.a.endswith(GRADIENT)]
+    if alignment.steps[at] != 2 or at != 1 or (distances[weights, 1] > limits.tensor).mean() < 0.5:
+        return []
+    first, second = (float(np.nanmax(distances[weights, column])) for column in (0, 1))
+    text = (
+        f"tensors agree to {first:.1e} after the first update and are up to {second:.1e} apart after the second, whose "
+        "loss is the same: looks like the optimizer's memory (momentum, dampening, betas)"
+    )
+    return [Hint("optimizer_state", text, {"first": first, "second": second})]
+
+
 def _moves(tensor: Floats) -> NDArray[np.bool_]:
     """At which steps a tensor changed since the one before, shape ``(steps - 1,)``."""
-    return (np.diff(tensor, axis=0) != 0).any(axis=1) & np.isfinite(tensor[1:, 0])
+    moved: NDArray[np.bool_] = (np.diff(tensor, axis=0) != 0).any(axis=1)
+    return moved & np.isfinite(tensor[1:, 0])
 
 
 def _list(names: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Names of tensors of two runs, matched across frameworks and wrappers.
 
-In this order: what the user says, equal names, names that are equal without wrappers' prefixes and with MindSpore's words
-translated, and at last a guess for what is left between matched neighbours. No name is used twice.
+In this order: what the user says, equal names, names that are equal without wrappers' prefixes and with MindSpore's
+words translated, and at last a guess for what is left between matched neighbours. No name is used twice.
 """
 
 from __future__ import annotations

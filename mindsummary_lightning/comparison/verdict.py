@@ -27,13 +27,15 @@ from mindsummary_lightning.comparison.distances import (
     tensor_distances,
 )
 from mindsummary_lightning.comparison.hints import Hint, hints_of, loss_ratio
+from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 
 _COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
-_NO_EFFECT = 1e-3  # a tensor that is this far apart while the losses stay equal has no effect on them
 _LATE = 30  # recorded steps after which a slow departure is rounding that has grown
+_FEW_STEPS, _NEARLY = 8, 4.0  # times the tolerance that rounding in small biases reaches by and by
 _JUMP = 5.0  # times the distance of the step before
-_WHOLE_UPDATE = 0.1  # share of a tensor's update
+_OTHER_UPDATE = 0.1  # share of its updates by which a tensor that walks freely differs
 _ENOUGH_LOSSES = 2
+_MANY_ELEMENTS, _RANDOM_BEGINNING = 64, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it; numbers that are not finite are ``None``."""
         first = self.first_difference
-        return _json(
+        result: dict[str, Any] = _json(
             {
                 "a": self.a,
                 "b": self.b,
@@ -144,6 +146,7 @@ class Comparison:
                 "trend": dict(self.trend),
             }
         )
+        return result
 
 
 def compare_runs(
@@ -185,7 +188,7 @@ def compare_runs(
     elif mode == "trend":
         trend = _trend(*sides, alignment)
     verdict = "not_comparable" if mode is None else "same" if mode == "exact" and first is None else "different"
-    hints = hints_of(*sides, alignment, losses, distances, first and first.step, limits) if first else ()
+    hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
     hints = (*(remarks or ()), *hints)
     return Comparison(
         a=sides[0].run_dir,
@@ -226,42 +229,70 @@ def _tolerance(asked: str | float | None, a: Side, b: Side) -> Tolerance:
 
 def _mode(alignment: Alignment, losses: Floats, distances: Floats) -> str | None:
     if losses.size:
-        return "exact" if losses[0] <= _COMPARABLE or loss_ratio(alignment) is not None else "trend"
+        same = losses[0] <= _COMPARABLE or loss_ratio(alignment) is not None or _began_alike(alignment, distances)
+        return "exact" if same else "trend"
     if not np.isfinite(distances).any():
         return None
     first = distances[:, np.isfinite(distances).any(axis=0).argmax()]
     return "exact" if np.nanmedian(first) <= _COMPARABLE else "trend"
 
 
+def _began_alike(alignment: Alignment, distances: Floats) -> bool:
+    """Whether the weights after the first step are closer than those of two random beginnings ever are.
+
+    Means of ``n`` random elements differ by about their spread over the root of ``n``.
+    """
+    if not alignment.steps.size or alignment.steps[0] != 1:
+        return False
+    weights = [index for index, pair in enumerate(alignment.names.pairs) if plain_name(pair.a).endswith("weight")]
+    spread = np.ptp(alignment.tensors[0, :, 0, :2], axis=1) > 0
+    chosen = [index for index in weights if spread[index] and alignment.elements[index] >= _MANY_ELEMENTS]
+    scaled = distances[chosen, 0] * np.sqrt(alignment.elements[chosen])
+    return len(chosen) > 1 and bool(np.median(scaled) < _RANDOM_BEGINNING)
+
+
 def _first_difference(
     alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance
 ) -> tuple[FirstDifference | None, list[Hint]]:
     """Where the runs part, if they do; and what departs without being a difference."""
-    exceeding = distances > limits.tensor
     wandering = _wandering(alignment, losses, distances, limits)
-    exceeding[wandering] = False
+    gradients = np.array([pair.a.endswith(GRADIENT) for pair in alignment.names.pairs], np.bool_)
+    kept = np.where((wandering | gradients)[:, None], 0.0, distances)  # rounding shows in gradients first
+    exceeding = kept > limits.tensor
     steps = np.union1d(alignment.steps[exceeding.any(axis=0)], alignment.loss_steps[losses > limits.loss])
     remarks = [_wanders(alignment, distances, index) for index in np.flatnonzero(wandering).tolist()]
     if not steps.size:
         return None, remarks
     step = int(steps[0])
-    kept = np.where(wandering[:, None], 0.0, distances)
-    if _has_grown_slowly(alignment, losses, kept, step):
+    if _stays_small(alignment, losses, kept, step, limits) or _has_grown_slowly(alignment, losses, kept, step):
         numbers = {"step": step, "loss": _at(alignment.loss_steps, losses, step), "tolerance": limits.tensor}
         text = f"distances grew from rounding level, without a jump, and exceed the tolerance from step {step} on"
         return None, [*remarks, Hint("rounding", f"looks like rounding that has grown: {text}", numbers)]
     recorded = np.union1d(alignment.steps, alignment.loss_steps)
     before = recorded[recorded < step]
     loss = _at(alignment.loss_steps, losses, step)
-    column = np.flatnonzero(alignment.steps == step)
-    tensors = [
-        TensorDistance(pair.a, pair.b, float(kept[index, column[0]]))
-        for index, pair in enumerate(alignment.names.pairs)
-        if column.size and exceeding[index, column[0]]
-    ]
-    tensors.sort(key=lambda tensor: -tensor.distance)
     kind = "forward" if loss is not None and loss > limits.loss else "update"
-    return FirstDifference(step, kind, loss, tuple(tensors), int(before[-1]) if before.size else None), remarks
+    after = int(before[-1]) if before.size else None
+    if kind == "forward" and after == step - 1 and _updates_one_side(alignment):
+        # What only one run recorded moved in the update before, as no common tensor shows.
+        step, kind, loss = after, "update", _at(alignment.loss_steps, losses, after)
+        after = int(before[-2]) if before.size > 1 else None
+    tensors = []
+    for column in np.flatnonzero(alignment.steps == step).tolist():
+        for index in np.flatnonzero((distances[:, column] > limits.tensor) & ~wandering).tolist():
+            pair = alignment.names.pairs[index]
+            tensors.append(TensorDistance(pair.a, pair.b, float(distances[index, column])))
+    tensors.sort(key=lambda tensor: -tensor.distance)
+    return FirstDifference(step, kind, loss, tuple(tensors), after), remarks
+
+
+def _updates_one_side(alignment: Alignment) -> bool:
+    """Whether exactly one run recorded weights that the other did not: the other's optimizer does not hold them."""
+    weights = [
+        [name for name in names if not name.endswith(GRADIENT)]
+        for names in (alignment.names.unmatched_a, alignment.names.unmatched_b)
+    ]
+    return bool(weights[0]) != bool(weights[1])
 
 
 def _wandering(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> NDArray[np.bool_]:
@@ -276,25 +307,29 @@ def _wandering(alignment: Alignment, losses: Floats, distances: Floats, limits: 
         far = np.flatnonzero(row > limits.tensor)
         if not far.size or not np.isfinite(row[far]).all():
             continue
-        first = int(far[0])
-        later = alignment.loss_steps[
-            (alignment.loss_steps > alignment.steps[first]) & (alignment.loss_steps < equal_until)
-        ]
-        both = alignment.tensors[:, index]
-        moves = [(np.abs(np.diff(side[np.isfinite(side[:, 0])], axis=0)) > 0).any() for side in both]
-        at_once = row[first] > _NO_EFFECT or _share_of_update(both, first) > _WHOLE_UPDATE
-        wandering[index] = later.size >= _ENOUGH_LOSSES and all(moves) and at_once and row[far].max() > _NO_EFFECT
+        first = alignment.steps[far[0]]
+        later = (alignment.loss_steps > first) & (alignment.loss_steps < equal_until)
+        wandering[index] = later.sum() >= _ENOUGH_LOSSES and _walks(alignment.tensors[:, index])
     others = (distances[~wandering] > limits.tensor).any() if len(distances) else False
     # A loss that parts while nothing else does may be what these tensors do to it.
     return wandering if not parted.size or others else np.zeros_like(wandering)
 
 
-def _share_of_update(both: Floats, at: int) -> float:
-    """The difference of a tensor's two recordings over its last update; 0 if that is not known."""
-    if at == 0 or not np.isfinite(both[:, at - 1]).all():
-        return 0.0
-    update = float(np.abs(both[:, at] - both[:, at - 1]).max())
-    return float(np.abs(both[0, at] - both[1, at]).max()) / update if update else 0.0
+def _walks(tensor: Floats) -> bool:
+    """Whether two recordings of a tensor change by amounts that have little to do with each other, step by step."""
+    known = np.isfinite(tensor[:, :, 0]).all(axis=0)
+    one, other = np.diff(tensor[:, known], axis=1)
+    if not len(one) or not one.any() or not other.any():
+        return False
+    updates, differences = (float(np.median(np.abs(changes).max(axis=1))) for changes in (one, one - other))
+    return differences > _OTHER_UPDATE * updates
+
+
+def _stays_small(alignment: Alignment, losses: Floats, distances: Floats, step: int, limits: Tolerance) -> bool:
+    """Whether no loss shows a difference, and tensors hardly leave the tolerance, and not before some steps."""
+    is_early = int(np.searchsorted(alignment.steps, step)) < _FEW_STEPS
+    within = bool((losses <= limits.loss).all()) and float(np.nanmax(distances, initial=0.0)) <= _NEARLY * limits.tensor
+    return within and not is_early
 
 
 def _has_grown_slowly(alignment: Alignment, losses: Floats, distances: Floats, step: int) -> bool:
@@ -349,8 +384,8 @@ def _sentence(
 ) -> str:
     if mode is None:
         return (
-            "The runs have no step in common at which both recorded a loss or a tensor: record both with collect_freq=1 "
-            "and histogram_regular='.*'."
+            "The runs have no step in common at which both recorded a loss or a tensor: record both with "
+            "collect_freq=1 and histogram_regular='.*'."
         )
     if mode == "trend":
         return (
@@ -372,6 +407,8 @@ def _sentence(
         return (
             f"{where}, in the forward pass or its data: the losses are {first.loss_distance:.1e} apart ({tolerances})."
         )
+    if not first.tensors:
+        return f"{where}, in the update of tensors that only one of them recorded ({tolerances})."
     names = ", ".join(tensor.a for tensor in first.tensors[:3])
     more = f" and {len(first.tensors) - 3} more" if len(first.tensors) > 3 else ""
     far = first.tensors[0].distance

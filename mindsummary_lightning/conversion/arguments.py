@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.values.text import utf8_text
@@ -20,67 +21,69 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive; pathlib makes // one
 
 
-class _Rule(NamedTuple):
-    is_kind: Callable[[Any], bool]
-    kind: str
-    is_in_range: Callable[[Any], bool] = lambda value: True
-    range: str = ""
-    show: Callable[[Any], str] = repr
-    is_optional: bool = False  # None is allowed
+def checked_bool(name: str, value: Any) -> bool:
+    """A bool; raises TypeError."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, not {value!r}")
+    return value
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def positive_int(name: str, value: Any, kind: str = "an int", expected: str = "at least 1") -> int:
+    """An int of at least 1; raises TypeError, also for a bool, or ValueError."""
+    return _int_in(1, math.inf, name, value, kind, expected)
 
 
-def _is_network(value: Any) -> bool:
-    return hasattr(value, "forward") and hasattr(value, "named_modules")  # without importing torch
+def optional_positive_int(name: str, value: Any) -> int | None:
+    """``None`` or a :func:`positive_int`."""
+    return None if value is None else positive_int(name, value, "an int or None")
 
 
-_FLAG = _Rule(lambda flag: isinstance(flag, bool), "a bool")
-_COUNT = _Rule(_is_int, "an int", lambda count: count >= 1, "at least 1")
-_OPTIONAL_COUNT = _COUNT._replace(is_optional=True)
-_NETWORK = _Rule(_is_network, "a torch.nn.Module", is_optional=True)
-_RULES = {
-    **dict.fromkeys(("raise_exception", "keep_default_action", "log_graph"), _FLAG),
-    **dict.fromkeys(("collect_freq", "landscape_max_bytes", "points_at_once"), _COUNT),
-    **dict.fromkeys(("collect_tensor_freq", "collect_input_freq"), _OPTIONAL_COUNT),
-    **dict.fromkeys(("model", "network", "train_network"), _NETWORK),
-    "plugin_filter": _Rule(callable, "callable", is_optional=True),
-    "max_file_size": _OPTIONAL_COUNT._replace(kind="an int of bytes", range="at least 1 byte, or None for no limit"),
-    "file_mode": _Rule(
-        _is_int,
-        "an int such as 0o640",
-        lambda mode: 0o600 <= mode <= 0o777 and mode & 0o600 == 0o600,
-        "0o600..0o777 and let the owner read and write",
-        oct,
-    ),
-    "fsync_secs": _Rule(
-        lambda seconds: isinstance(seconds, float) or _is_int(seconds),
-        "a number of seconds",
-        lambda seconds: seconds > 0,
-        "above 0, or None for no fsync",
-        is_optional=True,
-    ),
-    "free_space_factor": _Rule(_is_int, "an int", lambda factor: factor >= 0, "0 or more"),
-    "step": _Rule(_is_int, "an int", lambda step: -(2**63) <= step < 2**63, "in the range of 64 bits"),
-}
-
-
-def checked(name: str, value: Any) -> Any:
-    """The value of an argument, by the rule that arguments of this name have everywhere.
-
-    Raises:
-        TypeError: it has another type; a bool is not an int.
-        ValueError: it is out of range.
-    """
-    rule = _RULES[name]
-    if value is None and rule.is_optional:
+def max_file_bytes(value: Any) -> int | None:
+    """The argument ``max_file_size``: ``None`` or a :func:`positive_int`."""
+    if value is None:
         return None
-    if not rule.is_kind(value):
-        raise TypeError(f"{name} must be {rule.kind}{' or None' if rule.is_optional else ''}, not {value!r}")
-    if not rule.is_in_range(value):
-        raise ValueError(f"{name} must be {rule.range}, not {rule.show(value)}")
+    return positive_int("max_file_size", value, "an int of bytes or None", "at least 1 byte, or None for no limit")
+
+
+def file_permissions(value: Any) -> int:
+    """The argument ``file_mode``: permission bits with which the owner reads and writes."""
+    mode = _int_in(-math.inf, math.inf, "file_mode", value, "an int such as 0o640", "")
+    if not 0o600 <= mode <= 0o777 or mode & 0o600 != 0o600:
+        raise ValueError(f"file_mode must be 0o600..0o777 and let the owner read and write, not {oct(mode)}")
+    return mode
+
+
+def optional_seconds(name: str, value: Any) -> float | None:
+    """``None`` or a number above 0; raises TypeError, also for a bool, or ValueError."""
+    if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool)):
+        raise TypeError(f"{name} must be a number of seconds or None, not {value!r}")
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be above 0, or None for no fsync, not {value!r}")
+    return value
+
+
+def natural_int(name: str, value: Any) -> int:
+    """An int of at least 0; raises TypeError, also for a bool, or ValueError."""
+    return _int_in(0, math.inf, name, value, "an int", "0 or more")
+
+
+def int64(name: str, value: Any) -> int:
+    """An int of 64 bits; raises TypeError, also for a bool, or ValueError."""
+    return _int_in(-(2**63), 2**63 - 1, name, value, "an int", "in the range of 64 bits")
+
+
+def optional_module(name: str, value: Any) -> Any:
+    """``None`` or a ``torch.nn.Module``, recognised without importing torch; raises TypeError."""
+    if value is not None and not (hasattr(value, "forward") and hasattr(value, "named_modules")):
+        raise TypeError(f"{name} must be a torch.nn.Module or None, not {value!r}")
+    return value
+
+
+def _int_in(smallest: float, largest: float, name: str, value: Any, kind: str, expected: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {kind}, not {value!r}")
+    if not smallest <= value <= largest:
+        raise ValueError(f"{name} must be {expected}, not {value!r}")
     return value
 
 
@@ -94,12 +97,7 @@ def checked_name(name: Any) -> str:
 
 
 def checked_path(name: str, path: Any) -> str:
-    """A local path with ``~`` and environment variables expanded; ``"."`` for an empty one.
-
-    Raises:
-        TypeError: it is not a path.
-        ValueError: it is not text, or the address of a remote store.
-    """
+    """A local path with ``~`` and environment variables expanded, ``"."`` for an empty one."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
@@ -119,11 +117,7 @@ def checked_directory(name: str, directory: Any) -> str:
 
 
 def refuse_remote(name: str, path: str) -> None:
-    """Refuse the address of a remote store, which would name a local directory such as ``s3:``.
-
-    Raises:
-        RemotePathError: the path begins with a scheme.
-    """
+    """Raise RemotePathError for the address of a remote store, which would name a local directory such as ``s3:``."""
     if _SCHEME.match(path):
         raise RemotePathError(
             f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
@@ -147,11 +141,9 @@ def check_export_options(export_options: Any) -> bool:
 
 
 def drops_num_process(position: int) -> Callable[[_F], _F]:
-    """Decorate an ``__init__`` that ignores MindSpore's number of writer processes.
+    """Decorate an ``__init__`` that ignores ``num_process``, a keyword or an int where MindSpore 2 has it.
 
-    Args:
-        position: where MindSpore 2 has ``num_process`` among the positional arguments, ``self`` being 0. An int there
-            is dropped, and so is the keyword.
+    That is ``position`` among the positional arguments, ``self`` being 0.
     """
 
     def decorate(init: _F) -> _F:

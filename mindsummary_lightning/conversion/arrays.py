@@ -19,17 +19,15 @@ _EXPECTED = "a number, a NumPy array, a list of numbers or a dense torch.Tensor,
 
 
 def to_array(value: Any) -> NDArray[Any]:
-    """The numbers of ``value`` as a NumPy array, on the CPU.
+    """The numbers of ``value`` as a NumPy array on the CPU, which may share memory with it.
 
-    Args:
-        value: a Python number; a NumPy array or scalar; nested lists of numbers; anything with ``__array__``; a
-            ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are dequantized, sparse ones
-            made dense up to 10,000,000 elements, wrappers of ``torch.func`` unwrapped (a tensor inside ``vmap`` gives
-            its complete batch), and a replicated ``DTensor`` gives its local tensor.
+    ``value`` is a Python number; a NumPy array or scalar; nested lists of numbers; anything with ``__array__``; a
+    ``torch.Tensor`` of any device, with or without gradient. Quantized tensors are dequantized, sparse ones made dense
+    up to 10,000,000 elements, wrappers of ``torch.func`` unwrapped (a tensor inside ``vmap`` gives its complete batch),
+    and a replicated ``DTensor`` gives its local tensor.
 
-    Returns:
-        An array of bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become float64; bfloat16 and
-        the 8-bit floats become float32. It may share memory with ``value``.
+    The dtype is bool, (u)int8..64 or float16/32/64 in native byte order. Wider floats become float64; bfloat16 and the
+    8-bit floats become float32.
 
     Raises:
         TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor without data on this
@@ -104,11 +102,7 @@ def _torch_to_numpy(tensor: Any) -> NDArray[Any]:
 
 
 def refuse_what_holds_no_numbers(tensor: Any) -> None:
-    """Refuse a ``torch.Tensor`` whose elements ``to_array`` cannot give, without reading them.
-
-    Raises:
-        TypeError: it is a meta, nested or complex tensor, or sparse and larger than ``MAX_ELEMENTS`` when dense.
-    """
+    """Raise TypeError for a ``torch.Tensor`` whose elements ``to_array`` cannot give, without reading them."""
     torch = sys.modules["torch"]
     if tensor.is_meta:
         raise TypeError(f"expected {_EXPECTED}; found {_tensor(tensor)}, which has a shape but no data")

@@ -63,16 +63,10 @@ def batch_items(value: Any) -> Items | None:
 def leaves(
     root: Any, items_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
 ) -> Iterator[tuple[str, Any]]:
-    """Walk nested containers in order.
+    """Walk nested containers in order; give the ``outer/inner`` key and value of each leaf.
 
-    Args:
-        root: a container.
-        items_of: gives the keys and values of a container, ``None`` for a leaf; a container whose items cannot be read
-            is a leaf.
-        empty: yielded for an empty container; ``None`` yields nothing.
-
-    Yields:
-        ``outer/inner`` key and value of each leaf. A container within itself, or more than 16 levels deep, is a leaf.
+    ``items_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose items cannot be read,
+    that is within itself, or more than 16 levels deep is a leaf; ``empty`` stands for an empty one, ``None`` skips it.
     """
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, ())]
     for _ in range(_MAX_NODES):

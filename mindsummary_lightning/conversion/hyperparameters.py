@@ -26,16 +26,12 @@ _MAX_INT = 1000  # bits; Python refuses to write out ints of more than some thou
 
 
 def flatten(params: Any) -> dict[str, CustomValue]:
-    """Hyper-parameters as custom lineage.
+    """Hyper-parameters as custom lineage: one entry per leaf, in order, at most :data:`MAX_PARAMETERS`.
 
-    Args:
-        params: a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth; keys that begin with
-            ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``).
-
-    Returns:
-        One entry per leaf, in order, at most :data:`MAX_PARAMETERS`: int, finite float or str. ``None``, NaN and
-        infinities become text; a tensor of one element its number; a module its class and number of parameters; a
-        function or class its name; an empty container ``{}``.
+    ``params`` is a mapping, ``Namespace``, dataclass or OmegaConf container, nested to any depth; keys that begin with
+    ``_`` are skipped at every level (``LightningCLI`` adds ``_instantiator``). Values become int, finite float or str:
+    ``None``, NaN and infinities text; a tensor of one element its number; a module its class and number of parameters;
+    a function or class its name; an empty container ``{}``.
     """
     return {key: plain_value(value) for key, value in islice(leaves(params, _items, empty="{}"), MAX_PARAMETERS)}
 

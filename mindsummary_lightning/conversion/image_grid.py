@@ -1,16 +1,26 @@
-"""Grid of images as one PNG, eight per row, as MindSpore arranges a batch."""
+"""Grid of images as one PNG, eight per row, as MindSpore arranges a batch.
+
+The PNG encoder is about four times as fast as Pillow at the same size: every row is stored as its difference to the row
+above, and deflate looks only for runs. Neither searches, and on batches of photographs, digits and figures the file is
+within a few per cent of Pillow's default; figures in ``docs/decisions/0009-png-encoding.md``.
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion.png import encode_png
 from mindsummary_lightning.values import Image
 
 _IMAGES_PER_ROW = 8
+
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_EIGHT_BIT_RGB = bytes((8, 2, 0, 0, 0))  # bit depth, colour type, deflate, adaptive filters, no interlace
+_FILTER_UP = 2
 
 
 def has_gaps(count: int) -> bool:
@@ -21,10 +31,8 @@ def has_gaps(count: int) -> bool:
 def grid_image(images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, int], filling: int = 0) -> Image:
     """One RGB image of shape ``(rows * height, columns * width)`` with all images on it.
 
-    Args:
-        images: uint8, each of shape ``(channels, height, width)``, 1 or 3 channels; one channel is grey.
-        shape: ``(number of images, channels, height, width)``, none of them 0.
-        filling: level, 0 to 255, of the empty cells.
+    The images are uint8, each of ``shape[1:]``, which is ``(channels, height, width)`` with 1 (grey) or 3 channels;
+    ``filling`` is the level of the empty cells, 0 to 255.
     """
     count, _, height, width = shape
     columns = min(count, _IMAGES_PER_ROW)
@@ -36,3 +44,25 @@ def grid_image(images: Iterable[NDArray[np.uint8]], shape: tuple[int, int, int, 
         for channel in range(3):  # plane by plane: three times as fast as one transposed copy
             cell[..., channel] = image[channel if len(image) == 3 else 0]
     return Image(height=canvas.shape[0], width=canvas.shape[1], encoded=encode_png(canvas), colorspace=3)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of RGB pixels: uint8, shape ``(height, width, 3)``, C-contiguous, at least one pixel."""
+    height, width, _ = pixels.shape
+    header = struct.pack(">II", width, height) + _EIGHT_BIT_RGB
+    return b"".join((_PNG_SIGNATURE, _chunk(b"IHDR", header), _chunk(b"IDAT", _deflated(pixels)), _chunk(b"IEND", b"")))
+
+
+def _deflated(pixels: NDArray[np.uint8]) -> bytes:
+    rows = pixels.reshape(pixels.shape[0], -1)
+    filtered = np.empty((rows.shape[0], rows.shape[1] + 1), np.uint8)
+    filtered[:, 0] = _FILTER_UP
+    filtered[0, 1:] = rows[0]  # the row above the first one counts as zeros
+    np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
+    compressor = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+    return compressor.compress(filtered.data) + compressor.flush()
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    length, checksum = len(content), zlib.crc32(content, zlib.crc32(name))
+    return b"".join((struct.pack(">I", length), name, content, struct.pack(">I", checksum)))

@@ -1,25 +1,23 @@
-"""Conversion of numbers to scalar and tensor values, by the rules of MindSpore's recorder."""
+"""Conversion of numbers to scalars and tensors, by the rules of MindSpore's recorder, and to the metrics of lineage."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.conversion.flattening import leaves, value_or_default
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import Tensor, data_type_of
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 
 
 def to_scalar(value: Any) -> float:
-    """The one number that ``value`` holds, as a Python float.
-
-    Args:
-        value: anything that ``to_array`` accepts, of exactly one element and any number of dimensions.
-
-    Returns:
-        Its value; NaN and the infinities are kept. The file keeps it as float32.
+    """The one number that ``value`` holds, in any number of dimensions; NaN and the infinities are kept.
 
     Raises:
         TypeError: ``value`` holds no real number.
@@ -36,12 +34,8 @@ def to_scalar(value: Any) -> float:
 def to_tensor(value: Any) -> Tensor:
     """A tensor value: every element as float32, with the name of the dtype it had.
 
-    Args:
-        value: anything that ``to_array`` accepts, of at least one dimension and at most 10,000,000 elements.
-
-    Returns:
-        A value with memory of its own. Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and
-        bfloat16 is named float32 (MindInsight does not know it).
+    Elements beyond float32 become infinite, integers beyond 2**24 lose digits, and bfloat16 is named float32
+    (MindInsight does not know it).
 
     Raises:
         TypeError: ``value`` holds no real numbers.
@@ -58,3 +52,14 @@ def to_tensor(value: Any) -> Tensor:
         )
     with np.errstate(over="ignore"):
         return Tensor(array, data_type_of(array.dtype))
+
+
+def finite_metrics(metrics: Mapping[Any, Any]) -> dict[str, float]:
+    """The metrics that are one finite number each; nested mappings become ``outer/inner`` keys, the rest is skipped."""
+    numbers = {name: value_or_default(math.nan, to_scalar, value) for name, value in leaves(metrics)}
+    return {name: number for name, number in numbers.items() if math.isfinite(number)}
+
+
+def metric_json(metrics: Mapping[str, float]) -> str:
+    """The metrics as the JSON text of an object. A NaN is not JSON: the browser would show the lineage of no run."""
+    return json.dumps(dict(metrics), allow_nan=False)

@@ -30,11 +30,7 @@ _TO_NCHW = {
 
 
 def check_dataformats(dataformats: str | None) -> None:
-    """Refuse a layout that does not exist.
-
-    Raises:
-        ValueError: it is neither ``None`` nor one of HW, HWC, CHW, NHWC and NCHW.
-    """
+    """Raise ValueError for a layout that is neither ``None`` nor one of HW, HWC, CHW, NHWC and NCHW."""
     if dataformats is not None and str(dataformats).upper() not in _TO_NCHW:
         raise ValueError(f"dataformats must be one of {', '.join(_TO_NCHW)}, not {dataformats!r}")
 
@@ -78,14 +74,7 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
 
 
 def figure_to_image(figure: Any) -> Image:
-    """A Matplotlib figure, drawn in its own size; it stays open and keeps its canvas.
-
-    Args:
-        figure: a ``matplotlib.figure.Figure``.
-
-    Raises:
-        TypeError: it is not one.
-    """
+    """A Matplotlib figure, drawn in its own size; it stays open and keeps its canvas. Others raise TypeError."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -162,8 +151,8 @@ def _levels(batch: NDArray[Any]) -> NDArray[np.uint8]:
     white = 255.0 if batch.dtype.kind in "iu" else 1.0
     numbers = np.clip(batch.astype(np.float64), -_LARGEST, _LARGEST)
     colours = numbers[:, :3]
-    shown = colours[np.abs(colours) < _LARGEST]
-    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, white)
+    finite = colours[np.abs(colours) < _LARGEST]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, white)
     if (low >= 0 and high <= white) or low == high:
         low, high = 0.0, white
     colours -= low

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mindsummary_lightning.export.json_events import plain
-from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
 

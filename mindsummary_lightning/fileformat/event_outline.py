@@ -60,11 +60,7 @@ class EventOutline(NamedTuple):
 
 
 def outline_event(payload: bytes) -> EventOutline:
-    """Outline a payload.
-
-    Raises:
-        ValueError: the bytes are not an event.
-    """
+    """Outline a payload; raises ValueError if the bytes are not an event."""
     wall_time, step, holds = 0.0, 0, None
     values: list[ValueLocation] = []
     try:

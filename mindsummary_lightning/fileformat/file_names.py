@@ -24,12 +24,7 @@ _UNSAFE_IN_HOST = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
-    """Refuse a prefix or suffix under which the reader would take the file for something else.
-
-    Raises:
-        TypeError: one of them is not a str.
-        ValueError: one holds a path separator, a NUL or ``summary.<digits>``, or the suffix means another kind of file.
-    """
+    """Raise TypeError or ValueError where the reader would take a file of this name for something else."""
     for name, text in (("file_prefix", prefix), ("file_suffix", suffix)):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, not {text!r}")
@@ -47,17 +42,9 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
 
 
 def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> str:
-    """Name of one file of a run.
+    """Name of one file of a run; characters of the host that a file name should not have become ``_``.
 
-    Args:
-        prefix: first part, ``events`` by default.
-        seconds: time of creation, seconds since the epoch.
-        rank: device or process rank.
-        host: name of the machine; characters a file name should not hold become ``_``.
-        suffix: ``_MS`` for a summary file, ``_lineage`` for a lineage file.
-
-    Raises:
-        ValueError: ``seconds`` is not a time the reader's clock can show.
+    Raises ValueError if ``seconds``, since the epoch, is not a time that the reader's clock can show.
     """
     if not 0 <= seconds <= MAX_TIMESTAMP:
         raise ValueError(f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
@@ -67,8 +54,8 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
 
 def timestamp_of(name: str) -> int | None:
     """The time in a file's name, in seconds, or ``None`` if the reader would not see the file as an event file."""
-    found = _TIMESTAMP.search(name)
-    return int(found.group(1)) if found else None
+    match = _TIMESTAMP.search(name)
+    return int(match.group(1)) if match else None
 
 
 def is_summary_name(name: str) -> bool:

@@ -21,12 +21,9 @@ _WALL_TIME = slice(HEADER_SIZE + 1, HEADER_SIZE + 9)
 
 
 def is_summary_file(beginning: bytes) -> bool:
-    """Whether a file begins with the version record, or is the beginning of one and holds its length at least.
+    """Whether a file with these first bytes begins with the version record, or with the length of one at least.
 
     What a power loss has left as zeros behind such a beginning does not count against it.
-
-    Args:
-        beginning: the first bytes of the file, all of them if it is short.
     """
     return _is_version_record(beginning) or _is_version_record(beginning.rstrip(b"\0"))
 
@@ -44,11 +41,7 @@ def _is_version_record(beginning: bytes) -> bool:
 
 
 def is_lineage_file(beginning: bytes) -> bool:
-    """Whether a file begins with a complete record that is a lineage event.
-
-    Args:
-        beginning: the first bytes of the file, all of them if it is short.
-    """
+    """Whether a file with these first bytes begins with a complete record that is a lineage event."""
     if len(beginning) < HEADER_SIZE or header_mismatch(beginning[:HEADER_SIZE]):
         return False
     end = HEADER_SIZE + unpack_length(beginning[:HEADER_SIZE])

@@ -36,12 +36,7 @@ _JOIN_BELOW = 1 << 16  # bytes; below it a copy is cheaper than one more chunk o
 
 
 def masked_crc32c(data: Buffer, preceding: int = 0) -> int:
-    """The masked CRC32C of some bytes.
-
-    Args:
-        data: the bytes.
-        preceding: the CRC32C, not masked, of bytes before them that count too.
-    """
+    """The masked CRC32C of some bytes; ``preceding`` is the CRC32C, not masked, of bytes before them that count too."""
     crc = crc32c(data, preceding)
     return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
 
@@ -59,18 +54,11 @@ def total_length(chunks: Sequence[Buffer]) -> int:
 
 
 def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
-    """Put a payload into a record.
+    """Put a payload, given in chunks, into a record, returned in chunks.
 
-    Args:
-        chunks: the payload's bytes in order.
-
-    Returns:
-        The record's chunks in order; their lengths add up to the payload's plus :data:`OVERHEAD`. A small record is one
-        chunk. Of a large one the large chunks are passed on as they are, not copied, and small neighbours are joined,
-        so that one gathered write takes them all.
-
-    Raises:
-        ValueError: the payload is empty; MindInsight would never get past such a record (``ms_data_loader.py``).
+    A small record is one chunk. Of a large one the large chunks are passed on as they are, not copied, and small
+    neighbours are joined, so that one gathered write takes them all. Raises ValueError for an empty payload:
+    MindInsight would never get past such a record (``ms_data_loader.py``).
     """
     length = total_length(chunks)
     if not length:

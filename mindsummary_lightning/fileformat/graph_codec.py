@@ -1,10 +1,18 @@
-"""Graph <-> GraphProto, the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph."""
+"""Graph <-> GraphProto, the payload of an ``Event.graph_def`` and of a ``.pb`` file's graph.
+
+Attributes and constants are decoded in protobuf's text form too, as MindInsight's pages show them; two values that mean
+the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
+"""
 
 from __future__ import annotations
 
+import functools
 from typing import cast
 
-from mindsummary_lightning.fileformat._proto import anf_ir_pb2
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
 from mindsummary_lightning.fileformat.wire import text
 from mindsummary_lightning.values import (
     Attribute,
@@ -15,11 +23,13 @@ from mindsummary_lightning.values import (
     GraphNode,
     GraphOutput,
     GraphParameter,
+    GraphTexts,
     TensorType,
     TupleType,
 )
 from mindsummary_lightning.values.graph_nodes import AttributeValue, GraphType
 
+MAX_VALUE_BYTES = 1024  # a serialized value above it is not shown
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
@@ -163,8 +173,8 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
         if len(getattr(message, field)):
             return tuple(map(text, getattr(message, field)))
     if message.HasField("type_val"):
-        found = _type(message.type_val)
-        return found if isinstance(found, (DataType, TensorType)) else DataType.TUPLE
+        value = _type(message.type_val)
+        return value if isinstance(value, (DataType, TensorType)) else DataType.TUPLE
     if message.HasField("tensor_val"):  # MindSpore's constants; only their type matters to a reader of graphs
         return TensorType(DataType(message.tensor_val.data_type), tuple(message.tensor_val.dims))
     if message.dtype in (anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST) or len(message.values):
@@ -172,3 +182,47 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
     if message.dtype == anf_ir_pb2.DT_DICT or len(message.dict_val):
         return {text(entry.key): _value(entry.value) for entry in message.dict_val}
     return None
+
+
+def decode_graph_event(payload: bytes) -> tuple[Graph, GraphTexts]:
+    """The graph in a record of a summary file; raises ValueError if it is none, or its text not UTF-8."""
+    try:
+        message = summary_pb2.Event.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
+    return decode_graph(message.graph_def), _texts(message.graph_def)
+
+
+def decode_model(payload: bytes) -> tuple[Graph, GraphTexts]:
+    """The graph in the content of a ``.pb`` file that MindSpore wrote; raises as :func:`decode_graph_event`."""
+    try:
+        message = anf_ir_pb2.ModelProto.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"{len(payload)} bytes are not a graph of MindSpore: {error}") from error
+    return decode_graph(message.graph), _texts(message.graph)
+
+
+def _texts(message: anf_ir_pb2.GraphProto) -> GraphTexts:
+    return GraphTexts(
+        attributes=tuple(
+            {
+                text(attribute.name): _value_text(attribute.value.SerializeToString())
+                for attribute in node.attribute
+                if attribute.value.ByteSize() <= MAX_VALUE_BYTES
+            }
+            for node in message.node
+        ),
+        constants={text(entry.key): _constant_text(entry.value) for entry in message.const_vals},
+    )
+
+
+def _constant_text(value: anf_ir_pb2.ValueProto) -> str:
+    if value.ByteSize() > MAX_VALUE_BYTES:
+        return f"dtype: {anf_ir_pb2.DataType.Name(value.dtype)}"
+    return _value_text(value.SerializeToString())
+
+
+@functools.lru_cache(maxsize=4096)  # the nodes of a large network share few different values
+def _value_text(serialized: bytes) -> str:
+    # Explicit, as the default of as_utf8 differs between protobuf's versions; MindInsight escapes what is not ASCII.
+    return str(text_format.MessageToString(anf_ir_pb2.ValueProto.FromString(serialized), as_utf8=False))

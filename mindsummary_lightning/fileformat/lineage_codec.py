@@ -23,11 +23,7 @@ from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValu
 
 
 def encode_lineage_event(event: LineageEvent) -> bytes:
-    """The payload of a record.
-
-    Raises:
-        TypeError: ``what`` is not a lineage value.
-    """
+    """The payload of a record; raises TypeError if ``what`` is not a lineage value."""
     message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
     try:
         field, fill, _ = _KINDS[type(event.what)]
@@ -42,8 +38,7 @@ def encode_lineage_event(event: LineageEvent) -> bytes:
 def decode_lineage_event(payload: bytes) -> LineageEvent:
     """The event in a payload of a lineage file; ``what`` is ``None`` for a kind that this package does not know.
 
-    Raises:
-        ValueError: the payload is not a lineage event.
+    Raises ValueError if the payload is not a lineage event.
     """
     try:
         message = lineage_pb2.LineageEvent.FromString(payload)

@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from mindsummary_lightning.fileformat._proto import summary_pb2
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import Buffer, total_length
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
-from mindsummary_lightning.fileformat.scalar_event import encode_scalars, event_head
-from mindsummary_lightning.fileformat.tensor_codec import decode_tensor, encode_tensor
+from mindsummary_lightning.fileformat.scalar_codec import encode_scalars, event_head
 from mindsummary_lightning.fileformat.wire import length_delimited, text, varint
 from mindsummary_lightning.values import (
+    DataType,
     Event,
     Graph,
     Histogram,
@@ -40,15 +40,20 @@ _EVENT_VERSION, _EVENT_GRAPH, _EVENT_SUMMARY = 3, 4, 5
 _SUMMARY_VALUE, _VALUE_TAG = 1, 1
 _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
+_DIMS, _DATA_TYPE, _FLOAT_DATA = 1, 2, 3
+_LITTLE_FLOAT32 = np.dtype("<f4")
+_TENSOR_FIELDS = (
+    "float_data",
+    "double_data",
+    "int64_data",
+    "int32_data",
+    "uint64_data",
+)  # ours first
 _OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 
 
 def encode_event(event: Event) -> list[Buffer]:
-    """The payload of a record, in chunks.
-
-    Raises:
-        TypeError: ``what`` is not something that an event can carry.
-    """
+    """The payload of a record, in chunks; raises TypeError if ``what`` is not something that an event can carry."""
     what = event.what
     if isinstance(what, tuple):
         return _encode_values(event.wall_time, event.step, what)
@@ -93,8 +98,7 @@ def _encode_value(tag: str, value: SummaryValue) -> list[Buffer]:
 def decode_event(payload: bytes) -> Event:
     """The event in a payload of a summary file; ``what`` is ``None`` for a kind that this package does not know.
 
-    Raises:
-        ValueError: the payload is not an event, or a value in it is inconsistent.
+    Raises ValueError if the payload is not an event, or a value in it is inconsistent.
     """
     try:
         message = summary_pb2.Event.FromString(payload)
@@ -114,8 +118,7 @@ def decode_event(payload: bytes) -> Event:
 def checked_event(payload: bytes) -> Event:
     """An event that can be both decoded and outlined: what either refuses is damage to those who read that way.
 
-    Raises:
-        ValueError: the payload is not an event, or a value in it is inconsistent.
+    Raises as :func:`decode_event`.
     """
     outline_event(payload)
     return decode_event(payload)
@@ -124,8 +127,7 @@ def checked_event(payload: bytes) -> Event:
 def decode_value(message: bytes) -> SummaryValue:
     """The value at a :class:`~mindsummary_lightning.fileformat.event_outline.ValueLocation`, from the bytes there.
 
-    Raises:
-        ValueError: the bytes are not a value of a known kind, or the value is inconsistent.
+    Raises ValueError if they are not a value of a known kind, or the value is inconsistent.
     """
     try:
         value = summary_pb2.Summary.Value.FromString(message)
@@ -158,6 +160,32 @@ def _encode_image(image: Image) -> list[Buffer]:
 
 def _decode_image(message: summary_pb2.Summary.Image) -> Image:
     return Image(message.height, message.width, message.encoded_image, message.colorspace)
+
+
+def _encode_tensor(tensor: Tensor) -> list[Buffer]:
+    """A TensorProto in chunks; the elements, whatever their dtype was, are float32: the reader ignores other fields.
+
+    They are a view of the tensor's memory, not a copy.
+    """
+    head = b"".join(varint(_DIMS << 3) + varint(length) for length in tensor.data.shape)
+    head += varint(_DATA_TYPE << 3) + varint(tensor.data_type)
+    if not tensor.data.size:
+        return [head]
+    elements = tensor.data.astype(_LITTLE_FLOAT32, copy=False).reshape(-1).view(np.uint8).data
+    return [head + length_delimited(_FLOAT_DATA, len(elements)), elements]
+
+
+def _decode_tensor(message: anf_ir_pb2.TensorProto) -> Tensor:
+    elements = np.empty(0, np.float32)
+    for field in _TENSOR_FIELDS:
+        stored = getattr(message, field)
+        if len(stored):
+            elements = np.array(stored, dtype=np.float32)
+            break
+    shape = tuple(message.dims)
+    if int(np.prod(shape, dtype=object)) != elements.size:
+        raise ValueError(f"tensor of dims {shape} holds {elements.size} elements")
+    return Tensor(elements.reshape(shape), DataType(message.data_type))
 
 
 def _encode_histogram(histogram: Histogram) -> list[Buffer]:
@@ -196,7 +224,7 @@ def _encode_landscape(landscape: LossLandscape) -> list[Buffer]:
 
 def _fill_points(message: summary_pb2.LossLandscape.Point, points: Points) -> None:
     for axis in ("x", "y", "z"):
-        getattr(message, axis).MergeFromString(b"".join(encode_tensor(Tensor(getattr(points, axis)))))
+        getattr(message, axis).MergeFromString(b"".join(_encode_tensor(Tensor(getattr(points, axis)))))
 
 
 def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
@@ -217,12 +245,12 @@ def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
 
 
 def _points(message: summary_pb2.LossLandscape.Point) -> Points:
-    return Points(*(decode_tensor(getattr(message, axis)).data for axis in ("x", "y", "z")))
+    return Points(*(_decode_tensor(getattr(message, axis)).data for axis in ("x", "y", "z")))
 
 
 _ENCODERS: dict[type, tuple[int, Callable[[Any], list[Buffer]]]] = {
     Image: (_IMAGE, _encode_image),
-    Tensor: (_TENSOR, encode_tensor),
+    Tensor: (_TENSOR, _encode_tensor),
     Histogram: (_HISTOGRAM, _encode_histogram),
     LossLandscape: (_LANDSCAPE, _encode_landscape),
 }
@@ -230,7 +258,7 @@ _ENCODERS: dict[type, tuple[int, Callable[[Any], list[Buffer]]]] = {
 _DECODERS: dict[str, Callable[[Any], SummaryValue]] = {
     "scalar_value": float,
     "image": _decode_image,
-    "tensor": decode_tensor,
+    "tensor": _decode_tensor,
     "histogram": _decode_histogram,
     "loss_landscape": _decode_landscape,
 }

@@ -69,9 +69,6 @@ class RecordFile:
     def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
 
-        Args:
-            record: its chunks in order, as :func:`~mindsummary_lightning.fileformat.framing.frame` gives them.
-
         Raises:
             OSError: it could not be written; the file ends at its last complete record again.
         """
@@ -120,9 +117,6 @@ class RecordFile:
 
         That is so when the file has no name any more, when the server of a network file system has forgotten it
         (ESTALE), and when other code in the process closed the descriptor, whose number may stand for another file now.
-
-        Raises:
-            OSError: the file system does not answer.
         """
         try:
             found = os.fstat(self._descriptor)
@@ -136,11 +130,7 @@ class RecordFile:
         return found.st_nlink == 0
 
     def sync(self) -> None:
-        """Wait until everything appended is on the disk.
-
-        Raises:
-            OSError: the disk refused it.
-        """
+        """Wait until everything appended is on the disk."""
         os.fsync(self._descriptor)
 
     def reopen(self) -> bool:

@@ -15,21 +15,10 @@ _ALWAYS = (
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY, *, follow_links: bool = True) -> int:
-    """Open a file if it is a regular one.
+    """Open a file if it is a regular one (otherwise ``errno.EINVAL``); ``follow_links`` is about ``path`` itself.
 
     The kind is checked before the open, because opening a device may already do something, and again afterwards,
     because the name may have changed hands.
-
-    Args:
-        path: the file.
-        flags: as for :func:`os.open`.
-        follow_links: whether ``path`` itself may be a symbolic link.
-
-    Returns:
-        The descriptor.
-
-    Raises:
-        OSError: the file is not a regular one (``errno.EINVAL``) or cannot be opened.
     """
     _check(os.stat(path, follow_symlinks=follow_links), path)
     no_follow = 0 if follow_links else getattr(os, "O_NOFOLLOW", 0)

@@ -1,12 +1,22 @@
-"""Files that appear under their name complete: readers see the old bytes or the new ones, never a part."""
+"""Files that appear under their name complete: readers see the old bytes or the new ones, never a part.
+
+What a repair replaced and what was cut off a file is kept in the directory ``.damaged`` inside the run.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from typing import IO
+
+DAMAGED_DIRECTORY = ".damaged"
+
+_TIMESTAMP = re.compile(r"summary\.(?=\d)")
 
 
 def temporary_name(directory: str) -> str:
@@ -50,18 +60,33 @@ def replacement(path: str, mode: int = 0o600, *, is_synced: bool = True) -> Iter
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
-    """Put ``data`` at ``path``; see :func:`replacement`.
-
-    Returns:
-        Device and inode of the new file.
-
-    Raises:
-        OSError: it could not be written; the old file is untouched and no temporary one is left.
-    """
+    """Put ``data`` at ``path`` as :func:`replacement` does; return device and inode of the new file."""
     with replacement(path, mode) as file:
         file.write(data)
         written = os.fstat(file.fileno())
     return written.st_dev, written.st_ino
+
+
+def damaged_path(path: str, ending: str) -> str:
+    """An unused path in ``.damaged`` beside a file; the directory is created.
+
+    The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden directory too when it
+    is started on the run itself, and would show what is kept there as a run.
+
+    Raises:
+        OSError: the directory cannot be created, or its name belongs to something else, such as a link.
+    """
+    directory = os.path.join(os.path.dirname(path), DAMAGED_DIRECTORY)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory)
+    if not stat.S_ISDIR(os.lstat(directory).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "is not a directory; damaged files cannot be kept", directory)
+    name = f"{_TIMESTAMP.sub('summary-', os.path.basename(path))}.{ending}"
+    kept, number = os.path.join(directory, name), 0
+    while os.path.lexists(kept):
+        number += 1
+        kept = os.path.join(directory, f"{name}.{number}")
+    return kept
 
 
 def _sync_directory(directory: str) -> None:

@@ -14,16 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mindsummary_lightning.fileformat.framing import (
-    FOOTER_SIZE,
-    HEADER_SIZE,
-    MAX_PAYLOAD,
-    OVERHEAD,
-    checksum_mismatch,
-    header_mismatch,
-    unpack_length,
-)
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileio.regular import open_regular
+from mindsummary_lightning.fileio.scan import blocks_of, checked_length
 
 _BLOCK = 1 << 20  # offsets tried at a time
 _ZEROS = bytes(_BLOCK + HEADER_SIZE)
@@ -51,11 +45,8 @@ class Piece(NamedTuple):
 def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
     """Every byte of a file from an offset on, in order, as complete records and damaged stretches.
 
-    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there.
-
-    Args:
-        path: the file.
-        at: where to begin; the start of a record.
+    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there. ``at`` need
+    not be the start of a record: what lies before the next one is then a damaged stretch.
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
@@ -65,49 +56,44 @@ def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
 
 
 def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
-    """:func:`read_pieces` for an open file, from the start of a record on."""
-    data = _Window(file)
-    while at < data.size:
-        payload, damage = _record(data, at)
-        if payload is not None:
-            end = at + len(payload) + OVERHEAD
-            yield Piece(at, end, payload)
-        else:
-            end = _next_record(data, at + 1)
-            is_tail = end == data.size and _is_unfinished(data, at)
-            end = min(end, data.size)
-            if end <= at:  # truncated meanwhile
-                return
-            yield Piece(at, end, None, damage, is_tail)
-        at = end
+    """:func:`read_pieces` for an open file."""
+    size = _size(file)
+    while at < size:
+        damage = None
+        try:
+            for _, payloads in blocks_of(file, "", at):
+                for payload in payloads:
+                    end = at + len(payload) + OVERHEAD
+                    yield Piece(at, end, payload)
+                    at = end
+        except DamagedFileError as error:
+            damage = error.reason
+        size = min(size, _size(file))
+        if at < size:
+            end = _next_record(file, at + 1, size)
+            yield Piece(at, end, None, damage or _shortage(file, at, size), end == size and _is_tail(file, at, size))
+            at = end
 
 
-class _Window:
-    """Bytes of an open file by offset; ``size`` shrinks when the file turns out to be shorter than it was."""
+def find_record(path: str, at: int) -> int | None:
+    """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
+    with os.fdopen(open_regular(path), "rb", buffering=0) as file:
+        size = _size(file)
+        start = _next_record(file, at, size)
+        return start if start < size else None
 
-    def __init__(self, file: FileIO) -> None:
-        self.file = file
-        self._start = 0
-        self._block = b""
-        self.size = os.fstat(file.fileno()).st_size
 
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes from ``start`` to ``end``, fewer at the end of the file."""
-        inside = start - self._start
-        if inside < 0 or end > self._start + len(self._block):
-            self._fill(start, max(end - start, _BLOCK))
-            inside = 0
-            if start + len(self._block) < end:
-                self.size = min(self.size, start + len(self._block))
-        return self._block[inside : inside + end - start]
+def _size(file: FileIO) -> int:
+    return os.fstat(file.fileno()).st_size
 
-    def _fill(self, start: int, wanted: int) -> None:
-        self.file.seek(start)
-        chunks = []
-        while wanted > 0 and (chunk := self.file.read(wanted)):
-            chunks.append(chunk)
-            wanted -= len(chunk)
-        self._start, self._block = start, b"".join(chunks)
+
+def _read_at(file: FileIO, start: int, count: int) -> bytes:
+    file.seek(start)
+    chunks = []
+    while count > 0 and (chunk := file.read(count)):
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
 
 
 def skip_hole(file: FileIO, at: int, size: int) -> int:
@@ -120,41 +106,27 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
         return size if error.errno == errno.ENXIO else at
 
 
-def _record(data: _Window, at: int) -> tuple[bytes | None, str | None]:
-    """Payload of the record at an offset, or ``None`` and what is wrong."""
-    header = data.read(at, at + HEADER_SIZE)
+def _shortage(file: FileIO, at: int, size: int) -> str:
+    """What an incomplete record lacks."""
+    header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
-        return None, f"{len(header)} bytes are left, a record has at least {OVERHEAD}"
-    problem = header_mismatch(header)
-    if problem:
-        return None, problem
-    length = unpack_length(header)
-    if not length:
-        return None, "an empty record; MindInsight never gets past it"
-    end = at + length + OVERHEAD
-    if end <= data.size:
-        if length > MAX_PAYLOAD:
-            return None, f"a record of {length} bytes, more than protobuf allows"
-        payload = data.read(at + HEADER_SIZE, end - FOOTER_SIZE)
-        footer = data.read(end - FOOTER_SIZE, end)
-        if len(payload) == length and len(footer) == FOOTER_SIZE:
-            problem = checksum_mismatch(payload, footer)
-            return (None, problem) if problem else (payload, None)
-    return None, f"the record should end at byte {end}, the file ends at {data.size}"
+        return f"{size - at} bytes are left, a record has at least {OVERHEAD}"
+    return f"the record should end at byte {at + checked_length(header)[0] + OVERHEAD}, the file ends at {size}"
 
 
-def _is_unfinished(data: _Window, at: int) -> bool:
-    header = data.read(at, at + HEADER_SIZE)
+def _is_tail(file: FileIO, at: int, size: int) -> bool:
+    header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
         return True
     zeros = at + HEADER_SIZE
-    if header_mismatch(header) is None:
-        end = at + unpack_length(header) + OVERHEAD
-        if end > data.size:
+    length, problem = checked_length(header)
+    if problem is None:
+        end = at + length + OVERHEAD
+        if end > size:
             return True
-        zeros = end - FOOTER_SIZE if end == data.size else end
-    while (zeros := skip_hole(data.file, zeros, data.size)) < data.size:
-        block = data.read(zeros, min(zeros + _BLOCK, data.size))
+        zeros = end - FOOTER_SIZE if end == size else end
+    while (zeros := skip_hole(file, zeros, size)) < size:
+        block = _read_at(file, zeros, min(_BLOCK, size - zeros))
         if not _is_zero(block):
             return False
         zeros += max(len(block), 1)
@@ -165,18 +137,26 @@ def _is_zero(block: bytes) -> bool:
     return block == _ZEROS[: len(block)]
 
 
-def _next_record(data: _Window, begin: int) -> int:
+def _next_record(file: FileIO, begin: int, size: int) -> int:
     """Offset of the next complete record at or after ``begin``; the size if there is none."""
-    while begin + OVERHEAD < data.size:
+    while begin + OVERHEAD < size:
         # A length may begin with zeros, so a header can reach from a hole into what follows.
-        begin = max(begin, skip_hole(data.file, begin, data.size) - HEADER_SIZE)
-        block = data.read(begin, begin + _BLOCK + HEADER_SIZE)
+        begin = max(begin, skip_hole(file, begin, size) - HEADER_SIZE)
+        block = _read_at(file, begin, _BLOCK + HEADER_SIZE)
         if not _is_zero(block):
-            for offset in _likely_headers(np.frombuffer(block, np.uint8), data.size - begin):
-                if _record(data, begin + offset)[0] is not None:
+            for offset in _likely_headers(np.frombuffer(block, np.uint8), size - begin):
+                has_header = checked_length(block[offset : offset + HEADER_SIZE])[1] is None
+                if has_header and _is_record(file, begin + offset):
                     return begin + offset
         begin += _BLOCK
-    return data.size
+    return size
+
+
+def _is_record(file: FileIO, at: int) -> bool:
+    try:
+        return next(blocks_of(file, "", at, HEADER_SIZE), None) is not None
+    except DamagedFileError:
+        return False
 
 
 def _likely_headers(block: np.ndarray, remaining: int) -> list[int]:
@@ -189,5 +169,5 @@ def _likely_headers(block: np.ndarray, remaining: int) -> list[int]:
     offsets = np.flatnonzero(high == 0)
     lengths = sum(block[offsets + byte].astype(np.int64) << (8 * byte) for byte in range(4))
     fits = (lengths > 0) & (lengths + offsets <= remaining - OVERHEAD)
-    found: list[int] = offsets[fits & (offsets < _BLOCK)].tolist()
-    return found
+    likely: list[int] = offsets[fits & (offsets < _BLOCK)].tolist()
+    return likely

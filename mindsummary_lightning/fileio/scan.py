@@ -84,34 +84,25 @@ class RecordScanner:
                 yield payloads
 
 
-def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, list[bytes]]]:
-    """The complete records of an open file, as many as one block holds at a time.
+def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = _BLOCK) -> Iterator[tuple[int, list[bytes]]]:
+    """The complete records of an open file from the start of one on, as many as one block holds at a time.
 
-    Args:
-        file: the file.
-        path: its name, for errors.
-        offset: where to begin; the start of a record.
-
-    Yields:
-        The end of the last of the records, and their payloads.
-
-    Raises:
-        DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
-        OSError: the file cannot be read.
+    The one place where header, length, size and CRC of a record are checked. Yields the end of the last of the records
+    and their payloads; raises as :class:`RecordScanner` does. ``path`` is for errors.
     """
     file.seek(offset)
     block = b""
     while True:
-        start, size, length, wanted, problem = 0, len(block), 0, _BLOCK, None
+        start, size, length, wanted, problem = 0, len(block), 0, block_size, None
         payloads = []
         while start + HEADER_SIZE <= size:
             body = start + HEADER_SIZE
-            length, problem = _checked_length(block[start:body])
+            length, problem = checked_length(block[start:body])
             if problem:
                 break
             end = body + length
             if end + FOOTER_SIZE > size:
-                wanted = max(_BLOCK, end + FOOTER_SIZE - size)
+                wanted = max(block_size, end + FOOTER_SIZE - size)
                 break
             payload = block[body:end]
             problem = checksum_mismatch(payload, block, end)
@@ -124,7 +115,7 @@ def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, li
             yield offset, payloads
         if problem:
             raise DamagedFileError(path, offset, problem)
-        if wanted > _BLOCK:
+        if wanted > block_size:
             if os.fstat(file.fileno()).st_size < offset + size - start + wanted:
                 return
             if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
@@ -136,6 +127,7 @@ def blocks_of(file: IO[bytes], path: str, offset: int) -> Iterator[tuple[int, li
 
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers
-def _checked_length(header: bytes) -> tuple[int, str | None]:
+def checked_length(header: bytes) -> tuple[int, str | None]:
+    """Length that a record's 12-byte header announces, and what is wrong with the header."""
     length = unpack_length(header)
-    return length, header_mismatch(header) or (None if length else "an empty record, which no writer leaves")
+    return length, header_mismatch(header) or (None if length else "an empty record; MindInsight never gets past it")

@@ -11,9 +11,8 @@ from io import FileIO
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileio.append import try_lock
-from mindsummary_lightning.fileio.damaged import damaged_path
 from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.fileio.replace import damaged_path, replacement
 from mindsummary_lightning.fileio.salvage import Piece, pieces_of, skip_hole
 from mindsummary_lightning.fileio.scan import blocks_of
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from mindsummary_lightning.conversion.arguments import checked, checked_directory
+from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
 from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
@@ -158,7 +158,7 @@ class SummaryLandscape:
         if not isinstance(module, nn.Module):
             raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
         target = self._summary_dir if output is None else checked_directory("output", output)
-        checked("points_at_once", points_at_once)
+        positive_int("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         with detached_from_trainer(module):
             loss = MeanLoss(module, loss_fn)

@@ -56,7 +56,7 @@ class Ordering:
     field: str
     descending: bool
 
-    def arranged(self, runs: Sequence[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
+    def sort(self, runs: Sequence[Run], value_of: Callable[[Run, str], JsonValue]) -> list[Run]:
         """The runs in this order; those that compare equal keep theirs, in both directions."""
         keyed = [(value_of(run, self.field), run) for run in runs]
         try:
@@ -73,7 +73,7 @@ class SearchCondition:
     """A valid search condition.
 
     Attributes:
-        tests: field, operator and expected value; a run is found if all hold.
+        tests: field, operator and expected value; a run is found if all match.
         ordering: ``None`` keeps the order of the listing.
         page: the runs to return.
         lineage_types: parts that a result shows, out of ``dataset`` and ``model``.
@@ -84,17 +84,13 @@ class SearchCondition:
     page: slice
     lineage_types: tuple[str, ...]
 
-    def holds(self, value_of: Callable[[str], JsonValue]) -> bool:
-        """Whether a run is found, given its value (or ``None``) by field."""
-        return all(_holds(name, value_of(field), expected) for field, name, expected in self.tests)
+    def matches(self, value_of: Callable[[str], JsonValue]) -> bool:
+        """Whether a run matches, given its value (or ``None``) by field."""
+        return all(_matches(name, value_of(field), expected) for field, name, expected in self.tests)
 
 
 def parse_condition(condition: object, base_dir: str) -> SearchCondition:
-    """Check a search condition.
-
-    Args:
-        condition: the caller's argument, a dict if it is right.
-        base_dir: absolute path of the directory whose runs are searched; an absolute ``summary_dir`` is relative to it.
+    """Check a search condition; an absolute ``summary_dir`` in it is relative to ``base_dir``.
 
     Raises:
         LineageSearchConditionParamError: the condition is refused; the text names the place and what is expected.
@@ -110,7 +106,7 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     return SearchCondition(tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition))
 
 
-def _holds(name: str, actual: JsonValue, expected: Any) -> bool:
+def _matches(name: str, actual: JsonValue, expected: Any) -> bool:
     try:
         return bool(_OPERATORS[name](actual, expected))
     except (TypeError, ValueError):  # values that do not compare, or no value: no match, also for not_in

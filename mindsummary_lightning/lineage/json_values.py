@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.values import DatasetGraph, Operation
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
+from mindsummary_lightning.values.text import shortest_float32
 
 JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
-
-_FLOAT32 = struct.Struct("<f")
-_FEWEST_DIGITS, _ENOUGH_DIGITS = 6, 9  # protobuf prints a float32 with six digits or more; nine tell any two apart
 
 
 def double_to_json(value: float) -> float | str:
@@ -27,14 +24,8 @@ def double_to_json(value: float) -> float | str:
 
 
 def float32_to_json(value: float) -> float | str:
-    """A 32-bit number with the fewest digits (six or more) that give it back: 0.01 rather than 0.009999999776482582."""
-    if not math.isfinite(value):
-        return double_to_json(value)
-    for digits in range(_FEWEST_DIGITS, _ENOUGH_DIGITS):
-        short = float(f"{value:.{digits}g}")
-        if _FLOAT32.unpack(_FLOAT32.pack(short))[0] == value:
-            return short
-    return float(f"{value:.{_ENOUGH_DIGITS}g}")
+    """A 32-bit number with the fewest digits that give it back: 0.01 rather than 0.009999999776482582."""
+    return shortest_float32(value) if math.isfinite(value) else double_to_json(value)
 
 
 def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonValue]:

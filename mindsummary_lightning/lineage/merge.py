@@ -77,12 +77,7 @@ class MergedLineage:
 
 
 def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], None]) -> FileLineage:
-    """The content of one file.
-
-    Args:
-        events: its records in order.
-        on_problem: called with a description of what had to be skipped.
-    """
+    """The content of one file; ``on_problem`` is told what had to be skipped."""
     newest: dict[type, Any] = {}
     custom: dict[type, dict[str, JsonValue]] = {UserDefinedInfo: {}, RunInfo: {}}
     for event in events:
@@ -101,11 +96,7 @@ def lineage_of_file(events: Iterable[LineageEvent], on_problem: Callable[[str], 
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
-    """The merged lineage of a run's files, or ``None`` if none of them contains any.
-
-    Args:
-        files: in the reader's order, oldest first.
-    """
+    """The merged lineage of a run's files, oldest first, or ``None`` if none of them contains any."""
     sections: dict[str, Mapping[str, JsonValue]] | None = None
     for file in files:
         if not file.starts_anew and not file.has_evaluation:

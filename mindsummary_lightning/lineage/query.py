@@ -19,7 +19,7 @@ from mindsummary_lightning.errors import (
 )
 from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
-from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
+from mindsummary_lightning.reading.run_tree import list_train_jobs
 
 _KEYS = ("metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph")
 

@@ -1,24 +1,84 @@
 """A lineage query over listed runs: which of them meet a condition, in which order, and the JSON of the answer.
 
-The runs' files are read by ``cache``; ``conditions`` checks and explains what is searched.
+A file that has not changed is not read again. A damaged one costs its own lineage only and is reported once, not at
+every query. ``conditions`` checks and explains what is searched, ``merge`` combines what files contain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from mindsummary_lightning.lineage.cache import LineageCache
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.conditions import SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
-from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.reading.summary_base_dir import RunDirectory
+from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, lineage_of_file, merge_files
+from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
+from mindsummary_lightning.values import LineageEvent
+from mindsummary_lightning.warn_once import WarnOnce
 
-CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
-
+_LOG = logging.getLogger(__name__)
+# Content by path and state of a file; ``None`` if it could not be opened: that is tried again next time.
+_Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
+_MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
+
+
+class LineageCache:
+    """The lineage of runs, kept for the ``max_runs`` queried most recently. Safe to use from several threads."""
+
+    def __init__(self, max_runs: int = _MAX_RUNS) -> None:
+        self._max_runs = max_runs
+        self._runs: OrderedDict[str, tuple[_Read, MergedLineage | None]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._warnings = WarnOnce(_LOG)
+
+    def lineage(self, directory: str, files: Mapping[str, FileState]) -> MergedLineage | None:
+        """The merged lineage of a run's files, oldest first with their states now, or ``None`` if they contain none."""
+        with self._lock:
+            known, lineage = self._runs.get(directory, ({}, None))
+            if known:
+                self._runs.move_to_end(directory)
+        if known and tuple(known) == tuple(files.items()) and None not in known.values():
+            return lineage
+        read = {file: known.get(file) or self._read(*file) for file in files.items()}
+        lineage = merge_files(file for file in read.values() if file is not None)
+        with self._lock:
+            self._runs[directory] = (read, lineage)
+            self._runs.move_to_end(directory)
+            while len(self._runs) > self._max_runs:
+                self._runs.popitem(last=False)
+        return lineage
+
+    def _read(self, path: str, state: FileState) -> FileLineage | None:
+        def warn(message: str, *args: object) -> None:
+            self._warnings.warn((path, state, message), message, *args)
+
+        try:
+            return lineage_of_file(list(_events(path, state)), lambda problem: warn("%s in %s", problem, path))
+        except DamagedFileError as error:
+            warn("skipped a damaged lineage file, as MindInsight does: %s", error)
+            return FileLineage()
+        except OSError as error:
+            warn("skipped a lineage file: %s", error)
+            return None
+
+
+def _events(path: str, state: FileState) -> Iterator[LineageEvent]:
+    scanner, size = RecordScanner(path), state[0]
+    yield from scanner.decoded(decode_lineage_event)
+    if scanner.offset < size:
+        raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
+
+
+CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
 
 
 def search_lineage(
@@ -26,20 +86,15 @@ def search_lineage(
     condition: SearchCondition,
     added_info: Mapping[str, Mapping[str, JsonValue]] | None = None,
 ) -> dict[str, Any]:
-    """The runs that meet a condition, as MindInsight 2.3.1 answers it.
+    """The runs that meet a condition, as MindInsight 2.3.1 answers it; the order of the runs numbers their pipelines.
 
-    Args:
-        directories: the runs, in the order in which data pipelines are numbered.
-        condition: the condition.
-        added_info: what users noted about runs, by ``summary_dir``: ``tag`` and ``remark``.
-
-    Returns:
-        ``customized``, ``object`` and ``count``, as :func:`~mindsummary_lightning.filter_summary_lineage` describes.
-        What is inside belongs to the cache: copy it before you change it.
+    ``added_info`` is what users noted, ``tag`` and ``remark``, by ``summary_dir``. The answer is that of
+    :func:`~mindsummary_lightning.filter_summary_lineage`; what is inside belongs to the cache: copy it before you
+    change it.
     """
-    runs = [run for run in _runs(directories, added_info or {}) if condition.holds(run.value)]
+    runs = [run for run in _runs(directories, added_info or {}) if condition.matches(run.value)]
     if condition.ordering is not None:
-        runs = condition.ordering.arranged(runs, _Run.value)
+        runs = condition.ordering.sort(runs, _Run.value)
     shown = runs[condition.page]
     return {
         "customized": _customized(shown),

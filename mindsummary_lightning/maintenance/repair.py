@@ -12,9 +12,8 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
-from mindsummary_lightning.fileio.damaged import damaged_path
 from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.fileio.replace import damaged_path, replacement
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.fileio.scan import blocks_of
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
@@ -38,17 +37,10 @@ class RepairedFile:
 
 
 def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> list[RepairedFile]:
-    """Rebuild every damaged file of a run from its complete records.
+    """Rebuild every damaged file of a run from its complete records; ``progress`` is called with numbers of bytes read.
 
     A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the damaged one is then in
     ``.damaged`` inside the run. Files without damage are not touched.
-
-    Args:
-        run_dir: the run directory.
-        progress: called with numbers of bytes read.
-
-    Returns:
-        The rebuilt files.
 
     Raises:
         BlockingIOError: a file of the run is being written; nothing was changed.

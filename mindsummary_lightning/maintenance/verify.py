@@ -49,15 +49,7 @@ class Finding:
 
 
 def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
-    """Check every record of every file of a run.
-
-    Args:
-        run_dir: the run directory.
-        progress: called with numbers of bytes read.
-
-    Raises:
-        OSError: the directory or a file cannot be read.
-    """
+    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read."""
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
     for path in summary_files(run_dir):

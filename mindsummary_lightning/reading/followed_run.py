@@ -1,7 +1,7 @@
-"""``FollowedRun``: the samples of one run directory, read on from where they were read to whenever it is asked.
+"""``FollowedRun``: the one reader of a run directory, which reads on from where it stopped whenever it is asked.
 
-What a page of many runs asks again and again: tags, scalars as arrays, the locations of everything else. It is safe to
-use from several threads.
+A pass over the files gives tags, scalars as arrays, and the locations of everything else; nothing is read again for the
+next tag. It is safe to use from several threads, and no file stays open.
 """
 
 from __future__ import annotations
@@ -10,86 +10,98 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
-from mindsummary_lightning.reading.file_content import GraphLocation, LocatedSample
 from mindsummary_lightning.reading.followed_file import FollowedFile
-from mindsummary_lightning.reading.outlines import Location
-from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
+from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
+from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_MAX_REMEMBERED = 4096  # results; of a run that is watched for days the oldest are forgotten
+_MAX_CACHED = 4096  # results; of a run that is watched for days the oldest are forgotten
 
 
 class FollowedRun:
-    """Reads one run directory and remembers what it has read.
-
-    Symbolic links are not followed: whoever may look at a directory need not be allowed to look elsewhere.
+    """Reads one run directory.
 
     Args:
         run_dir: the directory with the summary files.
+        on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an error of every
+            :meth:`refresh`.
+        follow_links: whether files may be symbolic links; whoever may look at a directory through a server need not be
+            allowed to look elsewhere.
 
     Attributes:
         run_dir: the directory.
-        nbytes: bytes of memory that it took after the last :meth:`read_on`, roughly.
+        nbytes: bytes of memory that it took after the last :meth:`refresh`, roughly.
         is_complete: whether the file written last ended with a complete record then, and none was damaged.
     """
 
-    def __init__(self, run_dir: str) -> None:
+    def __init__(
+        self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip", follow_links: bool = False
+    ) -> None:
         self.run_dir = run_dir
+        self._raises = on_damage == "raise"
+        self._follow_links = follow_links
         self._lock = threading.RLock()
         self._warnings = WarnOnce(_LOG)
         self._files: list[FollowedFile] = []
         self._models: list[GraphLocation] = []
+        self._has_news = False  # since the tags were listed
         self._tags = tags_by_kind(())
-        self._remembered: dict[Hashable, object] = {}
+        self._cached: dict[Hashable, object] = {}
         self.nbytes = 0
         self.is_complete = True
 
-    def read_on(self) -> bool:
+    def refresh(self) -> bool:
         """Read what has been added since the last call; everything, if a file was removed or rewritten.
 
         Returns:
             Whether anything changed.
 
         Raises:
-            OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning.
+            DamagedFileError: a record is damaged, and ``on_damage`` is ``"raise"``.
+            OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning, or raises.
         """
         with self._lock:
-            found = _regular_files(self.run_dir)
-            names = read_order(name for name in found if is_summary_name(name))
+            stats = _files_by_name(self.run_dir, self._follow_links)
+            names = read_order(name for name in stats if is_summary_name(name))
             known = {os.path.basename(file.path): file for file in self._files}
-            is_stale = any(name not in found or file.was_rewritten(found[name]) for name, file in known.items())
-            if is_stale:
+            if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
                 known = {}
-                self._remembered = {}
-            files = [known.get(name) or FollowedFile(os.path.join(self.run_dir, name)) for name in names]
-            is_new = is_stale or len(files) > len(known)
-            self._files = files
-            has_grown = [self._read_file(file, found[name]) for name, file in zip(names, files, strict=True)]
-            models = _models(self.run_dir, found)
-            changed = is_new or any(has_grown) or models != self._models
-            self._models = models
+                self._cached = {}
+                self._has_news = True
+            self._has_news |= len(names) > len(known)
+            self._files = [
+                known.get(name) or FollowedFile(os.path.join(self.run_dir, name), self._raises) for name in names
+            ]
+            for name, file in zip(names, self._files, strict=True):
+                self._read_file(file, stats[name])
+            models = _models(self.run_dir, stats)
+            changed = self._has_news or models != self._models
+            self._models, self._has_news = models, False
             if changed:
-                self._tags = tags_by_kind(files)
-                self.nbytes = sum(file.nbytes for file in files)
-            self.is_complete = next((file.is_complete for file in reversed(files) if not file.is_empty), True)
+                self._tags = tags_by_kind(self._files)
+                self.nbytes = sum(file.nbytes for file in self._files)
+            self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
             return changed
 
-    def _read_file(self, file: FollowedFile, stat: os.stat_result) -> bool:
+    def _read_file(self, file: FollowedFile, stat: os.stat_result) -> None:
         before = file.offset
         try:
-            file.read_on(stat)
+            file.refresh(stat)
         except OSError as error:
+            if self._raises:
+                raise
             self._warnings.warn(file.path, "skipped a file that cannot be read: %s", error)
-        return file.offset > before
+        finally:
+            self._has_news |= file.offset > before
 
     def tags(self) -> dict[str, list[str]]:
         """Sorted tags of each kind, as :meth:`SummaryReader.tags` gives them."""
@@ -108,12 +120,9 @@ class FollowedRun:
     def samples(
         self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None
     ) -> list[LocatedSample]:
-        """Samples of a tag, located but not decoded, by step.
+        """Samples of a tag that is not a scalar's, located but not decoded, by step.
 
-        Args:
-            kind: image, tensor, histogram or loss_landscape.
-            tag: the tag.
-            select: chooses samples: the indices that it returns for the ascending steps; ``None`` takes all.
+        ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes all.
 
         Raises:
             LookupError: the run has no such tag.
@@ -124,23 +133,20 @@ class FollowedRun:
     def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
         files = [file for file in self._files if (kind, tag) in file.tags]
         if not files:
-            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}")
+            known = self._tags[kind]
+            listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
         return files
 
-    def remembered(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten.
-
-        Args:
-            key: names the result, for example ``("statistics", location)``.
-            compute: called if the result is not known.
-        """
-        known = self._remembered
+    def cached(self, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten."""
+        known = self._cached
         if key in known:
             return cast("_T", known[key])
         result = compute()
         with self._lock:
             known[key] = result
-            if len(known) > _MAX_REMEMBERED:
+            if len(known) > _MAX_CACHED:
                 del known[next(iter(known))]
         return result
 
@@ -150,22 +156,23 @@ class FollowedRun:
             return [file.graph for file in self._files if file.graph is not None][-1:] + self._models
 
 
-def _regular_files(run_dir: str) -> dict[str, os.stat_result]:
-    found = {}
+def _files_by_name(run_dir: str, follow_links: bool) -> dict[str, os.stat_result]:
+    stats = {}
     with os.scandir(run_dir) as entries:
         for entry in entries:
-            if (is_summary_name(entry.name) or entry.name.endswith(".pb")) and entry.is_file(follow_symlinks=False):
-                try:
-                    found[entry.name] = os.lstat(entry.path)  # the entry's own answer may be stale on Windows
+            is_wanted = is_summary_name(entry.name) or entry.name.endswith(".pb")
+            if is_wanted and entry.is_file(follow_symlinks=follow_links):
+                try:  # the entry's own answer may be stale on Windows
+                    stats[entry.name] = os.stat(entry.path, follow_symlinks=follow_links)
                 except FileNotFoundError:  # deleted since the directory was listed
                     continue
-    return found
+    return stats
 
 
-def _models(run_dir: str, found: dict[str, os.stat_result]) -> list[GraphLocation]:
+def _models(run_dir: str, stats: dict[str, os.stat_result]) -> list[GraphLocation]:
     models = [
         GraphLocation(name, Location(os.path.join(run_dir, name), 0, stat.st_size, 0), True, stat.st_mtime)
-        for name, stat in found.items()
+        for name, stat in stats.items()
         if name.endswith(".pb") and stat.st_size
     ]
     return sorted(models, key=lambda model: (model.wall_time, model.name))

@@ -13,9 +13,9 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.histogram_columns import HistogramColumns, decode_histogram_events
 from mindsummary_lightning.fileformat.scalar_codec import ScalarColumns, decode_scalar_events
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.merge_rule import selected_samples
 from mindsummary_lightning.reading.run_directory import summary_files
-from mindsummary_lightning.reading.samples import selected_samples
+from mindsummary_lightning.reading.series import ScalarSeries
 
 _MAX_SCALARS_ALONE = 512  # bytes of an event; the scalars of longer ones are decoded beside their histograms
 _MAX_GROUP = 3 << 25  # bytes of records that are walked side by side

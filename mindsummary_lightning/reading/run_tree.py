@@ -1,17 +1,20 @@
-"""``RunTree``: the runs below a directory, at any depth, followed as they appear, grow and vanish.
+"""``RunTree``: the one walk of directories. Runs at any depth, followed as they appear, grow and vanish.
 
 A scan lists only directories that changed since the last one and asks each run for the state of one file, so that
-thousands of runs cost milliseconds. No file is opened.
+thousands of runs cost milliseconds. No file is opened. The order of a listing, which files date a run and which links
+and hidden directories count are MindInsight 2.3.1's rules; beyond it, runs may lie deeper, there is no limit of 999 of
+them, and a name whose digits are not a valid time hides that file instead of every run.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mindsummary_lightning.fileformat.file_names import (
     EXPLAIN_SUFFIX,
@@ -21,9 +24,11 @@ from mindsummary_lightning.fileformat.file_names import (
     read_order,
     timestamp_of,
 )
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
+FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
 _SETTLED_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
 
 
@@ -54,6 +59,23 @@ class ListedRun(NamedTuple):
         return len(self.lineage_names)
 
 
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A directory with at least one lineage file.
+
+    Attributes:
+        summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
+        path: the directory.
+        update_time_us: modification time of the file with the newest time in its name, microseconds.
+        files: paths and states of its lineage files in the reader's order, oldest first.
+    """
+
+    summary_dir: str
+    path: str
+    update_time_us: int
+    files: dict[str, FileState]
+
+
 @dataclass(slots=True)
 class _Directory:
     path: str
@@ -61,6 +83,7 @@ class _Directory:
     is_settled: bool  # whether a later change of it would show in its modification time
     children: list[tuple[str, str]]  # paths and train ids of the directories to enter
     files: list[tuple[str, int | None]]  # names of the summary, lineage and graph files, with the time in them
+    is_misdated: bool  # whether it holds a summary or lineage file whose name has no valid time
     newest: str = ""  # path of the file whose modification time is the run's
     newest_mtime_ns: int = -1
     run: ListedRun | None = None
@@ -112,6 +135,14 @@ class RunTree:
         directory = self._directories.get(train_id)
         return None if directory is None else directory.run
 
+    def event_directories(self) -> set[str]:
+        """Paths of all directories of the last scan with summary or lineage files, misdated ones included."""
+        return {
+            directory.path
+            for directory in self._directories.values()
+            if directory.is_misdated or any(timestamp is not None for _, timestamp in directory.files)
+        }
+
     def _directory(self, path: str, train_id: str) -> _Directory | None:
         known = self._directories.get(train_id)
         try:
@@ -119,24 +150,26 @@ class RunTree:
             if known is not None and known.is_settled and known.mtime_ns == mtime_ns:
                 return known
             is_settled = self.wall_clock_ns() - mtime_ns > _SETTLED_NS
-            children, files = self._entries(path, train_id)
+            children, files, is_misdated = self._entries(path, train_id)
         except FileNotFoundError:
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
             return None
         if known is None or known.files != files:
-            return _Directory(path, mtime_ns, is_settled, children, files)
+            return _Directory(path, mtime_ns, is_settled, children, files, is_misdated)
         known.mtime_ns, known.is_settled, known.children = mtime_ns, is_settled, children
+        known.is_misdated = is_misdated
         return known
 
-    def _entries(self, path: str, train_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]]]:
-        """The directories to enter, and the event and graph files, in a directory."""
+    def _entries(self, path: str, train_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]], bool]:
+        """The directories to enter, the event and graph files in a directory, and whether any is misdated."""
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
         is_entered = "/." not in train_id and depth != self.max_depth
         children: list[tuple[str, str]] = []
         files: list[tuple[str, int | None]] = []
+        is_misdated = False
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
@@ -149,7 +182,8 @@ class RunTree:
                     is_listed = is_graph_name(name)
                 elif timestamp > MAX_TIMESTAMP:
                     is_listed = False
-                    text = "skipped %s in %s: %d is not a time in seconds"
+                    is_misdated = True
+                    text = "%s in %s is not listed: %d is not a time in seconds"
                     self._warnings.warn((path, name), text, name, path, timestamp)
                 else:
                     is_listed = not name.endswith(EXPLAIN_SUFFIX)
@@ -158,7 +192,54 @@ class RunTree:
         if depth > 1 and all(timestamp is None for _, timestamp in files):
             files = []  # graphs alone
         files.sort()
-        return children, files
+        return children, files, is_misdated
+
+
+def find_run_directories(root: str) -> list[str]:
+    """The directories with a summary or lineage file at or below a directory, in order of their paths.
+
+    A directory below ``root`` that cannot be listed is skipped with a warning. Links below ``root`` are not followed;
+    ``root`` itself, which someone named, counts though its files are links.
+
+    Raises:
+        OSError: ``root`` cannot be listed.
+    """
+    os.scandir(root).close()
+    tree = RunTree(root)
+    tree.scan()
+    runs = tree.event_directories()
+    if summary_files(root) or lineage_file_paths(root):
+        runs.add(root)
+    return sorted(runs, key=lambda path: path.split(os.sep))
+
+
+def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
+    """The runs with lineage files under an absolute path, last updated first (to the second), then by name.
+
+    A ``base`` that is missing or is not a directory holds no run; ``max_depth`` is that of :class:`RunTree`.
+
+    Raises:
+        OSError: the directory is there but cannot be listed.
+    """
+    if not os.path.isdir(base):
+        return []
+    os.scandir(base).close()  # what is below it may be skipped with a warning, but not itself
+    runs = [with_lineage_files(run) for run in RunTree(base, max_depth).scan() if run.lineage_names]
+    return sorted(runs, key=lambda run: (-(run.update_time_us // 1_000_000), run.summary_dir))
+
+
+def with_lineage_files(run: ListedRun) -> RunDirectory:
+    """A listed run with the states of its lineage files now; without those that have vanished since."""
+    files = {}
+    for name in run.lineage_names:
+        path = os.path.join(run.path, name)
+        try:
+            state = os.lstat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(state.st_mode):
+            files[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+    return RunDirectory(run.train_id, run.path, run.update_time_us, files)
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:
@@ -177,12 +258,12 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
         if timestamp is not None and timestamp < created:
             continue
         try:
-            stat = os.lstat(path)
+            state = os.lstat(path)
         except OSError:
             continue
-        seconds = stat.st_ctime if timestamp is None else float(timestamp)
-        if seconds > created or (seconds == created and stat.st_mtime_ns < newest_mtime_ns):
-            created, newest, newest_mtime_ns = seconds, path, stat.st_mtime_ns
+        seconds = state.st_ctime if timestamp is None else float(timestamp)
+        if seconds > created or (seconds == created and state.st_mtime_ns < newest_mtime_ns):
+            created, newest, newest_mtime_ns = seconds, path, state.st_mtime_ns
     before = directory.run
     directory.newest, directory.newest_mtime_ns = newest, newest_mtime_ns
     directory.run = _listed(directory, train_id, created) if newest else None

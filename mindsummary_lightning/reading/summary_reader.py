@@ -1,7 +1,7 @@
 """``SummaryReader``: the content of a run of MindSpore or of this package as NumPy arrays and plain values.
 
-Each call reads the files once and keeps only what was asked for, so a run larger than memory can be read. Several files
-of a resumed run are merged as MindInsight does it. Neither torch nor MindSpore is needed.
+A facade of ``FollowedRun`` that refuses what is damaged. Several files of a resumed run are merged as MindInsight does
+it. Neither torch nor MindSpore is needed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from mindsummary_lightning.fileformat.file_names import read_order
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.file_content import FileContent, LocatedSample, read_files
-from mindsummary_lightning.reading.outlines import decoded
-from mindsummary_lightning.reading.results import RecordedLandscape, RunLineage, ScalarSeries
+from mindsummary_lightning.reading.decode import decoded
+from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.samples import merged_samples, merged_scalars, tags_by_kind
+from mindsummary_lightning.reading.run_tree import find_run_directories
+from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, ScalarSeries
+from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -45,10 +47,16 @@ _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph
 
 
 class SummaryReader:
-    """Reads one run directory. It keeps no file open and caches nothing, so each call sees the run as it is then.
+    """Reads one run directory. Each call sees the run as it is then.
+
+    The files are read once, however many tags are asked for, and only what has been added is read later. Scalars are
+    held in memory, of all other values only where they lie, so a run larger than memory can be read; no file stays
+    open.
 
     An incomplete last record is ignored until it is complete. A damaged record ends the call with
     :class:`~mindsummary_lightning.errors.DamagedFileError`; ``mindsummary repair`` recovers what can be recovered.
+    A directory without event files is an empty run; one with runs below it is not a run, and reading it raises a
+    ``FileNotFoundError`` that names them.
 
     Args:
         run_dir: the directory with the summary and lineage files.
@@ -63,6 +71,10 @@ class SummaryReader:
             raise NotADirectoryError(
                 f"{self.run_dir} is not a directory; give the one that holds the run's event files"
             )
+        self._run = FollowedRun(self.run_dir, on_damage="raise", follow_links=True)
+
+    def __reduce__(self) -> tuple[type[SummaryReader], tuple[str]]:  # to a process of workers
+        return type(self), (self.run_dir,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.run_dir!r})"
@@ -75,7 +87,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        return tags_by_kind(self._read())
+        return self._refreshed().tags()
 
     def scalars(self, tag: str) -> ScalarSeries:
         """All samples of a scalar.
@@ -84,16 +96,16 @@ class SummaryReader:
             LookupError: the run has no scalar of this tag.
             DamagedFileError: a file is damaged.
         """
-        return merged_scalars(self._files_with("scalar", tag), tag)
+        return self._refreshed().scalars(tag)
 
     def all_scalars(self) -> dict[str, ScalarSeries]:
-        """Every scalar of the run by its tag, read in one pass; tags are sorted.
+        """Every scalar of the run by its tag; tags are sorted.
 
         Raises:
             DamagedFileError: a file is damaged.
         """
-        files = self._read("scalar")
-        return {tag: merged_scalars(files, tag) for tag in tags_by_kind(files)["scalar"]}
+        run = self._refreshed()
+        return {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
 
     def histograms(self, tag: str) -> Iterator[tuple[int, float, Histogram]]:
         """Step, wall time in seconds and value of each sample, by step; values are read one at a time.
@@ -127,7 +139,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        files = self._read("loss_landscape")
+        run = self._refreshed()
         return [
             RecordedLandscape(
                 tag,
@@ -136,8 +148,8 @@ class SummaryReader:
                 *(value.surface.x, value.surface.y, value.surface.z),
                 *(value.intervals, value.path, value.convergence_point, value.metadata),
             )
-            for tag in tags_by_kind(files)["loss_landscape"]
-            for step, wall_time, value in _read_values(merged_samples(files, "loss_landscape", tag))
+            for tag in run.tags()["loss_landscape"]
+            for step, wall_time, value in _read_values(run.samples("loss_landscape", tag))
         ]
 
     def graph(self) -> Graph | None:
@@ -146,7 +158,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        newest = [file.graph for file in self._read() if file.graph is not None][-1:]
+        newest = [graph for graph in self._refreshed().graphs() if not graph.is_model]
         graph = decoded(newest[0].location, decode_event).what if newest else None
         return graph if isinstance(graph, Graph) else None
 
@@ -159,6 +171,7 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest: dict[str, Any] = {}
+        self._check_is_run()
         for path in lineage_file_paths(self.run_dir):
             for event in RecordScanner(path).decoded(decode_lineage_event):
                 what = event.what
@@ -177,6 +190,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged; the events before it have been yielded.
         """
+        self._check_is_run()
         for path in summary_files(self.run_dir):
             yield from RecordScanner(path).decoded(decode_event)
 
@@ -190,6 +204,8 @@ class SummaryReader:
     ) -> Iterator[Event]:
         """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
 
+        A file that is removed, as by a training that begins again, is no end: the next one is followed from its start.
+
         Args:
             poll_s: seconds between two reads of the files.
             timeout_s: give up after this many seconds of waiting without a new event; ``None`` never does.
@@ -200,18 +216,27 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         scanner: RecordScanner | None = None
+        inode: int | None = None
         waited = 0.0
         while True:
             paths = summary_files(self.run_dir)
-            if scanner is None and paths:
-                scanner = RecordScanner(paths[0])
-            if scanner is not None:
-                for event in scanner.decoded(decode_event):
-                    waited = 0.0
-                    yield event
+            following = _behind(paths, scanner.path) if scanner is not None else list(paths)
+            if following and (scanner is None or scanner.path not in paths):
+                scanner, inode = RecordScanner(following.pop(0)), None
+            if scanner is not None and scanner.path in paths:
+                try:
+                    stat = os.stat(scanner.path)
+                    if inode not in (None, stat.st_ino) or stat.st_size < scanner.offset:  # another file of its name
+                        scanner = RecordScanner(scanner.path)
+                    inode = stat.st_ino
+                    for event in scanner.decoded(decode_event):
+                        waited = 0.0
+                        yield event
+                except FileNotFoundError:  # removed since it was listed
+                    continue
                 # Listed before it was read: whatever was written to it before a later file was started has been read.
-                if scanner.path in paths[:-1]:
-                    scanner = RecordScanner(paths[paths.index(scanner.path) + 1])
+                if following:
+                    scanner, inode = RecordScanner(following[0]), None
                     continue
             if (stop is not None and stop()) or (timeout_s is not None and waited >= timeout_s):
                 return
@@ -243,18 +268,29 @@ class SummaryReader:
     def _values(
         self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
     ) -> Iterator[tuple[int, float, Any]]:
-        return _read_values(merged_samples(self._files_with(kind, tag), kind, tag), decode)
+        return _read_values(self._refreshed().samples(kind, tag), decode)
 
-    def _read(self, kind: str | None = None, tag: str | None = None) -> list[FileContent]:
-        return read_files(summary_files(self.run_dir), kind, tag)
+    def _refreshed(self) -> FollowedRun:
+        self._run.refresh()
+        if not any(self._run.tags().values()):
+            self._check_is_run()
+        return self._run
 
-    def _files_with(self, kind: str, tag: str) -> list[FileContent]:
-        files = self._read(kind, tag)
-        known = tags_by_kind(files)[kind]
-        if tag not in known:
-            listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
-        return files
+    def _check_is_run(self) -> None:
+        """Refuse a directory that holds runs but is none itself."""
+        if summary_files(self.run_dir) or lineage_file_paths(self.run_dir):
+            return
+        runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
+        if runs:
+            listed = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
+            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {listed}; give one of them")
+
+
+def _behind(paths: list[str], path: str) -> list[str]:
+    """Those of a run's files that follow another one, which may be gone, in the reader's order."""
+    names = read_order({*map(os.path.basename, paths), os.path.basename(path)})
+    later = names[names.index(os.path.basename(path)) + 1 :]
+    return [other for other in paths if os.path.basename(other) in later]
 
 
 def _read_values(

@@ -1,27 +1,28 @@
-"""The last value of each tag in the live summary file, so that a value already in the file is not written again."""
+"""The last value of each tag in the live summary file, so that a value already in the file is not written again.
+
+Tags are counted too, for MindInsight 2.3.1 drops the oldest where there are too many
+(``EventsData._check_tag_out_of_spec``). All are written, with one warning per limit: other readers have none.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
 
-from mindsummary_lightning.recording.tag_limits import TagLimits
 from mindsummary_lightning.values import Histogram, Image, SummaryValue, kind_of
+from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
 
 class DuplicateFilter:
-    """Remembers the last step and value of each tag.
-
-    Args:
-        directory: the run, for messages.
-    """
+    """Remembers the last step and value of each tag."""
 
     def __init__(self, directory: str) -> None:
         self._last: dict[object, tuple[int, object]] = {}  # by tag for scalars, else by kind and tag
-        self._tag_limits = TagLimits(directory)
+        self._directory = directory
+        self._tags: dict[str, set[str]] = {}  # of the run, by kind
         self._warnings = WarnOnce(_LOG)
 
     def clear(self) -> None:
@@ -31,14 +32,8 @@ class DuplicateFilter:
     def new_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> list[tuple[str, SummaryValue]]:
         """Select the values that are not in the file yet, and remember them as written.
 
-        A tag that has another value at the same step is new too, with one warning.
-
-        Args:
-            step: the step of the values.
-            values: tags and values.
-
-        Returns:
-            The new ones, in order. :meth:`forget` those that could not be written.
+        A tag that has another value at the same step is new too, with one warning. :meth:`forget` those that could not
+        be written.
         """
         new: list[tuple[str, SummaryValue]] = []
         last, has_new_tag = self._last, False
@@ -48,7 +43,7 @@ class DuplicateFilter:
             previous = last.get(key)
             if previous is None:
                 has_new_tag = True
-                self._tag_limits.count((kind_of(value), tag))
+                self._tags.setdefault(kind_of(value), set()).add(tag)
             elif previous[0] == step:
                 if _is_same(previous[1], mark):
                     continue
@@ -56,13 +51,28 @@ class DuplicateFilter:
             last[key] = (step, mark)
             new.append(pair)
         if has_new_tag:
-            self._tag_limits.check()
+            self._check_limits()  # once for a step, so that the number is that of the step
         return new
 
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
         """Take back what :meth:`new_values` remembered: these values could not be written."""
         for tag, value in values:
             self._last.pop(tag if type(value) is float else (kind_of(value), tag), None)
+
+    def _check_limits(self) -> None:
+        count = sum(map(len, self._tags.values()))
+        advice = "name fewer parameters in histogram_regular, or log fewer metrics"
+        self._check_limit("tags", count, MAX_TAGS, advice)
+        advice = "record fewer tensors, or histograms where they suffice"
+        self._check_limit("tensor tags", len(self._tags.get("tensor", ())), MAX_TENSOR_TAGS, advice)
+
+    def _check_limit(self, what: str, count: int, limit: int, advice: str) -> None:
+        if count > limit:
+            self._warnings.warn(
+                what,
+                "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
+                *(self._directory, count, what, limit, advice),
+            )
 
     def _warn_of_change(self, kind: str, tag: str, step: int) -> None:
         if kind != "loss_landscape":  # a landscape is computed again on purpose, over the same steps

@@ -70,11 +70,7 @@ class EventFiles:
         return os.path.join(self.directory, name)
 
     def create(self, is_lineage: bool = False) -> RecordFile:
-        """Create the newest file of its kind, empty and locked.
-
-        Raises:
-            OSError: the directory or the file cannot be created.
-        """
+        """Create the newest file of its kind, empty and locked; raises OSError."""
         self.prepare()
         of_its_kind = is_lineage_name if is_lineage else is_summary_name
         latest = self._latest_second(of_its_kind)
@@ -105,16 +101,12 @@ class EventFiles:
         return [os.path.join(self.directory, name) for name in read_order(names)]
 
     def prepare(self) -> None:
-        """Create the directory, and cut the truncated last records that earlier processes left in it.
-
-        Raises:
-            OSError: the directory cannot be created or listed.
-        """
+        """Create the directory, and cut the truncated last records that earlier processes left in it."""
         os.makedirs(self.directory, exist_ok=True)
-        found = os.stat(self.directory)
-        if self._prepared == (found.st_dev, found.st_ino):
+        status = os.stat(self.directory)
+        if self._prepared == (status.st_dev, status.st_ino):
             return
-        self._prepared = (found.st_dev, found.st_ino)
+        self._prepared = (status.st_dev, status.st_ino)
         for name in os.listdir(self.directory):
             if is_summary_name(name):
                 self._cut(name, is_summary_file)

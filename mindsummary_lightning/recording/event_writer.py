@@ -35,17 +35,16 @@ _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
-_CLOSED_WRITERS_KEPT = 64
+_MAX_CLOSED_WRITERS = 64
 
 
 class EventWriter:
     """Writes the events of one directory; thread-safe. See :func:`shared_event_writer` for sharing.
 
-    Args:
-        directory: the run directory; created with the first event.
-        options: how files are created.
-        clock: seconds since the epoch, for what is written.
-        timer: monotonic clock, for periodic duties: the wall clock may jump back.
+    ``clock`` is for what is written, the monotonic ``timer`` for periodic duties: the wall clock may jump back.
+
+    Every method that writes returns False if the call is queued, because the caller is a signal handler that
+    interrupted another call to this writer; that call makes it at its end.
     """
 
     def __init__(
@@ -83,10 +82,6 @@ class EventWriter:
 
         A value that is already in the file is skipped.
 
-        Returns:
-            False if the values are queued, because the caller is a signal handler that interrupted another call to this
-            writer; that call writes them at its end.
-
         Raises:
             OSError: nothing of the failing event, nor of those after it, is in the file.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
@@ -115,12 +110,7 @@ class EventWriter:
             raise
 
     def write_graph(self, graph: Graph) -> bool:
-        """Write a computational graph in an event of its own; returns as :meth:`write_values`.
-
-        Raises:
-            OSError: it is not in the file.
-            RecordTooLargeError: it is larger than the reader takes.
-        """
+        """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
         return self._turns.call(self._write_graph, graph)
 
     def _write_graph(self, graph: Graph) -> None:
@@ -132,11 +122,7 @@ class EventWriter:
     def write_lineage(self, value: LineageValue) -> bool:
         """Add an event to the lineage file, which is replaced atomically; an exact repeat is skipped.
 
-        Returns:
-            As :meth:`write_values`.
-
-        Raises:
-            OSError: the file is as it was before.
+        After an OSError the file is as it was before.
         """
         return self._turns.call(self._write_lineage, value)
 
@@ -229,11 +215,7 @@ class EventWriter:
             )
 
     def sync(self) -> None:
-        """Fsync what is written.
-
-        Raises:
-            OSError: it failed.
-        """
+        """Fsync what is written; raises OSError."""
         self._turns.call(self._sync)
 
     def _sync(self) -> None:
@@ -243,8 +225,7 @@ class EventWriter:
     def release(self) -> None:
         """Remove one user; after the last one the file is closed. Writing again later opens it again.
 
-        Raises:
-            OSError: the file system reports only now that records written earlier are lost.
+        An OSError is how some file systems report only now that records written earlier are lost.
         """
         self._turns.call(self._remove_user)
 
@@ -280,9 +261,7 @@ _WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt
 def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
     """The writer of a directory, created if there is none; :meth:`EventWriter.release` it when done.
 
-    Args:
-        directory: the run directory; need not exist.
-        options: how a new writer creates its files; one that is in use keeps its own.
+    One that is in use keeps its own options.
     """
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
@@ -295,8 +274,8 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
         if writer.options != options:
             _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)
         _WRITERS.move_to_end(path)
-        idle = [key for key, kept in list(_WRITERS.items()) if not kept.users]
-        for key in idle[: max(0, len(_WRITERS) - _CLOSED_WRITERS_KEPT)]:
+        idle = [key for key, other in list(_WRITERS.items()) if not other.users]
+        for key in idle[: max(0, len(_WRITERS) - _MAX_CLOSED_WRITERS)]:
             _WRITERS.pop(key, None)
     return writer
 

@@ -20,9 +20,7 @@ WRITE_ERRORS = (OSError, RuntimeError, RecordTooLargeError)
 class FailurePolicy:
     """Decides what happens when a value cannot be converted or written.
 
-    Args:
-        directory: the run, for messages.
-        raise_exception: raise every error again instead of logging it.
+    With ``raise_exception`` every error is raised again, otherwise logged; ``directory`` names the run in messages.
     """
 
     def __init__(self, directory: str, raise_exception: bool) -> None:
@@ -34,14 +32,7 @@ class FailurePolicy:
         self.raise_exception = raise_exception
 
     def attempt(self, what: str, action: Callable[..., bool | None], *arguments: object) -> bool:
-        """Call something that writes.
-
-        Returns:
-            Whether it succeeded; False too if the action itself returns False, because it is queued.
-
-        Raises:
-            OSError, RuntimeError, RecordTooLargeError: it failed and ``raise_exception`` is set.
-        """
+        """Call something that writes; whether it succeeded, which is False too if it is queued and returns False."""
         try:
             return action(*arguments) is not False
         except WRITE_ERRORS as error:
@@ -64,21 +55,10 @@ class FailurePolicy:
     def converted(
         self, kind: str, tag: str, convert: Callable[..., _T], *arguments: object, per_tag: bool = False
     ) -> _T | None:
-        """Convert a value that a caller wants recorded.
+        """Convert a value that a caller wants recorded; ``None`` if it cannot be.
 
-        Args:
-            kind: what it is to become, such as ``"image"``; the first failure of a kind is logged.
-            tag: its tag, for the message.
-            convert: called with ``arguments``; the caller has checked those that are not the value.
-            arguments: the value first.
-            per_tag: log the first failure of each tag instead.
-
-        Returns:
-            The converted value, or ``None`` if it cannot be recorded.
-
-        Raises:
-            Exception: it cannot be recorded and ``raise_exception`` is set.
-            KeyboardInterrupt: always passed on.
+        ``arguments`` are those of ``convert``, the value first; the caller has checked the others. The first failure of
+        a kind (what the value was to become, such as ``"image"``) is logged, or of each tag (``per_tag``).
         """
         try:
             return convert(*arguments)

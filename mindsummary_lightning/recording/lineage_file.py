@@ -51,15 +51,12 @@ class LineageFileWriter:
         return self._path is not None
 
     def write(self, value: LineageValue) -> None:
-        """Add an event; an exact repeat is skipped.
+        """Add an event; an exact repeat is skipped. After an OSError the file is as it was before.
 
         Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
 
         The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
         and the lineage files that are there now are read.
-
-        Raises:
-            OSError: the file is as it was before.
         """
         self._files.prepare()
         if self._path is None or self._is_gone(self._path):
@@ -82,7 +79,7 @@ class LineageFileWriter:
     def _hide_repetitions(self) -> None:
         train = self._newest(TrainInfo)
         hidden: dict[str, CustomValue] = {}
-        kept: list[LineageEvent] = []
+        events: list[LineageEvent] = []
         for event in self._events:
             if isinstance(train, TrainInfo) and type(event.what) is UserDefinedInfo:
                 repeated = repeated_fields(event.what, train)
@@ -91,9 +88,9 @@ class LineageFileWriter:
                 if not rest:
                     continue
                 event = LineageEvent(event.wall_time, UserDefinedInfo(rest))
-            kept.append(event)
+            events.append(event)
         if hidden:
-            self._events = [*kept, LineageEvent(self._clock(), RunInfo(hidden))]
+            self._events = [*events, LineageEvent(self._clock(), RunInfo(hidden))]
             self._records = []
 
     def _replace(self) -> None:
@@ -115,10 +112,10 @@ class LineageFileWriter:
 
     def _is_gone(self, path: str) -> bool:
         try:
-            found = os.stat(path, follow_symlinks=False)
+            status = os.stat(path, follow_symlinks=False)
         except FileNotFoundError:
             return True
-        return (found.st_dev, found.st_ino) != self._identity
+        return (status.st_dev, status.st_ino) != self._identity
 
     def _is_written(self, value: LineageValue) -> bool:
         if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key

@@ -22,11 +22,8 @@ def quoted_name(tag: str, *, with_hash: bool = False) -> str:
     """A file name for a tag: percent-quoted, so that no path separator is left.
 
     A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's SHA-256, so that two
-    long tags do not share a file. ``~`` is in no other name of this kind: it is quoted in a tag.
-
-    Args:
-        tag: the tag.
-        with_hash: add the digits to a short name too.
+    long tags do not share a file; ``with_hash`` adds them to a short name too. ``~`` is in no other name of this kind:
+    it is quoted in a tag.
     """
     name = quote(tag, safe="", errors="surrogatepass").replace("~", "%7E") or "_"
     if len(name) <= _MAX_NAME_LENGTH and not with_hash:
@@ -40,11 +37,6 @@ class TensorExport:
 
     The seconds are those of the first export, so that a second recording of the directory does not replace the first.
     The names of long tags are those of :func:`quoted_name`; ``tensor/shortened_names.txt`` lists them.
-
-    Args:
-        policy: what happens to a tensor that cannot be saved.
-        directory: the run directory.
-        mode: permission bits of the files.
     """
 
     def __init__(self, policy: FailurePolicy, directory: str, mode: int) -> None:
@@ -60,18 +52,9 @@ class TensorExport:
         values: Collection[tuple[str, SummaryValue]],
         originals: Mapping[str, NDArray[np.generic]] | None = None,
     ) -> bool:
-        """Save the tensors among the values of a step.
+        """Save the tensors among the values of a step; whether all are saved.
 
-        Args:
-            step: the step they belong to.
-            values: tags and values.
-            originals: arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
-
-        Returns:
-            Whether all are saved.
-
-        Raises:
-            OSError: one could not be written and ``raise_exception`` is set.
+        ``originals`` has arrays in the dtype that they had, by tag; of other tensors the float32 values are saved.
         """
         arrays = {tag: (originals or {}).get(tag, value.data) for tag, value in values if isinstance(value, Tensor)}
         are_saved = [
@@ -80,11 +63,7 @@ class TensorExport:
         return all(are_saved)
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
-        """Save one tensor; a file that is there already is replaced atomically.
-
-        Raises:
-            OSError: it could not be written.
-        """
+        """Save one tensor; a file that is there already is replaced atomically. Raises OSError."""
         if self._folder is None:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
         os.makedirs(self._folder, exist_ok=True)

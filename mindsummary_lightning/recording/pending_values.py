@@ -1,9 +1,9 @@
-"""Values that wait for the next ``record()``: those that were added, and those that summary operators gave."""
+"""Values that wait for the next ``record()``: those that ``add_value`` converted, and those of summary operators."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,47 @@ from numpy.typing import NDArray
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.arguments import checked_name
 from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.conversion.image_batches import batch_to_image
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.failure_policy import FailurePolicy
-from mindsummary_lightning.recording.value_kinds import convert_value
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    Graph,
+    LossLandscape,
+    SummaryValue,
+    TrainInfo,
+    UserDefinedInfo,
+    check_recordable,
+)
+
+_CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
+    "scalar": to_scalar,
+    "image": batch_to_image,
+    "tensor": to_tensor,
+    "histogram": to_histogram,
+}
+_LINEAGE: dict[str, type] = {
+    "train_lineage": TrainInfo,
+    "eval_lineage": EvaluationInfo,
+    "dataset_graph": DatasetGraph,
+    "custom_lineage_data": UserDefinedInfo,
+}
+_KINDS: dict[str, type] = {"graph": Graph, **_LINEAGE, "LANDSCAPE": LossLandscape}
+
+LINEAGE_PLUGINS = frozenset(_LINEAGE)
+
+PLUGINS = (*_CONVERTERS, *_KINDS)
 
 
 class PendingValues:
-    """Converted values by plugin and tag; the newest of a tag counts.
+    """Converted values by plugin and tag; the newest of a tag counts."""
 
-    Args:
-        policy: what happens to a value that cannot be recorded.
-        keeps_originals: keep tensors in the dtype that they had too, for an export.
-    """
-
-    def __init__(self, policy: FailurePolicy, keeps_originals: bool) -> None:
-        self._policy = policy
-        self._keeps_originals = keeps_originals
+    def __init__(self, recorder: RunRecorder) -> None:
+        self._policy = recorder.policy
+        self._keeps_originals = recorder.exports_tensors  # in the dtype that they had
         self._values: dict[tuple[str, str], Any] = {}
         self._originals: dict[str, NDArray[Any]] = {}
         self._operators = operator_buffer.OperatorBuffer(is_of_one_step=False)
@@ -44,7 +69,7 @@ class PendingValues:
         """Convert and keep a value; arguments and errors are those of ``SummaryRecord.add_value``."""
         key = (plugin, checked_name(name))
         try:
-            recorded = convert_value(plugin, value)
+            recorded = _convert(plugin, value)
         except RecordTooLargeError as error:
             self._policy.skip(*key, error)
             return
@@ -56,27 +81,39 @@ class PendingValues:
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
     ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]]]:
-        """Remove and return everything.
+        """Remove everything; return ``(plugin, tag, value)`` in order, and the original arrays of tensors by tag.
 
-        Args:
-            plugin_filter: the values of plugins for which it is false are dropped; it is called once per plugin.
-            with_operators: add the values of operators, except where a value was added under the same name.
-
-        Returns:
-            ``(plugin, tag, value)`` in order, and the original arrays of tensors by tag.
+        ``plugin_filter`` is called once per plugin. Values of operators come after those that were added, and not where
+        one was added under the same name.
         """
         for plugin, name, value in self._operators.take() if with_operators else ():
             is_name = self._policy.converted("name of an operator", str(name), checked_name, name) is not None
             if is_name and (plugin, name) not in self._values:
-                recorded = self._policy.converted(plugin, name, convert_value, plugin, value)
+                recorded = self._policy.converted(plugin, name, _convert, plugin, value)
                 if recorded is not None:
                     self._keep(plugin, name, value, recorded)
         values, self._values = self._values, {}
         originals, self._originals = self._originals, {}
-        kept = {plugin for plugin in {plugin for plugin, _ in values} if plugin_filter is None or plugin_filter(plugin)}
-        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in kept], originals
+        plugins = {plugin for plugin, _ in values}
+        wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
+        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals
 
     def _keep(self, plugin: str, tag: str, value: Any, recorded: Any) -> None:
         if plugin == "tensor" and self._keeps_originals:
             self._originals[tag] = np.array(to_array(value))
         self._values[plugin, tag] = recorded
+
+
+def _convert(plugin: str, value: Any) -> Any:
+    plugin = "LANDSCAPE" if plugin == "landscape" else plugin  # MindSpore 2.7 spells it so
+    if plugin not in PLUGINS:
+        raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
+    if plugin in _CONVERTERS:
+        return _CONVERTERS[plugin](value)
+    kind = _KINDS[plugin]
+    if kind is UserDefinedInfo and isinstance(value, Mapping):
+        value = UserDefinedInfo(value)
+    if not isinstance(value, kind):
+        raise TypeError(f"value of plugin {plugin!r} must be a mindsummary_lightning.values.{kind.__name__}: {value!r}")
+    check_recordable(value)
+    return value

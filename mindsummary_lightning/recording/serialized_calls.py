@@ -28,14 +28,8 @@ class SerializedCalls:
     def call(self, action: Callable[..., object], *arguments: object, is_waiting: bool = True) -> bool:
         """Make a call when those of other threads are over, or queue it if this thread is in the middle of one.
 
-        Args:
-            action: what to call; its result is dropped.
-            arguments: its arguments.
-            is_waiting: wait for other threads; without, the call is queued then too.
-
-        Returns:
-            True if the call was made, False if it is queued and made when the one that is interrupted ends. What a
-            queued call raises is logged.
+        Without ``is_waiting`` it is queued also while another thread makes one. Returns False if it is queued, and made
+        when the call that is interrupted ends; what it raises then is logged.
         """
         if not self._lock.acquire(is_waiting):
             self._queue.append((action, arguments))

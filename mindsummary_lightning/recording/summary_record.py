@@ -1,34 +1,33 @@
-"""``SummaryRecord``: writes values into the files of a run, for custom loops and for the rest of this package.
+"""``SummaryRecord``: what custom loops, and users of ``logger.experiment``, record values with.
 
-It knows neither torch nor Lightning, neither bytes nor protobuf; failures are decided by ``failure_policy``.
+It knows neither torch nor Lightning, neither bytes nor protobuf; ``run_recorder`` brings values into files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_directory,
     drops_num_process,
+    file_permissions,
+    int64,
+    max_file_bytes,
+    natural_int,
+    optional_module,
+    optional_seconds,
 )
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
-from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
-from mindsummary_lightning.recording.network_graph import NetworkGraph
-from mindsummary_lightning.recording.npy_export import TensorExport
-from mindsummary_lightning.recording.pending_values import PendingValues
+from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.recording.value_kinds import LINEAGE_PLUGINS
-from mindsummary_lightning.recording.writer_handle import WriterHandle
-from mindsummary_lightning.values import Graph, SummaryValue, check_recordable
-from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values import SummaryValue
 
 
 class SummaryRecord(TensorBoardMethods):
@@ -87,41 +86,41 @@ class SummaryRecord(TensorBoardMethods):
         fsync_secs: float | None = None,
         free_space_factor: int = 32,
     ) -> None:
-        self._directory = checked_directory("log_dir", log_dir)
+        directory = checked_directory("log_dir", log_dir)
         check_prefix_and_suffix(file_prefix, file_suffix)
-        checked("raise_exception", raise_exception)
-        checked("network", network)
-        is_exporting = check_export_options(export_options)
+        checked_bool("raise_exception", raise_exception)
+        exports_tensors = check_export_options(export_options)
         options = FileOptions(
             prefix=file_prefix,
             suffix=file_suffix,
-            max_file_size=checked("max_file_size", max_file_size),
-            mode=checked("file_mode", file_mode),
-            fsync_secs=checked("fsync_secs", fsync_secs),
-            free_space_factor=checked("free_space_factor", free_space_factor),
+            max_file_size=max_file_bytes(max_file_size),
+            mode=file_permissions(file_mode),
+            fsync_secs=optional_seconds("fsync_secs", fsync_secs),
+            free_space_factor=natural_int("free_space_factor", free_space_factor),
         )
-        super().__init__(FailurePolicy(self._directory, raise_exception))
-        self._handle = WriterHandle(self._directory, options)
-        self._export = TensorExport(self._policy, self._directory, options.mode) if is_exporting else None
-        self._graph = NetworkGraph(self._policy, network, example_input)
+        recorder = RunRecorder(directory, options, raise_exception=raise_exception, exports_tensors=exports_tensors)
+        super().__init__(recorder)
+        self._network = optional_module("network", network)
+        self._example_input = example_input
+        self._has_tried_graph = False
         self._mode = "train"
-        self._pending = PendingValues(self._policy, keeps_originals=is_exporting)
-        self._is_closed = False
-        self.has_recorded = False
-        """Whether anything was recorded through this object."""
-        self.deferred_lineage: list[LineageValue] = []
-        """Written with the next value of another kind; if none follows, not recorded either."""
+        self._pending = PendingValues(recorder)
         self._pending.take_operators(True)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._directory!r})"
+        return f"{type(self).__name__}({self.directory!r})"
 
     # ---- MindSpore's interface
 
     @property
     def log_dir(self) -> str:
         """Full path of the summary file; before the first value, the path that it will have."""
-        return self._handle.acquire().summary_path
+        return self._recorder.summary_path
+
+    @property
+    def directory(self) -> str:
+        """The run directory."""
+        return self._recorder.directory
 
     @property
     def mode(self) -> str:
@@ -140,7 +139,7 @@ class SummaryRecord(TensorBoardMethods):
         if mode not in ("train", "eval"):
             raise ValueError(f"mode must be 'train' or 'eval', not {mode!r}")
         self._mode = mode
-        self._pending.take_operators(mode == "train" and not self._is_closed)
+        self._pending.take_operators(mode == "train" and not self._recorder.is_closed)
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
         """Keep a value for the next :meth:`record`.
@@ -184,22 +183,23 @@ class SummaryRecord(TensorBoardMethods):
             ValueError: ``step`` does not fit 64 bits.
             OSError, RuntimeError: something could not be written and ``raise_exception`` is set.
         """
-        checked("step", step)
-        checked("plugin_filter", plugin_filter)
-        checked("train_network", train_network)
+        int64("step", step)
+        optional_module("train_network", train_network)
+        if plugin_filter is not None and not callable(plugin_filter):
+            raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
         values, originals = self._pending.take(plugin_filter, self._mode == "train")
-        if self._is_closed:
+        if self._recorder.is_closed:
             return False
-        is_done = self._graph.capture_own(train_network, self.write_graph)
+        is_done = self._capture_graph(train_network)
         pairs: list[tuple[str, SummaryValue]] = []
         for plugin, tag, value in values:
             if plugin in LINEAGE_PLUGINS:
-                is_done &= self.write_lineage(value)
+                is_done &= self._recorder.write_lineage(value)
             elif plugin == "graph":
-                is_done &= self.write_graph(value)
+                is_done &= self._recorder.write_graph(value)
             else:
                 pairs.append((tag, value))
-        return self.write_values(step, pairs, originals) and is_done
+        return self._recorder.write_values(step, pairs, originals) and is_done
 
     def flush(self) -> None:
         """Fsync everything recorded.
@@ -207,8 +207,7 @@ class SummaryRecord(TensorBoardMethods):
         Raises:
             OSError: it failed and ``raise_exception`` is set.
         """
-        if self._handle.writer is not None:
-            self._attempt("flush", self._handle.writer.sync)
+        self._recorder.sync()
 
     def close(self) -> None:
         """Close the files; a second call does nothing. The number of lost records, if any, is logged.
@@ -216,15 +215,12 @@ class SummaryRecord(TensorBoardMethods):
         Raises:
             OSError: the file system reports only now that something is lost, and ``raise_exception`` is set.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
         self._pending.take_operators(False)
-        self.release()
+        self._recorder.close()
 
     def __enter__(self) -> SummaryRecord:
-        if self._is_closed:
-            raise ValueError(f"this SummaryRecord of {self._directory} is closed; make a new one")
+        if self._recorder.is_closed:
+            raise ValueError(f"this SummaryRecord of {self.directory} is closed; make a new one")
         return self
 
     def __exit__(
@@ -232,111 +228,24 @@ class SummaryRecord(TensorBoardMethods):
     ) -> None:
         self.close()
 
-    # ---- for the rest of the package
-
-    def write_values(
-        self, step: int, values: Collection[tuple[str, SummaryValue]], originals: Mapping[str, np.ndarray] | None = None
-    ) -> bool:
-        """Write converted values immediately, in one event where the format allows it.
-
-        Args:
-            step: the step they belong to.
-            values: tags and values, such as the ``items()`` of a dict; a scalar is a ``float``.
-            originals: tensors in the dtype they had, for the npy export; of others their float32 values are exported.
-
-        Returns:
-            Whether everything is in the file. False also in a signal handler that interrupted another call to this
-            run's record: the values are queued, and that call writes them at its end.
-
-        Raises:
-            OSError: it could not be written and ``raise_exception`` is set.
-        """
-        if not values:
+    def _capture_graph(self, train_network: Any) -> bool:
+        """At the first call with a network, capture it or else ``train_network``; False if that failed."""
+        network = self._network if self._network is not None else train_network
+        if network is None or self._has_tried_graph:
             return True
-        if self._is_closed:
-            return False
-        is_done = self._export is None or self._export.save_all(step, values, originals)
-        if not -(2**63) <= step < 2**63:
-            self._policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
-            return False
-        if self.deferred_lineage:
-            self.write_held_lineage()
-        try:  # not through _attempt: this is the hot path
-            is_written = (self._handle.writer or self._handle.acquire()).write_values(step, values)
-        except WRITE_ERRORS as error:
-            self._policy.write_failed("values", error)
-            return False
-        self.has_recorded = True
-        return is_done and is_written
-
-    def begin_file(self) -> None:
-        """Start a new file with the next value; MindInsight then drops what older files have beyond its step."""
-        self._attempt("a new file", self._handle.acquire().begin_file)
-
-    def write_graph(self, graph: Graph) -> bool:
-        """Write a computational graph immediately; returns and raises as :meth:`write_values`."""
-        self.write_held_lineage()
-        return self._attempt("the graph", self._handle.acquire().write_graph, graph)
-
-    def write_lineage(self, value: LineageValue) -> bool:
-        """Write a lineage value immediately; returns and raises as :meth:`write_values`.
-
-        Raises:
-            ValueError: it holds something that would break MindInsight.
-        """
-        check_recordable(value)
-        self.write_held_lineage()
-        return self._attempt("lineage", self._handle.acquire().write_lineage, value)
-
-    def write_held_lineage(self) -> None:
-        """Write and forget what :attr:`deferred_lineage` holds."""
-        held, self.deferred_lineage[:] = self.deferred_lineage[:], []
-        for value in held:
-            self.write_lineage(value)
-
-    def capture_graph(self, network: Any, example: Any) -> bool:
-        """Capture and write the computational graph of a module, once; what cannot be captured is logged.
-
-        Args:
-            network: a ``torch.nn.Module``.
-            example: a batch or example of what its ``forward`` takes.
-
-        Returns:
-            Whether the graph is in the file.
-        """
-        return self._graph.capture(network, example, self.write_graph)
-
-    def release(self) -> None:
-        """Close the files until the next value; the number of lost records is logged if it has grown."""
-        self._policy.attempt("the end of the run", self._handle.release)
-        self._policy.log_total()
-
-    @property
-    def file_mode(self) -> int:
-        """Permission bits of the run's files."""
-        return self._handle.options.mode
-
-    @property
-    def directory(self) -> str:
-        """The run directory."""
-        return self._directory
-
-    @property
-    def raise_exception(self) -> bool:
-        """Whether failures to record are raised instead of logged."""
-        return self._policy.raise_exception
-
-    @property
-    def lost(self) -> int:
-        """Number of writes that failed so far."""
-        return self._policy.lost
-
-    def _attempt(self, what: str, action: Callable[..., bool | None], *arguments: Any) -> bool:
-        is_done = not self._is_closed and self._policy.attempt(what, action, *arguments)
-        self.has_recorded |= is_done
-        return is_done
+        self._has_tried_graph = True
+        if self._example_input is None:
+            text = "the network's graph is not recorded: SummaryRecord got no example_input"
+            self._recorder.policy.warnings.warn("no example", text)
+            return True
+        return self._recorder.capture_graph(network, self._example_input)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
-        pending = PendingValues(self._policy, keeps_originals=self._export is not None)
-        return {**self.__dict__, "_graph": NetworkGraph(self._policy, None, None), "_pending": pending}
+        nothing = {"_network": None, "_example_input": None, "_pending": PendingValues(self._recorder)}
+        return {**self.__dict__, **nothing}
+
+
+def recorder_of(record: SummaryRecord) -> RunRecorder:
+    """What a record is built on, for the rest of the package."""
+    return record._recorder

@@ -6,23 +6,18 @@ A value that cannot be recorded, or a kind that MindInsight has no page for, is 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from mindsummary_lightning.conversion.arguments import checked, checked_name
+from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
-from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
-from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
-from mindsummary_lightning.values.events import LineageValue
 
-_T = TypeVar("_T")
-
-_NO_PAGE = (
+_NO_PAGE = [
     "add_audio",
     "add_custom_scalars",
     "add_custom_scalars_marginchart",
@@ -34,33 +29,18 @@ _NO_PAGE = (
     "add_pr_curve_raw",
     "add_text",
     "add_video",
-)
+]
 
 
-class TensorBoardMethods(ABC):
+class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
     Every method takes ``global_step``; without one, values of a tag are counted from 0.
-
-    Args:
-        policy: what happens to a value that cannot be recorded.
     """
 
-    def __init__(self, policy: FailurePolicy) -> None:
-        self._policy = policy
+    def __init__(self, recorder: RunRecorder) -> None:
+        self._recorder = recorder
         self._counters: dict[str, int] = {}
-
-    @abstractmethod
-    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
-        """Write converted values at a step."""
-
-    @abstractmethod
-    def write_lineage(self, value: LineageValue) -> bool:
-        """Write a lineage value."""
-
-    @abstractmethod
-    def capture_graph(self, network: Any, example: Any) -> bool:
-        """Capture and write the computational graph of a module, once."""
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record one number; a tensor or array must have one element."""
@@ -74,10 +54,10 @@ class TensorBoardMethods(ABC):
         pairs: list[tuple[str, SummaryValue]] = []
         for key, value in tag_scalar_dict.items():
             tag = checked_name(f"{main}/{key}")
-            number = self.converted("scalar", tag, to_scalar, value)
+            number = self._recorder.policy.converted("scalar", tag, to_scalar, value)
             if number is not None:
                 pairs.append((tag, number))
-        self.write_values(self._step(main, global_step), pairs)
+        self._recorder.write_values(self._step(main, global_step), pairs)
 
     def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
         """Record the distribution of a tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
@@ -122,46 +102,38 @@ class TensorBoardMethods(ABC):
 
     def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
-        checked("model", model)
+        optional_module("model", model)
         example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
         if example is not None:
-            self.capture_graph(model, example)
+            self._recorder.capture_graph(model, example)
 
     def add_hparams(self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, Any], *_: Any, **__: Any) -> None:
         """Record hyper-parameters as custom lineage and metrics as evaluation lineage."""
         params = flatten(hparam_dict)
         if params:
-            self.write_lineage(UserDefinedInfo(params))
+            self._recorder.write_lineage(UserDefinedInfo(params))
         metrics = finite_metrics(metric_dict)
         if metrics:
-            self.write_lineage(EvaluationInfo(metric=metric_json(metrics)))
+            self._recorder.write_lineage(EvaluationInfo(metric=metric_json(metrics)))
 
     def __getattr__(self, name: str) -> Any:
         if name not in _NO_PAGE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
         def skip(*_: Any, **__: Any) -> None:
-            self._policy.warnings.warn(name, "%s is skipped: MindInsight has no page for what it records", name)
+            self._recorder.policy.warnings.warn(
+                name, "%s is skipped: MindInsight has no page for what it records", name
+            )
 
         return skip
-
-    def converted(
-        self, kind: str, tag: str, convert: Callable[..., _T], *arguments: Any, per_tag: bool = False
-    ) -> _T | None:
-        """Convert a value; ``None`` if it cannot be recorded, which is logged once per kind or per tag.
-
-        Raises:
-            Exception: it cannot be recorded and ``raise_exception`` is set.
-        """
-        return self._policy.converted(kind, tag, convert, *arguments, per_tag=per_tag)
 
     def _write(
         self, kind: str, tag: str, global_step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
         tag = checked_name(tag)
-        value = self.converted(kind, tag, convert, *arguments)
+        value = self._recorder.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
-            self.write_values(self._step(tag, global_step), [(tag, value)])
+            self._recorder.write_values(self._step(tag, global_step), [(tag, value)])
 
     def _step(self, tag: str, global_step: int | None) -> int:
         if global_step is not None:

@@ -1,7 +1,7 @@
 """``SummaryCollector``: which hook of a Lightning run collects what, with the semantics of MindSpore's callback.
 
 The values of a step are collected in `step_collector`, the steps chosen in `schedule`, lineage written by
-`lineage_recorder` and landscape checkpoints by `landscape_saver`.
+`lineage_recorder`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.options import (
@@ -19,32 +20,39 @@ from mindsummary_lightning.collection.options import (
     SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
+    hyper_config,
 )
 from mindsummary_lightning.collection.parameter_selection import parameter_names
 from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
     checked_directory,
     checked_name,
+    drops_num_process,
+    max_file_bytes,
+    optional_positive_int,
+    positive_int,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.trainer.checkpoint_state import save_rates, save_state, saved_state, steps_before_fit
-from mindsummary_lightning.trainer.collector_target import CollectorTarget
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_saver import landscape_saver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.trainer_state import (
+from mindsummary_lightning.trainer.run_identity import (
     is_repeated_fit,
-    is_tuning,
-    loss_scale,
-    planned_steps,
-    resume_path,
+    is_same_directory,
+    save_rates,
+    save_state,
+    saved_state,
+    steps_before_fit,
 )
+from mindsummary_lightning.trainer.trainer_state import is_tuning, loss_scale, planned_steps, steps_in_first_epoch
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +83,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
         export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not, or as the
             logger says.
+        num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
+            ``collect_freq``, its position in MindSpore 2, is ignored too.
         collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar
             ``gradient_norm``: ``True`` for the parameters that have histograms, or an expression for others.
         collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10 steps of the run.
@@ -91,6 +101,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         >>> collector = SummaryCollector(collect_freq=10, collect_specified_data={"histogram_regular": "conv.*"})
     """
 
+    @drops_num_process(position=3)
     def __init__(
         self,
         summary_dir: str | os.PathLike[str] | None = None,
@@ -102,6 +113,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         max_file_size: int | None = None,
         export_options: dict[str, str | None] | None = None,
         *,
+        num_process: int | None = None,
         collect_gradients: bool | str | None = None,
         collect_input_freq: int | None = None,
         landscape_max_bytes: int = 2**26,
@@ -109,18 +121,22 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
-        self._freq = checked("collect_freq", collect_freq)
-        self._tensor_freq = checked("collect_tensor_freq", collect_tensor_freq)
-        self._input_freq = checked("collect_input_freq", collect_input_freq)
-        checked("keep_default_action", keep_default_action)
+        self._freq = positive_int("collect_freq", collect_freq)
+        self._tensor_freq = optional_positive_int("collect_tensor_freq", collect_tensor_freq)
+        self._input_freq = optional_positive_int("collect_input_freq", collect_input_freq)
+        checked_bool("keep_default_action", keep_default_action)
         self._specified = CollectOptions.from_dict(collect_specified_data, keep_default_action)
-        custom = checked_custom_lineage(custom_lineage_data)
-        checked("max_file_size", max_file_size)
+        self._custom = checked_custom_lineage(custom_lineage_data)
         check_export_options(export_options)
-        self._file_options: dict[str, Any] = {"max_file_size": max_file_size, "export_options": export_options}
-        self._run = CollectorTarget(self._summary_dir, self._file_options, custom)
+        self._file_options = {"max_file_size": max_file_bytes(max_file_size), "export_options": export_options}
+        self._own_run: FitRun | None = None
+        if self._summary_dir is not None:
+            self._own_run = FitRun(*os.path.split(self._summary_dir), "", self._file_options)
+        self._runs: list[FitRun] = []  # that it records into, and that of a logger beside it
+        self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
+        self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
-        self._landscape_max_bytes = checked("landscape_max_bytes", landscape_max_bytes)
+        self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._warn_once = WarnOnce(_LOG)
@@ -145,7 +161,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
         self._is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
         if self._is_on and logger is not None and self._summary_dir is None:
-            logger.take_file_options(self._file_options)
+            logger._run.take_options(self._file_options)
         elif not self._is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
             self._warn_once.warn(
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
@@ -156,48 +172,65 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._default_steps_used = None if steps is None else steps.default_steps_used
             self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
             if self._is_on:
-                if self._run.open(trainer, logger, stage):
+                runs = (self._own_run, None if logger is None else logger._run)
+                self._runs = [run for run in runs if run is not None]
+                for run in self._runs:
+                    run.enter(trainer)
+                if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
                     self._graph.forget()
-                self._guard.raise_exception = self._run.record is not None and self._run.record.raise_exception
+                    self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
+                    self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
         if not self._is_on:
             return
         self._global_step = trainer.global_step
-        is_resumed = resume_path(trainer) is not None
-        step = steps_before_fit(self._resumed, trainer, pl_module, self._run.record, is_resumed and self._run.holds_fit)
+        record, lineage = self._record, self._lineage
+        step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
         taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        if is_resumed and self._run.record is not None:
-            self._run.record.begin_file()
-        self._steps = StepCollector(
-            self._specified, schedule, named, self._gradients, step, self._run.record is not None
-        )
-        if self._run.record is None or self._run.lineage is None:
+        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, record is not None)
+        if record is None or lineage is None:
             return
         with self._guard("the train lineage"):
-            self._run.lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
+            lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
             if self._specified.collect_train_lineage:
-                self._run.lineage.training(trainer, pl_module)
+                lineage.training(trainer, pl_module)
         with self._guard("the data graph"):
             if self._specified.collect_dataset_graph:
-                self._run.lineage.dataset(trainer)
+                lineage.dataset(trainer)
         with self._guard("custom lineage"):
-            self._run.lineage.custom(trainer, pl_module)
+            for run in self._runs[1:]:  # of a logger: its hyper-parameters must not come later here, and win
+                if run.open_recorder is not None and is_same_directory(run.directory, record.directory):
+                    record.take_deferred_lineage(run.open_recorder)
+            lineage.custom(trainer, pl_module)
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
-                self._graph.plan(pl_module, self._run.record, self._resumed)
-        if self._specified.landscape is not None:
-            self._landscape = landscape_saver(
-                self._run.record,
-                trainer,
-                pl_module,
-                self._specified.landscape,
-                self._landscape_max_bytes,
-                "collect_landscape" in self._specified.named,
-            )
+                self._graph.plan(pl_module, record, self._resumed)
+        self._landscape = self._landscape_writer(record, trainer, pl_module)
+
+    def _landscape_writer(
+        self, record: RunRecorder, trainer: Any, module: nn.Module
+    ) -> LandscapeCheckpointWriter | None:
+        settings, is_asked_for = self._specified.landscape, "collect_landscape" in self._specified.named
+        if settings is None:
+            return None
+        # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
+        if any(is_flattened(parameter) for parameter in module.parameters()):
+            level = logging.WARNING if is_asked_for else logging.DEBUG
+            _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
+            return None
+        return LandscapeCheckpointWriter(
+            record.directory,
+            type(module).__name__,
+            settings,
+            self._landscape_max_bytes,
+            steps_in_first_epoch(trainer),
+            record.options.mode,
+            all_or_nothing=not is_asked_for,
+        )
 
     # ---- the hot path
 
@@ -209,10 +242,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps.begin_batch()
         if steps.has_in_flight:
             self._record_finished()
-        if self._has_saved_checkpoint and self._run.record is not None:
+        if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
-        if self._run.lineage is not None:
-            self._run.lineage.flush_when_due()
+        if self._lineage is not None:
+            self._lineage.flush_when_due()
         self._graph.begin_batch()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -248,8 +281,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
             for step, values in self._steps.drain(wait):
-                if self._run.record is not None:
-                    self._run.record.write_values(step, values)
+                if self._record is not None:
+                    self._record.write_values(step, values)
                     self._graph.write_when_observed()
 
     def _logged_loss(self, trainer: Any) -> torch.Tensor | None:
@@ -280,25 +313,29 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             steps = self._steps
-            save_state(checkpoint, steps.step, steps.default_steps_used, self._run.directories, self._graph.recorded)
-            if self._run.lineage is not None:
-                save_rates(checkpoint, self._run.lineage.first_rates)
+            save_state(checkpoint, steps.step, steps.default_steps_used, self._directories(), self._graph.recorded)
+            if self._lineage is not None:
+                save_rates(checkpoint, self._lineage.first_rates)
+
+    def _directories(self) -> list[str]:
+        directories = [] if self._record is None else [os.path.abspath(run.directory) for run in self._runs]
+        return [*dict.fromkeys(directories)]
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
         self._resumed = saved_state(checkpoint)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
-        return self._run.lineage if self._is_on and self._specified.collect_eval_lineage else None
+        return self._lineage if self._is_on and self._specified.collect_eval_lineage else None
 
     def _record_progress(self, trainer: Any, module: Any) -> None:
         self._has_saved_checkpoint = False
-        if self._run.lineage is None:
+        if self._lineage is None:
             return
-        self._run.lineage.flush()
+        self._lineage.flush()
         if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
-            self._run.lineage.training(trainer, module, loss, trainer.current_epoch)
+            self._lineage.training(trainer, module, loss, trainer.current_epoch)
 
     # ---- the run ends
 
@@ -316,7 +353,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None and trainer.state.fn == "fit":
             self._steps.close_operators()
             with self._guard("the last step"):
-                self._record_finished(wait=self._run.record is not None)
+                self._record_finished(wait=self._record is not None)
             with self._guard("the train lineage"):
                 self._record_progress(trainer, pl_module)
         self._end("failed")
@@ -330,8 +367,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _end(self, status: str) -> None:
         self._guard.log_total()
         self._graph.end()
-        if self._is_on:
-            self._run.end(status, self._steps is not None)
+        if self._is_on and self._lineage is not None:
+            self._lineage.flush()
+            if self._own_run is not None:
+                self._own_run.write_status(status)
+                self._own_run.end()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_steps": None, "_landscape": None}
+        return {**self.__dict__, "_steps": None, "_landscape": None, "_record": None, "_lineage": None}

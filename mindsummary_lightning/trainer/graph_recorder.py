@@ -9,22 +9,18 @@ from typing import Any
 
 from mindsummary_lightning.graph.capture import one_line
 from mindsummary_lightning.graph.step_observer import StepObserver
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 
 _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """Records the graph of a run once, and once more if a later fit into the run trains other modules.
-
-    Attributes:
-        recorded: fingerprint of the modules whose graph is recorded, for :func:`save_state`; ``None`` if none is.
-    """
+    """Records the graph of a run once, and once more if a later fit into the run trains other modules."""
 
     def __init__(self) -> None:
-        self.recorded: str | None = None
+        self.recorded: str | None = None  # fingerprint of the modules whose graph is recorded
         self._observer: StepObserver | None = None  # until the graph is written
-        self._record: SummaryRecord | None = None
+        self._record: RunRecorder | None = None
         self._has_begun = False
         self._modules = ""  # fingerprint of those that are observed
 
@@ -32,7 +28,7 @@ class GraphRecorder:
         """Another run begins."""
         self._observer = self.recorded = None
 
-    def plan(self, module: Any, record: SummaryRecord, resumed: Mapping[str, Any]) -> None:
+    def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
         """Observe the first training step, unless the graph of these modules is in the run already.
 
         ``resumed`` holds the values of :func:`saved_state`; it is empty if the run starts from no checkpoint.

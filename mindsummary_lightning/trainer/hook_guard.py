@@ -18,15 +18,9 @@ C = TypeVar("C", bound=type)
 
 
 class HookGuard:
-    """Logs the first failure of each kind, counts all of them and logs the total.
+    """Logs the first failure of each kind, counts all of them and logs the total; or raises, with ``raise_exception``.
 
-    Args:
-        logger: the logger of the module that owns the hooks.
-        owner: class name of the callback, for messages.
-        raise_exception: raise failures instead.
-
-    Attributes:
-        raise_exception: as given; a callback may change it when it learns where it records.
+    ``logger`` is that of the module with the hooks, ``owner`` the callback's class name, for messages.
     """
 
     def __init__(self, logger: logging.Logger, owner: str, raise_exception: bool = False) -> None:

@@ -10,13 +10,15 @@ import os
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import mean_loss
-from mindsummary_lightning.conversion.arguments import checked
-from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.checkpoint_state import save_rates, saved_state
+from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
+from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
+from mindsummary_lightning.trainer.run_identity import save_rates, saved_state
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,15 +31,19 @@ class _LineageCallback(CallbackBase):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
-        checked("raise_exception", raise_exception)
+        checked_bool("raise_exception", raise_exception)
         self._guard = HookGuard(_LOG, type(self).__name__, raise_exception)
-        self._target: SummaryRecord | MindInsightLogger
-        self._owns_record = isinstance(summary_record, (str, os.PathLike))
-        if isinstance(summary_record, (SummaryRecord, MindInsightLogger)):
-            self._target = summary_record
+        self._run: FitRun | None = None
+        self._recorder: RunRecorder | None = None
+        self._owns_recorder = isinstance(summary_record, (str, os.PathLike))
+        self._target = os.fspath(summary_record) if self._owns_recorder else summary_record  # type: ignore[arg-type]
+        if isinstance(summary_record, MindInsightLogger):
+            self._run = summary_record._run
+        elif isinstance(summary_record, SummaryRecord):
+            self._recorder = recorder_of(summary_record)
         elif isinstance(summary_record, (str, os.PathLike)):
-            self._target = SummaryRecord(summary_record, raise_exception=raise_exception)
-            self._target.set_mode("eval")  # only lineage is recorded with it
+            directory = checked_directory("summary_record", summary_record)
+            self._recorder = RunRecorder(directory, raise_exception=raise_exception)
         else:
             raise TypeError(
                 f"summary_record must be a SummaryRecord, a MindInsightLogger or a directory, not {summary_record!r}"
@@ -45,30 +51,27 @@ class _LineageCallback(CallbackBase):
         self._lineage: LineageRecorder | None = None
 
     def __repr__(self) -> str:
-        target = self._target.directory if isinstance(self._target, SummaryRecord) else self._target
-        return f"{type(self).__name__}({target!r})"
+        return f"{type(self).__name__}({self._target!r})"
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         if trainer.fast_dev_run:
             return
         with self._guard("in setup"):
-            record = self._target
-            if isinstance(record, MindInsightLogger):
-                if stage == "fit":
-                    record.begin_fit(trainer)
-                record.adopt_version(trainer.strategy.broadcast(record.version))
-                record = record.experiment
-            if trainer.is_global_zero and (self._lineage is None or self._lineage.record is not record):
-                self._lineage = LineageRecorder(record)
+            if self._run is not None:
+                self._run.enter(trainer)
+            if trainer.is_global_zero:
+                recorder = self._recorder if self._run is None else self._run.recorder()
+                if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
+                    self._lineage = LineageRecorder(recorder)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the evaluation that waits, and close the files, if this callback opened them."""
         if self._lineage is not None:
             with self._guard("the last evaluation"):
                 self._lineage.flush()
-        if self._owns_record and isinstance(self._target, SummaryRecord):
-            self._target.release()
+        if self._owns_recorder and self._recorder is not None:
+            self._recorder.release()
         self._guard.log_total()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
     environment,
@@ -32,28 +32,18 @@ _BETWEEN_EVALUATIONS_S = 10.0
 
 
 class LineageRecorder:
-    """Writes the lineage of one run.
-
-    Args:
-        record: the record of the run.
-        custom: custom data that overrides everything found.
-        timer: monotonic clock, in seconds.
-
-    Attributes:
-        record: as given.
-        first_rates: the learning rate that each parameter group was made with.
-    """
+    """Writes the lineage of one run; ``custom`` data override everything else, ``timer`` is a monotonic clock."""
 
     def __init__(
         self,
-        record: SummaryRecord,
+        record: RunRecorder,
         custom: Mapping[str, CustomValue] | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self.record = record
         self._custom = dict(custom or {})
         self._timer = timer
-        self.first_rates: list[float] = []
+        self.first_rates: list[float] = []  # that each parameter group was made with
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] = {}

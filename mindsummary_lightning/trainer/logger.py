@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
-    checked,
+    checked_bool,
+    checked_name,
     checked_path,
+    file_permissions,
+    max_file_bytes,
+    optional_module,
 )
+from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_tensor
+from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.logger_run import LoggerRun
-from mindsummary_lightning.trainer.media_methods import MediaMethods
+from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
@@ -29,11 +34,11 @@ from mindsummary_lightning.trainer.namespaces import (
     rank_zero_only,
 )
 from mindsummary_lightning.trainer.trainer_state import calling_trainer
-from mindsummary_lightning.values import EvaluationInfo, RunInfo, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
 
 
-class MindInsightLogger(MediaMethods, LoggerBase):
+class MindInsightLogger(LoggerBase):
     """Records a Lightning run for MindInsight.
 
     Files are in ``log_dir``: ``save_dir/name/version_<n>``, or ``save_dir/version`` with ``name=""`` and a text as
@@ -95,20 +100,15 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             raise TypeError(f"prefix must be a str, not {prefix!r}")
         self._scalars = MetricScalars(utf8_text(prefix))
         checked_sub_dir = "" if sub_dir is None else checked_path("sub_dir", sub_dir)
-        checked("max_file_size", max_file_size)
         check_export_options(export_options)
-        checked("raise_exception", raise_exception)
-        checked("log_graph", log_graph)
         options = {
-            "max_file_size": max_file_size,
+            "max_file_size": max_file_bytes(max_file_size),
             "export_options": export_options,
-            "raise_exception": raise_exception,
-            "file_mode": checked("file_mode", file_mode),
+            "raise_exception": checked_bool("raise_exception", raise_exception),
+            "file_mode": file_permissions(file_mode),
         }
-        self._run = LoggerRun(self.root_dir, version, checked_sub_dir, options)
-        self._log_graph = log_graph
-        self._graph_is_logged = False
-        self._last_step = -1
+        self._run = FitRun(self.root_dir, version, checked_sub_dir, options)
+        self._log_graph = checked_bool("log_graph", log_graph)
         self._is_shown = False
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
-        self._run.is_set_up = True
+        self._run.is_in_trainer = True
         return self._run.record()
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -164,11 +164,11 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        record = self._run.open_record or self._run.record()
-        pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_set_up else metrics, record)
-        number = checked_step(step, self._last_step)
+        record = self._run.open_recorder or self._run.recorder()
+        pairs = self._scalars.pairs(without_added_epoch(metrics) if self._run.is_in_trainer else metrics, record)
+        number = checked_step(step, self._run.last_step)
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
-            self._last_step = number
+            self._run.last_step = number
         record.write_values(number, pairs)
 
     @rank_zero_only
@@ -188,7 +188,7 @@ class MindInsightLogger(MediaMethods, LoggerBase):
             self._run.add_hyperparameters(UserDefinedInfo(flat))
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self._run.record().write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
@@ -205,40 +205,14 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         Args:
             status: Lightning's word: ``"success"``, ``"failed"`` or, before a SLURM requeue, ``"finished"``.
         """
-        has_recorded = self._run.has_recorded
-        if has_recorded:
-            self._run.record().write_lineage(RunInfo({"status": str(status)}))
-        if has_recorded and not self._is_shown:
+        self._run.write_status(str(status))
+        if self._run.has_recorded and not self._is_shown:
             self._is_shown = True
             rank_zero_info(
                 f"MindInsight files of this run: {self.log_dir}\nto view them: mindsummary view {self.root_dir}"
             )
         if status != "finished":  # a SLURM requeue: training continues until the job is killed
             self._run.end()
-
-    # ---- what our callbacks call
-
-    @rank_zero_only
-    def begin_fit(self, trainer: Any) -> None:
-        """Give a fit that starts from step 0 a run of its own, before anything asks where it is.
-
-        Our callbacks call it in ``setup``; without one :meth:`log_graph` does. Only the first call in a fit counts.
-        """
-        if self._run.begin_fit(trainer):
-            self._graph_is_logged = False
-            self._last_step = -1
-
-    def adopt_version(self, version: int | str) -> None:
-        """Take the version that rank zero decided."""
-        self._run.version.adopt(version)
-
-    def take_file_options(self, options: Mapping[str, Any]) -> None:
-        """Take a collector's ``max_file_size`` and ``export_options`` where this logger was given none.
-
-        Raises:
-            ValueError: both were given one, and they differ.
-        """
-        self._run.take_options(options)
 
     # ---- graphs
 
@@ -253,29 +227,71 @@ class MindInsightLogger(MediaMethods, LoggerBase):
         Raises:
             TypeError: ``model`` is not a module.
         """
-        checked("model", model)
+        optional_module("model", model)
         trainer = calling_trainer(model, self)
         if trainer is not None:  # the one call in which every rank hands this logger its Trainer
-            if trainer.state.fn == "fit":
-                self.begin_fit(trainer)
-            self.adopt_version(trainer.strategy.broadcast(self.version))
+            self._run.enter(trainer)
         self._record_graph(model, input_array)
 
     @rank_zero_only
     def _record_graph(self, model: Any, input_array: Any) -> None:
-        if self._graph_is_logged or not self._log_graph:
-            return
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
-        if example is not None:
-            self._graph_is_logged = self._run.record().capture_graph(model, example)
+        if example is not None and self._log_graph:
+            self._run.recorder().capture_graph(model, example)
+
+    # ---- images, figures, histograms, tensors
+
+    @rank_zero_only
+    def log_image(
+        self, key: str, images: Iterable[Any], step: int | None = None, dataformats: str | None = None, **kwargs: Any
+    ) -> None:
+        """Record images.
+
+        Args:
+            key: the tag; several images get ``key/0``, ``key/1``, ...
+            images: each an array or tensor (HW, HWC, CHW or NCHW; uint8 in 0..255 or floating in [0, 1]), a PIL image
+                or the path of an image file.
+            step: the step they belong to; ``None`` takes the last one logged.
+            dataformats: layout of arrays, such as ``"CHW"``; ``None`` determines it where it is unambiguous.
+            kwargs: options of other loggers (captions, masks); not used.
+
+        An image that cannot be shown, or whose layout is ambiguous, is skipped with one warning.
+
+        Raises:
+            TypeError: ``images`` is not a list of images.
+            ValueError: ``dataformats`` is not a layout.
+        """
+        name = checked_name(key)
+        if isinstance(images, (str, os.PathLike)) or hasattr(images, "shape") or not isinstance(images, Iterable):
+            raise TypeError(f"images must be a list of images, not {type(images).__name__}; put a single one in a list")
+        check_dataformats(dataformats)
+        batch = list(images)
+        for index, image in enumerate(batch):
+            tag = name if len(batch) == 1 else f"{name}/{index}"
+            self._write("image", tag, step, to_image, image, dataformats)
+
+    @rank_zero_only
+    def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
+        """Record the distribution of a tensor or array of at least one dimension; ``step`` as in :meth:`log_image`."""
+        self._write("histogram", checked_name(key), step, to_histogram, values)
+
+    @rank_zero_only
+    def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
+        """Record a tensor or array, element by element, of at least one dimension; ``step`` as in :meth:`log_image`."""
+        self._write("tensor", checked_name(key), step, to_tensor, tensor)
+
+    @rank_zero_only
+    def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:
+        """Record a Matplotlib figure as an image; it stays open. ``step`` as in :meth:`log_image`."""
+        self._write("figure", checked_name(key), step, figure_to_image, figure)
 
     def _write(
         self, kind: str, tag: str, step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
     ) -> None:
-        record = self._run.record()
-        value = record.converted(kind, tag, convert, *arguments)
+        record = self._run.recorder()
+        value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
-            number = max(self._last_step, 0) if step is None else checked_step(step, self._last_step)
+            number = max(self._run.last_step, 0) if step is None else checked_step(step, self._run.last_step)
             record.write_values(number, [(tag, value)])
 
     def __getstate__(self) -> dict[str, Any]:

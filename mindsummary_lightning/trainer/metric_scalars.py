@@ -8,24 +8,20 @@ from typing import Any
 
 from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.numeric import to_scalar
-from mindsummary_lightning.recording.summary_record import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import SummaryValue
 
 _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """Converts metrics; what is not a number is skipped as the record's policy says.
-
-    Args:
-        prefix: text put before every name, with a ``/`` between; ``""`` for none.
-    """
+    """Converts metrics, ``prefix/`` before each name; what is not a number is skipped as the record's policy says."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._tags: dict[str, str] = {}  # of the names seen so far: a training logs the same ones at every step
 
-    def pairs(self, metrics: Any, record: SummaryRecord) -> list[tuple[str, SummaryValue]]:
+    def pairs(self, metrics: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
         """Tags and numbers, in order; mappings in mappings give ``outer/inner``."""
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
@@ -37,11 +33,11 @@ class MetricScalars:
                 pairs.extend(self._convert(name, value, record))
         return pairs
 
-    def _convert(self, name: Any, value: Any, record: SummaryRecord) -> list[tuple[str, SummaryValue]]:
+    def _convert(self, name: Any, value: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
         pairs: list[tuple[str, SummaryValue]] = []
         for key, leaf in leaves({name: value}):
             tag = f"{self._prefix}/{key}" if self._prefix else key
-            number = record.converted("metric", tag, to_scalar, leaf, per_tag=True)
+            number = record.policy.converted("metric", tag, to_scalar, leaf, per_tag=True)
             if number is not None:
                 pairs.append((tag, number))
                 if key == name:
@@ -49,8 +45,8 @@ class MetricScalars:
         return pairs
 
 
-def _items(metrics: Any, record: SummaryRecord) -> Iterable[tuple[Any, Any]]:
-    return record.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
+def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
+    return record.policy.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
 
 
 def without_added_epoch(metrics: Any) -> Any:

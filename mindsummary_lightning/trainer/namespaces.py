@@ -7,16 +7,11 @@ either kind, their ``LightningCLI`` takes only its own, so ours derive from both
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = [
-    "CallbackBase",
-    "LoggerBase",
-    "rank_zero_experiment",
-    "rank_zero_info",
-    "rank_zero_only",
-]
+__all__ = ["CallbackBase", "LoggerBase", "rank_zero_experiment", "rank_zero_info", "rank_zero_only"]
 
 
 def _installed() -> list[ModuleType]:
@@ -38,10 +33,14 @@ def _installed() -> list[ModuleType]:
 _NAMESPACES = _installed()
 
 if TYPE_CHECKING:
-    from lightning.fabric.loggers.logger import rank_zero_experiment
     from lightning.pytorch.callbacks import Callback as CallbackBase
     from lightning.pytorch.loggers import Logger as LoggerBase
     from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_only
+
+    _F = TypeVar("_F", bound=Callable[..., object])
+
+    def rank_zero_experiment(get_experiment: _F) -> _F:
+        """Lightning's decorator has no types: what it decorates would be unknown to a user's type checker."""
 else:
     LoggerBase = type("LoggerBase", tuple(space.loggers.Logger for space in _NAMESPACES), {})
     CallbackBase = type("CallbackBase", tuple(space.callbacks.Callback for space in _NAMESPACES), {})

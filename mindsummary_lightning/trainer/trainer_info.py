@@ -36,12 +36,7 @@ def train_lineage(
 ) -> TrainInfo:
     """The fields of a training job that are known now.
 
-    Args:
-        trainer: the Trainer, fitting.
-        module: its LightningModule.
-        loss: the last training loss; skipped if it is not finite.
-        epochs: epochs done, or ``None`` for the number planned.
-        learning_rate: what the first parameter group was made with.
+    ``epochs`` are those done, ``None`` for the number planned; ``learning_rate`` is what the first group was made with.
     """
     loader = _known(lambda: training_loader(trainer))
     path = checkpoint_path(trainer)
@@ -142,10 +137,7 @@ def _functional_loss_name(module: Any) -> str | None:
 def evaluation_dataset(loaders: Any, max_batches: Sequence[float] = ()) -> tuple[str | None, int | None]:
     """Path of the first evaluation data set and number of samples that were read of all of them.
 
-    Args:
-        loaders: what ``trainer.val_dataloaders`` or ``trainer.test_dataloaders`` holds: a loader, or a list or dict of
-            them.
-        max_batches: most batches that are read of each; unlimited where there are fewer numbers than loaders.
+    ``loaders`` are one loader, or a list or dict of them; at most ``max_batches`` are read of each.
     """
     if isinstance(loaders, Mapping):
         loaders = list(loaders.values())

@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 from typing import Any
 
 import torch
-
-
-def starts_a_run(trainer: Any) -> bool:
-    """Whether this fit begins at step 0: the first of its Trainer, and from no checkpoint."""
-    return trainer.global_step == 0 and resume_path(trainer) is None
-
-
-def is_repeated_fit(trainer: Any) -> bool:
-    """Whether this fit goes on where the last one of the same Trainer ended."""
-    return trainer.global_step > 0 and resume_path(trainer) is None
-
-
-def resume_path(trainer: Any) -> Any | None:
-    """The checkpoint that the running fit resumes from, or ``None``.
-
-    ``trainer.ckpt_path`` is that of the call before until the checkpoint is loaded, which is after ``setup``. Reads the
-    argument ``ckpt_path`` of ``Trainer._run`` (lightning 2.4 to 2.6.6).
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_code.co_name == "_run" and frame.f_locals.get("self") is trainer:
-            return frame.f_locals.get("ckpt_path")
-        frame = frame.f_back
-    return trainer.ckpt_path
 
 
 def is_tuning(trainer: Any) -> bool:
@@ -58,6 +33,12 @@ def planned_steps(trainer: Any) -> int | None:
     with contextlib.suppress(Exception):  # accumulation that changes with the epoch, loaders of unknown length
         total = trainer.estimated_stepping_batches
     return int(total) if isinstance(total, (int, float)) and 0 < total < math.inf else None
+
+
+def steps_in_first_epoch(trainer: Any) -> int:
+    """Optimizer steps as far as they are known before it; 1 for a loader of unknown length."""
+    batches = trainer.num_training_batches
+    return max(1, math.ceil(batches / trainer.accumulate_grad_batches)) if math.isfinite(batches) else 1
 
 
 def training_loader(trainer: Any) -> Any:

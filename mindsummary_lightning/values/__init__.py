@@ -36,15 +36,11 @@ from mindsummary_lightning.values.summary_values import (
 )
 from mindsummary_lightning.values.validation import check_recordable
 
-TrainLineage = TrainInfo  # the names until 0.1; kept importable
-EvaluationLineage = EvaluationInfo
-
 __all__ = [
     "Attribute",
     "DataType",
     "DatasetGraph",
     "EvaluationInfo",
-    "EvaluationLineage",
     "Event",
     "Graph",
     "GraphConstant",
@@ -65,7 +61,6 @@ __all__ = [
     "Tensor",
     "TensorType",
     "TrainInfo",
-    "TrainLineage",
     "TupleType",
     "UserDefinedInfo",
     "check_recordable",

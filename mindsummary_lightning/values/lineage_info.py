@@ -77,12 +77,8 @@ class EvaluationInfo:
 def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = None) -> dict[str, Any]:
     """The metrics in the text of an :class:`EvaluationInfo`.
 
-    Args:
-        text: JSON.
-        parse_constant: called with ``NaN``, ``Infinity`` or ``-Infinity`` ; ``None`` converts it to a float.
-
-    Raises:
-        ValueError: the text is not that of a JSON object, or one with more than 100 levels.
+    ``parse_constant`` is called with ``NaN``, ``Infinity`` or ``-Infinity``; ``None`` converts it to a float. Raises
+    ValueError if the text is not that of a JSON object of at most 100 levels.
     """
     try:
         metric = json.loads(text, parse_constant=parse_constant)
@@ -143,23 +139,22 @@ def repeated_fields(custom: UserDefinedInfo, train: TrainInfo) -> dict[str, Cust
 
 
 def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:
-    kept: dict[str, CustomValue] = {}
-    for key, value in values.items():
+    for key in values:
         if not isinstance(key, str):
             raise TypeError(f"keys of UserDefinedInfo must be str, not {key!r}")
-        if isinstance(value, Mapping):
-            kept[utf8_text(key)] = _checked(value)
-        elif isinstance(value, bool):
-            kept[utf8_text(key)] = int(value)
-        elif isinstance(value, int):
-            kept[utf8_text(key)] = value if INT32_MIN <= value <= INT32_MAX else str(value)
-        elif isinstance(value, float):
-            kept[utf8_text(key)] = value
-        elif isinstance(value, str):
-            kept[utf8_text(key)] = utf8_text(value)
-        else:
-            raise TypeError(f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}")
-    return kept
+    return {utf8_text(key): _checked_entry(key, value) for key, value in values.items()}
+
+
+def _checked_entry(key: str, value: Any) -> CustomValue:
+    if isinstance(value, Mapping):
+        return _checked(value)
+    if isinstance(value, int):  # a bool too
+        return int(value) if INT32_MIN <= value <= INT32_MAX else str(value)
+    if isinstance(value, float):
+        return value
+    if isinstance(value, str):
+        return utf8_text(value)
+    raise TypeError(f"{key} of UserDefinedInfo must be int, float, str or a mapping of these, not {value!r}")
 
 
 ParameterValue: TypeAlias = "bool | int | float | str | tuple[str, ...]"

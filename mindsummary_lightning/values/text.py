@@ -1,6 +1,10 @@
-"""Text as the format holds it, and as a terminal may show it."""
+"""Text as the format holds it, and as a terminal may show it; numbers as a person wrote them."""
 
 from __future__ import annotations
+
+import struct
+
+_FLOAT32 = struct.Struct("<f")
 
 
 def utf8_text(text: str) -> str:
@@ -32,3 +36,21 @@ def error_text(error: BaseException) -> str:
         raise
     except BaseException:  # a user's class of errors; SystemExit is no better than the others here
         return type(error).__name__
+
+
+def shortest_float32(value: float) -> float:
+    """The number with the fewest decimal digits that is the same float32: 0.1 for 0.10000000149011612.
+
+    The one rule for every float32 that leaves as text, JSON or a column of float64, so that a query for 0.1 finds what
+    was recorded as 0.1.
+
+    Args:
+        value: a number that a float32 holds exactly; NaN and infinities stay what they are.
+    """
+    # Up to six digits survive a float32, so fewer need no try (but for subnormals, which stay as protobuf prints them);
+    # nine tell any two apart.
+    for digits in range(6, 9):
+        short = float(f"{value:.{digits}g}")
+        if short - short == 0 and _FLOAT32.pack(short) == _FLOAT32.pack(value):
+            return short
+    return float(f"{value:.9g}")

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
-from mindsummary_lightning.reading.summary_base_dir import RunDirectory, with_lineage_files
+from mindsummary_lightning.reading.run_tree import ListedRun, RunDirectory, RunTree, with_lineage_files
 from mindsummary_lightning.viewer.tags import plugin_tags
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class LoadedRuns:
             run = self._runs.setdefault(train_id, FollowedRun(listed.path))
             self._runs.move_to_end(train_id)
         try:
-            has_changed = run.read_on()
+            has_changed = run.refresh()
         except OSError:  # it vanished since it was listed
             with self._loading:
                 self._runs.pop(train_id, None)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.reading.file_content import LocatedSample
+from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.reading.thinning import every_nth
+from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError
@@ -56,7 +56,7 @@ def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
         name = f"DT_{tensor.data_type.name}"
         return TensorDescription(tensor.data.shape, name, None if is_large else statistics(tensor.data))
 
-    return run.remembered(("tensor", sample.location), summary)
+    return run.cached(("tensor", sample.location), summary)
 
 
 def step_histogram(run: FollowedRun, sample: LocatedSample) -> StepHistogram:
@@ -66,7 +66,7 @@ def step_histogram(run: FollowedRun, sample: LocatedSample) -> StepHistogram:
         data = read_tensor(sample).data
         return _histogram(data if data.size <= MAX_ELEMENTS else data[:0])
 
-    return run.remembered(("histogram", sample.location), histogram)
+    return run.cached(("histogram", sample.location), histogram)
 
 
 def read_tensor(sample: LocatedSample) -> Tensor:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
@@ -70,6 +71,37 @@ def test_list_marks_a_damaged_run_and_goes_on(tmp_path: Path, capsys: pytest.Cap
     assert answer.code == 1
     assert "damaged" in answer.out.splitlines()[1]
     assert "1 scalar" in answer.out.splitlines()[2]
+
+
+def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+    early = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(1000)]
+    late, last = values_at(1000, {"h": histogram(1)}), values_at(1001, {"acc": 1.0})
+    write_summary(tmp_path / "large", [*early[:500], late, *early[500:], last])
+    write_summary(tmp_path / "small", [values_at(1, {"loss": 1.0})])
+
+    lines = mindsummary(capsys, "list", tmp_path).out.splitlines()
+    exact = mindsummary(capsys, "list", tmp_path, "--exact").out.splitlines()
+    runs = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)["runs"]
+
+    assert [line.split("  -")[-1].strip() for line in lines[1:]] == ["21+ scalar", "1 scalar"]
+    assert [line.split("  -")[-1].strip() for line in exact[1:]] == ["21 scalar, 1 histogram", "1 scalar"]
+    assert [(run["tags"], run["tags_are_exact"]) for run in runs] == [({"scalar": 21}, False), ({"scalar": 1}, True)]
+
+
+def test_list_sees_damage_at_the_end_of_a_large_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+    records = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(1000)]
+    path = write_summary(tmp_path, records)
+    data = bytearray(path.read_bytes())
+    data[-1000] ^= 1
+    path.write_bytes(data)
+
+    assert mindsummary(capsys, "list", tmp_path).code == 1
 
 
 def test_show_says_something_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

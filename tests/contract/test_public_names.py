@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,12 @@ def test_reading_recording_and_querying_need_no_torch() -> None:
         "lightning",
         "pytorch_lightning",
     }
+
+
+def test_the_package_is_the_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["mindsummary", "--version"])
+
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("mindsummary_lightning", run_name="__main__")
+    assert ended.value.code == 0
+    assert mindsummary_lightning.__version__ in capsys.readouterr().out

@@ -1,70 +1,143 @@
-"""Names, order and defaults of the arguments that MindSpore's users know, and of those this package promises."""
+"""How what we name alike is called: as by the originals, argument by argument, with every difference listed.
+
+The originals' signatures come from a real MindSpore and MindInsight (``tests/golden/write_signatures.py``).
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mindsummary_lightning as ours
 
-_NONE = inspect.Parameter.empty
-
-
-def _shape(function: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Positional and keyword-only arguments with their defaults, in order."""
-    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
-    keyword_only = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    return {p.name: p.default for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}, keyword_only
-
-
-_MINDSPORE = {
-    "SummaryRecord": {
-        "log_dir": _NONE,
-        "file_prefix": "events",
-        "file_suffix": "_MS",
-        "network": None,
-        "max_file_size": None,
-        "raise_exception": False,
-        "export_options": None,
-    },
-    "SummaryCollector": {
-        "summary_dir": None,
-        "collect_freq": 10,
-        "collect_specified_data": None,
-        "keep_default_action": True,
-        "custom_lineage_data": None,
-        "collect_tensor_freq": None,
-        "max_file_size": None,
-        "export_options": None,
-    },
-    "SummaryLandscape": {"summary_dir": _NONE},
-    "TrainLineage": {"summary_record": _NONE, "raise_exception": False},
-    "EvalLineage": {"summary_record": _NONE, "raise_exception": False},
-    "get_summary_lineage": {"summary_dir": _NONE, "keys": None},
-    "filter_summary_lineage": {"summary_base_dir": _NONE, "search_condition": None},
-    "MindInsightLogger": {"save_dir": ".", "name": "lightning_logs", "version": None},
+_GOLDEN = Path(__file__).parents[1] / "golden"
+_ORIGINALS: dict[str, dict[str, list[str]]] = {
+    name: methods
+    for package in ("mindspore", "mindinsight")
+    for name, methods in json.loads((_GOLDEN / f"{package}_signatures.json").read_text())["signatures"].items()
 }
-_METHODS = {
-    "SummaryRecord.add_value": {"plugin": _NONE, "name": _NONE, "value": _NONE},
-    "SummaryRecord.record": {"step": _NONE, "train_network": None, "plugin_filter": None},
-    "SummaryRecord.set_mode": {"mode": _NONE},
-    "SummaryRecord.flush": {},
-    "SummaryRecord.close": {},
-    "SummaryLandscape.gen_landscapes_with_multi_process": {
-        "callback_fn": _NONE,
-        "collect_landscape": None,
-        "device_ids": None,
-        "output": None,
-    },
-    "SummaryLandscape.clean_ckpt": {},
-    "MindInsightLogger.log_metrics": {"metrics": _NONE, "step": None},
-    "MindInsightLogger.log_graph": {"model": _NONE, "input_array": None},
-    "MindInsightLogger.finalize": {"status": _NONE},
+_WORKERS = "taken there, and by keyword, but not needed: each record is in its file when the call returns"
+_HOOKS = "a hook of MindSpore's Callback; Lightning's hooks are in its place"
+
+# What is not as there, and why.
+_DIFFERENCES = {
+    "SummaryCollector.__init__: summary_dir, not summary_dir=None": "without it the logger's directory is taken",
+    "SummaryCollector.__init__: no num_process=32": _WORKERS,
+    "SummaryCollector: no begin": _HOOKS,
+    "SummaryCollector: no end": _HOOKS,
+    "SummaryCollector: no epoch_end": _HOOKS,
+    "SummaryCollector: no step_end": _HOOKS,
+    "SummaryRecord.__init__: no num_process=32": _WORKERS,
+    "filter_summary_lineage: no data_manager=None": "MindInsight's server hands its own cache over",
+    "filter_summary_lineage: summary_base_dir=None, not summary_base_dir": "there it or data_manager must be given",
 }
+
+
+def _positional(function: Any) -> list[str]:
+    arguments = inspect.signature(function).parameters.values()
+    bare = [argument.replace(annotation=argument.empty) for argument in arguments if argument.name != "self"]
+    return [str(argument) for argument in bare if argument.kind is argument.POSITIONAL_OR_KEYWORD]
+
+
+def _differences(name: str) -> list[str]:
+    """What a caller of the original would notice, position by position."""
+    differences = []
+    for method, theirs in _ORIGINALS[name].items():
+        where = name if method == "()" else f"{name}.{method}"
+        owner = getattr(ours, name)
+        function = {"()": owner, "__call__": getattr(owner, "forward", None)}.get(method, getattr(owner, method, None))
+        if function is None:
+            differences.append(f"{name}: no {method}")
+            continue
+        own = _positional(function)
+        names = [argument.partition("=")[0] for argument in own]
+        missing = [argument for argument in theirs if argument.partition("=")[0] not in names]
+        differences += [f"{where}: no {argument}" for argument in missing]
+        rest = [argument for argument in theirs if argument not in missing]
+        differences += [f"{where}: {a}, not {b}" for a, b in zip(rest, own, strict=False) if a != b]
+        differences += [f"{where}: {argument} is not there" for argument in own[len(rest) :]]
+    return differences
+
+
+def test_what_we_name_alike_is_called_as_the_originals_but_for_the_differences_listed() -> None:
+    differences = [difference for name in _ORIGINALS for difference in _differences(name)]
+
+    assert sorted(differences) == sorted(_DIFFERENCES)
+
+
+def test_every_name_of_the_originals_that_we_have_is_compared() -> None:
+    compared = {*_ORIGINALS, *_WITHOUT_ORIGINAL}
+    only_ours = {"MindInsightLogger", "SummaryReader", *(name for name in ours.__all__ if name.endswith("_summary"))}
+
+    assert set(ours.__all__) == compared | only_ours
+
+
+@pytest.mark.parametrize("workers", [(), (32,)], ids=["as here", "with num_process, as in MindSpore 2"])
+def test_a_script_that_passes_everything_by_position_means_the_same(workers: tuple[int, ...], tmp_path: Path) -> None:
+    npy = {"tensor_format": "npy"}
+    collector = ours.SummaryCollector(
+        str(tmp_path), 3, *workers, {"collect_metric": True}, False, {"a": 1}, 7, 1000, npy
+    )  # type: ignore[misc]
+    record = ours.SummaryRecord(str(tmp_path), "mine", "_MINE", *workers, None, 1000, True, npy)  # type: ignore[misc]
+
+    alike = ours.SummaryCollector(
+        summary_dir=str(tmp_path),
+        collect_freq=3,
+        num_process=4,
+        collect_specified_data={"collect_metric": True},
+        keep_default_action=False,
+        custom_lineage_data={"a": 1},
+        collect_tensor_freq=7,
+        max_file_size=1000,
+        export_options=npy,
+    )
+    taken = ("_summary_dir", "_freq", "_specified", "_custom", "_tensor_freq", "_file_options")
+    assert [vars(collector)[name] for name in taken] == [vars(alike)[name] for name in taken]
+    assert collector._specified.named == {"collect_metric"}
+    assert Path(record.log_dir).name.startswith("mine.")
+    assert record.log_dir.endswith("_MINE")
+
+
+# Removed from MindInsight before 2.3.1: as its documentation had them.
+_WITHOUT_ORIGINAL = {
+    "TrainLineage": ["summary_record", "raise_exception=False"],
+    "EvalLineage": ["summary_record", "raise_exception=False"],
+    "get_summary_lineage": ["summary_dir", "keys=None"],
+}
+
+
+@pytest.mark.parametrize("name", _WITHOUT_ORIGINAL)
+def test_what_mindinsight_had_is_called_as_it_was(name: str) -> None:
+    assert _positional(getattr(ours, name)) == _WITHOUT_ORIGINAL[name]
+
+
+_LOGGER = {
+    "__init__": ["save_dir='.'", "name='lightning_logs'", "version=None"],
+    "log_metrics": ["metrics", "step=None"],
+    "log_graph": ["model", "input_array=None"],
+    "finalize": ["status"],
+}
+
+
+@pytest.mark.parametrize("method", _LOGGER)
+def test_the_logger_is_called_as_lightning_calls_loggers(method: str) -> None:
+    assert _positional(getattr(ours.MindInsightLogger, method)) == _LOGGER[method]
+
+
 _KEYWORD_ONLY = {
+    "SummaryRecord": {
+        "num_process": None,
+        "example_input": None,
+        "file_mode": 0o600,
+        "fsync_secs": None,
+        "free_space_factor": 32,
+    },
     "SummaryCollector": {
+        "num_process": None,
         "collect_gradients": None,
         "collect_input_freq": None,
         "landscape_max_bytes": 2**26,
@@ -82,29 +155,8 @@ _KEYWORD_ONLY = {
 }
 
 
-@pytest.mark.parametrize("name", _MINDSPORE)
-def test_a_constructor_takes_what_its_users_know_in_their_order(name: str) -> None:
-    positional, _ = _shape(getattr(ours, name))
-
-    assert list(positional.items()) == list(_MINDSPORE[name].items())
-
-
-@pytest.mark.parametrize("name", _METHODS)
-def test_a_method_takes_what_its_users_know_in_their_order(name: str) -> None:
-    owner, method = name.split(".")
-    positional, _ = _shape(getattr(getattr(ours, owner), method))
-
-    assert list(positional.items()) == list(_METHODS[name].items())
-
-
 @pytest.mark.parametrize("name", _KEYWORD_ONLY)
 def test_what_was_added_is_keyword_only(name: str) -> None:
-    _, keyword_only = _shape(getattr(ours, name))
+    arguments = inspect.signature(getattr(ours, name)).parameters.values()
 
-    assert keyword_only == _KEYWORD_ONLY[name]
-
-
-def test_num_process_is_taken_from_older_scripts() -> None:
-    _, keyword_only = _shape(ours.SummaryRecord)
-
-    assert keyword_only["num_process"] is None
+    assert {each.name: each.default for each in arguments if each.kind is each.KEYWORD_ONLY} == _KEYWORD_ONLY[name]

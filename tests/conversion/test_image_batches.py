@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
 from mindsummary_lightning.conversion.image_batches import batch_to_image
-from mindsummary_lightning.conversion.png import encode_png
+from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values import Image
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.reading.results import RunLineage
+from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 
 

@@ -15,7 +15,7 @@ from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.contents import graph_outline
 from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, ridge_figure
-from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSeries
+from mindsummary_lightning.reading.series import RecordedLandscape, ScalarSeries
 from mindsummary_lightning.values import Graph, GraphNode, Histogram, LandscapeMetadata, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run

@@ -25,6 +25,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import (
     DataType,
     Graph,
@@ -100,9 +101,9 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
     )
     graph = Graph(nodes, parameters=(GraphParameter("w", weight),), constants=(GraphConstant("c", 2),))
     with SummaryRecord(tmp_path / "run") as writer:
-        writer.write_graph(graph)
-        writer.write_lineage(TrainInfo(network="LeNet", learning_rate=0.5, loss=0.25))
-        writer.write_lineage(UserDefinedInfo({"note": "first", "fold": 3, "loss": "MAE()"}))
+        recorder_of(writer).write_graph(graph)
+        recorder_of(writer).write_lineage(TrainInfo(network="LeNet", learning_rate=0.5, loss=0.25))
+        recorder_of(writer).write_lineage(UserDefinedInfo({"note": "first", "fold": 3, "loss": "MAE()"}))
 
     found = _exported(tmp_path / "run", tmp_path / "tb")
 
@@ -132,7 +133,7 @@ def test_weights_are_drawn_in_their_module_and_inputs_outside(tmp_path: Path) ->
         GraphNode("2", "sum", "", "sum-op2", (GraphInput("1"), GraphInput("net.0.bias"))),
     )
     with SummaryRecord(tmp_path / "run") as writer:
-        writer.write_graph(Graph(nodes, parameters=tuple(map(GraphParameter, names))))
+        recorder_of(writer).write_graph(Graph(nodes, parameters=tuple(map(GraphParameter, names))))
 
     found = [(node.name, list(node.input)) for node in _exported(tmp_path / "run", tmp_path / "tb").Graph().node]
 
@@ -151,7 +152,7 @@ def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
             writer.add_value("scalar", "temperature", 2.0 + step)
             writer.record(step)
         custom = {"val/loss": float(np.float32(0.2)), "temperature": 2.0, "final_learning_rate": 0.0, "fold": 3}
-        writer.write_lineage(UserDefinedInfo(custom))
+        recorder_of(writer).write_lineage(UserDefinedInfo(custom))
 
     found = _exported(tmp_path / "run", tmp_path / "tb")
 

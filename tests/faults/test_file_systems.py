@@ -19,6 +19,7 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileio import append
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.faults.processes import environment
 from tests.support import Clock, lineage_paths, read_lineage, read_scalars, summary_paths
@@ -53,13 +54,13 @@ def test_a_close_that_fails_is_logged_and_counted_and_does_not_raise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: int, figure: Figure
 ) -> None:
     record = SummaryRecord(tmp_path)
-    assert record.write_values(1, [("a", 1.0)])
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
     with failing_close(error):  # type: ignore[attr-defined]
         record.close()
     again = SummaryRecord(tmp_path)
-    assert again.write_values(2, [("a", 2.0)])
+    assert recorder_of(again).write_values(2, [("a", 2.0)])
 
-    assert (record.lost, again.lost) == (1, 0)
+    assert (recorder_of(record).policy.lost, recorder_of(again).policy.lost) == (1, 0)
     assert "the end of the run could not be recorded" in caplog.text
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [1, 2]
     figure(24, f"close fails with {errno.errorcode[error]}: said once, nothing raised, recording continues")
@@ -67,7 +68,7 @@ def test_a_close_that_fails_is_logged_and_counted_and_does_not_raise(
 
 def test_a_close_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> None:
     record = SummaryRecord(tmp_path, raise_exception=True)
-    record.write_values(1, [("a", 1.0)])
+    recorder_of(record).write_values(1, [("a", 1.0)])
 
     with failing_close(errno.EDQUOT), pytest.raises(OSError, match="quota"):  # type: ignore[attr-defined]
         record.close()
@@ -80,9 +81,9 @@ def test_lineage_attempts_that_fail_leave_no_file(tmp_path: Path, figure: Figure
         close = FailingClose(errno.EDQUOT)
         with mock.patch(f"mindsummary_lightning.fileio.{failing}", close if "close" in failing else _raise(error)):
             for epoch in range(5):
-                assert not record.write_lineage(TrainInfo(epoch=epoch))
+                assert not recorder_of(record).write_lineage(TrainInfo(epoch=epoch))
         assert list(tmp_path.iterdir()) == []
-    assert record.write_lineage(TrainInfo(epoch=9))
+    assert recorder_of(record).write_lineage(TrainInfo(epoch=9))
 
     assert [event.what for event in read_lineage(tmp_path)] == [TrainInfo(epoch=9)]
     figure(24, "20 lineage attempts that fail in close, open, fsync or rename: 0 empty files")
@@ -100,7 +101,7 @@ def test_a_rotation_whose_close_fails_costs_one_value_and_goes_on(tmp_path: Path
     answers = []
     for step in range(6):
         with failing_close(errno.EIO):  # type: ignore[attr-defined]
-            answers.append(record.write_values(step, [("a", float(step))]))
+            answers.append(recorder_of(record).write_values(step, [("a", float(step))]))
 
     written = [step for step, is_written in enumerate(answers) if is_written]
     assert [step for step, _ in read_scalars(tmp_path, "a")] == written
@@ -112,7 +113,7 @@ def test_a_record_that_is_dropped_raises_nothing_into_the_garbage_collector(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = SummaryRecord(tmp_path)
-    record.write_values(1, [("a", 1.0)])
+    recorder_of(record).write_values(1, [("a", 1.0)])
     with failing_close(errno.EIO):  # type: ignore[attr-defined]
         del record
         gc.collect()
@@ -130,7 +131,7 @@ def test_a_handle_that_is_lost_is_noticed_and_another_file_started(
 ) -> None:
     monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
     record = SummaryRecord(tmp_path / "run")
-    assert record.write_values(1, [("a", 1.0)])
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
     (path,) = summary_paths(tmp_path / "run")
     descriptor = next(int(name) for name in os.listdir("/proc/self/fd") if _leads_to(name, path))
     other = os.open(tmp_path / "of other code", os.O_RDWR | os.O_CREAT)
@@ -141,10 +142,10 @@ def test_a_handle_that_is_lost_is_noticed_and_another_file_started(
     stale = mock.patch.object(append.os, "fstat", _raise(OSError(errno.ESTALE, "Stale file handle")))
     if lost == "stale":
         with mock.patch.object(append.RecordFile, "is_lost", lambda file: _is_stale(file, stale)):
-            assert record.write_values(2, [("a", 2.0)])
+            assert recorder_of(record).write_values(2, [("a", 2.0)])
     else:
-        assert record.write_values(2, [("a", 2.0)])
-    assert record.write_values(3, [("a", 3.0)])
+        assert recorder_of(record).write_values(2, [("a", 2.0)])
+    assert recorder_of(record).write_values(3, [("a", 3.0)])
 
     os.fstat(other)  # still open, and nothing was written into it
     assert (tmp_path / "of other code").read_bytes() == b""
@@ -175,8 +176,8 @@ def test_without_locks_nothing_is_cut_and_everything_recorded(tmp_path: Path, fi
     with mock.patch("mindsummary_lightning.fileio.append.fcntl.flock", _raise(OSError(error, "no locks here"))):
         for start in range(3):
             record = SummaryRecord(tmp_path)
-            assert record.write_values(start, [("a", 1.0)])
-            assert record.write_lineage(TrainInfo(epoch=start))
+            assert recorder_of(record).write_values(start, [("a", 1.0)])
+            assert recorder_of(record).write_lineage(TrainInfo(epoch=start))
             record.close()
 
     assert [step for step, _ in read_scalars(tmp_path, "a")] == [0, 1, 2]
@@ -217,13 +218,13 @@ def test_a_directory_that_is_renamed_takes_its_file_along_and_the_rest_starts_an
 ) -> None:
     run, moved = tmp_path / "run", tmp_path / "moved"
     record = SummaryRecord(run)
-    assert record.write_values(1, [("a", 1.0)])
-    assert record.write_lineage(UserDefinedInfo({"before": 1}))
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
+    assert recorder_of(record).write_lineage(UserDefinedInfo({"before": 1}))
     run.rename(moved)
-    assert record.write_values(2, [("a", 2.0)])
-    assert record.write_lineage(UserDefinedInfo({"after": 2}))
-    record.begin_file()
-    assert record.write_values(3, [("a", 3.0)])
+    assert recorder_of(record).write_values(2, [("a", 2.0)])
+    assert recorder_of(record).write_lineage(UserDefinedInfo({"after": 2}))
+    recorder_of(record).begin_file()
+    assert recorder_of(record).write_values(3, [("a", 3.0)])
 
     assert read_scalars(moved, "a") == [(1, 1.0), (2, 2.0)]
     assert read_scalars(run, "a") == [(3, 3.0)]
@@ -237,37 +238,38 @@ def test_a_parent_that_becomes_a_file_or_read_only_costs_records_and_nothing_els
 ) -> None:
     monkeypatch.setattr("mindsummary_lightning.recording.event_writer._DELETION_CHECK_S", 0.0)
     record = SummaryRecord(tmp_path / "runs" / "run")
-    assert record.write_values(1, [("a", 1.0)])
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
     shutil.rmtree(tmp_path / "runs")
     (tmp_path / "runs").touch()
-    assert not record.write_values(2, [("a", 2.0)])
-    assert not record.write_lineage(TrainInfo(epoch=2))
+    assert not recorder_of(record).write_values(2, [("a", 2.0)])
+    assert not recorder_of(record).write_lineage(TrainInfo(epoch=2))
     (tmp_path / "runs").unlink()
     read_only = OSError(errno.EROFS, "Read-only file system")
     with (
         mock.patch("mindsummary_lightning.fileio.append.os.open", _raise(read_only)),
         mock.patch("mindsummary_lightning.fileio.replace.os.open", _raise(read_only)),
     ):
-        assert not record.write_values(3, [("a", 3.0)])
-        assert not record.write_lineage(TrainInfo(epoch=3))
-    assert record.write_values(4, [("a", 4.0)])
-    assert record.write_lineage(TrainInfo(epoch=4))
+        assert not recorder_of(record).write_values(3, [("a", 3.0)])
+        assert not recorder_of(record).write_lineage(TrainInfo(epoch=3))
+    assert recorder_of(record).write_values(4, [("a", 4.0)])
+    assert recorder_of(record).write_lineage(TrainInfo(epoch=4))
     record.close()
 
-    assert record.lost == 4
+    assert recorder_of(record).policy.lost == 4
     assert read_scalars(tmp_path / "runs" / "run", "a") == [(4, 4.0)]
     figure(34, "the parent replaced by a file, then read-only, then back: 4 of 4 losses counted, recording resumes")
 
 
 REMOUNT = """
 import json, subprocess, sys
-from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.values import TrainInfo
 
 run = sys.argv[1] + "/run"
 mount = ["mount", "-t", "tmpfs", "tmpfs", sys.argv[1]]
 assert subprocess.run(mount, capture_output=True).returncode == 0, "no mounts"
-record = SummaryRecord(run, max_file_size=200)
+record = RunRecorder(run, FileOptions(max_file_size=200))
 answers = []
 for how in ("rw", "ro", "rw"):
     subprocess.run(["mount", "-o", "remount," + how, sys.argv[1]], check=True)
@@ -278,7 +280,7 @@ for how in ("rw", "ro", "rw"):
 record.close()
 from mindsummary_lightning import SummaryReader
 steps = SummaryReader(run).scalars("a").steps.tolist()
-print(json.dumps([answers, steps, SummaryReader(run).lineage().train.epoch, record.lost]))
+print(json.dumps([answers, steps, SummaryReader(run).lineage().train.epoch, record.policy.lost]))
 """
 
 
@@ -309,5 +311,5 @@ def test_a_working_directory_that_is_gone_does_not_matter(tmp_path: Path, monkey
     record = SummaryRecord("../run")
     (tmp_path / "cwd").rmdir()
 
-    assert record.write_values(1, [("a", 1.0)])
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
     assert read_scalars(tmp_path / "run", "a") == [(1, 1.0)]

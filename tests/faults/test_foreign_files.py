@@ -18,6 +18,7 @@ from mindsummary_lightning.fileio.salvage import read_pieces
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.faults.processes import run_victim
@@ -32,8 +33,8 @@ LINEAGE_NAME = "events.out.events.summary.1700000000.0.h_lineage"
 
 def record_into(run: Path) -> None:
     with SummaryRecord(run) as record:
-        assert record.write_values(1, [("a", 1.0)])
-        assert record.write_lineage(TrainInfo(epoch=1))
+        assert recorder_of(record).write_values(1, [("a", 1.0)])
+        assert recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
 
 def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
@@ -132,10 +133,10 @@ def test_a_name_with_the_last_time_there_is_costs_records_and_not_the_training(
 ) -> None:
     (tmp_path / "x.summary.253402300798_MS").touch()
     record = SummaryRecord(tmp_path)
-    assert record.write_values(1, [("a", 1.0)])
-    record.begin_file()
+    assert recorder_of(record).write_values(1, [("a", 1.0)])
+    recorder_of(record).begin_file()
 
-    assert not record.write_values(2, [("a", 1.0)])
+    assert not recorder_of(record).write_values(2, [("a", 1.0)])
     assert "no file can be newer" in caplog.text
     assert record.log_dir
 
@@ -201,13 +202,13 @@ def test_a_sparse_record_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
 def test_the_memory_of_a_deleted_run_goes_with_its_files(tmp_path: Path, figure: Figure) -> None:
     run = tmp_path / "run"
     with SummaryRecord(run) as record:
-        record.write_lineage(UserDefinedInfo({"of the first run": 1}))
-        record.write_values(1, [("a", 1.0)])
+        recorder_of(record).write_lineage(UserDefinedInfo({"of the first run": 1}))
+        recorder_of(record).write_values(1, [("a", 1.0)])
     shutil.rmtree(run)
     torn_file(run / NAME)
     with SummaryRecord(run) as record:
-        record.write_lineage(UserDefinedInfo({"of the second run": 2}))
-        assert record.write_values(1, [("a", 1.0)])
+        recorder_of(record).write_lineage(UserDefinedInfo({"of the second run": 2}))
+        assert recorder_of(record).write_values(1, [("a", 1.0)])
 
     custom = [event.what.values for event in read_lineage(run) if isinstance(event.what, UserDefinedInfo)]
     assert custom == [{"of the second run": 2}]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo
 from tests.cli.command import mindsummary
 
@@ -35,14 +36,14 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
             for tag in ("t", "layer/" * 60):
                 record.add_value("tensor", tag, np.ones(3, np.float32))
             record.record(1)
-            record.write_lineage(TrainInfo(epoch=1))
+            recorder_of(record).write_lineage(TrainInfo(epoch=1))
             settings = LandscapeSettings(landscape_size=5, num_samples=96, intervals=((1, 2, 3),))
-            checkpoints = LandscapeCheckpointWriter(run, "Net", settings, file_mode=record.file_mode)
+            checkpoints = LandscapeCheckpointWriter(run, "Net", settings, file_mode=recorder_of(record).options.mode)
             assert checkpoints.save(1, nets.Mlp().state_dict())
         with next(path for path in run.iterdir() if path.name.endswith("_MS")).open("ab") as file:
             file.write(b"torn")
         with SummaryRecord(run, file_mode=mode) as record:  # cuts the tail, and keeps it
-            record.write_values(2, [("loss", 0.5)])
+            recorder_of(record).write_values(2, [("loss", 0.5)])
         for form in ("csv", "npy", "parquet", "tensorboard"):
             mindsummary(capsys, "export", run, "--to", form, "--out", tmp_path / form)
         mindsummary(capsys, "report", run, "-o", tmp_path / "report.html")

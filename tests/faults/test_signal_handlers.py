@@ -13,6 +13,7 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.recording import event_writer
 from mindsummary_lightning.recording.serialized_calls import SerializedCalls
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
 from tests.faults.processes import run_victim
 from tests.support import read_lineage, read_scalars, summary_paths
@@ -52,18 +53,18 @@ def test_a_handler_in_the_middle_of_a_replacement_is_queued(tmp_path: Path) -> N
     def interrupted(self: event_writer.LineageFileWriter, value: object) -> None:
         if not answers:
             answers.append(False)  # once
-            answers[0] = record.write_lineage(UserDefinedInfo({"of the handler": 1}))
+            answers[0] = recorder_of(record).write_lineage(UserDefinedInfo({"of the handler": 1}))
         real(self, value)  # type: ignore[arg-type]
 
     with mock.patch.object(event_writer.LineageFileWriter, "write", interrupted):
-        assert record.write_lineage(TrainInfo(epoch=1))
+        assert recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
     assert answers == [False]
     assert [event.what for event in read_lineage(tmp_path)] == [
         TrainInfo(epoch=1),
         UserDefinedInfo({"of the handler": 1}),
     ]
-    assert record.lost == 0
+    assert recorder_of(record).policy.lost == 0
 
 
 def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> None:
@@ -74,13 +75,13 @@ def test_a_handler_while_a_writer_is_being_made_shares_it(tmp_path: Path) -> Non
         real(self, *arguments)  # type: ignore[arg-type]
         if not handlers:
             handlers.append(SummaryRecord(tmp_path))
-            assert handlers[0].write_values(1, [("a", 1.0)])
+            assert recorder_of(handlers[0]).write_values(1, [("a", 1.0)])
 
     done = threading.Event()
 
     def record() -> None:
         with mock.patch.object(event_writer.EventWriter, "__init__", interrupted):
-            assert SummaryRecord(tmp_path).write_values(2, [("a", 2.0)])
+            assert recorder_of(SummaryRecord(tmp_path)).write_values(2, [("a", 2.0)])
         done.set()
 
     thread = threading.Thread(target=record, daemon=True)

@@ -18,6 +18,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.conversion.numeric import to_tensor
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import Image, TrainInfo
 from tests.faults.processes import run_victim
 from tests.fileio.faulty import FaultyWrites
@@ -45,13 +46,13 @@ def test_a_write_that_fails_at_any_byte_costs_that_record_alone(
     for room in range(size + 2):
         for step in (100 + 2 * room, 101 + 2 * room):
             with FaultyWrites(room if step % 2 == 0 else 1 << 60, error, at_most):
-                if record.write_values(step, [("a", float(step))]):
+                if recorder_of(record).write_values(step, [("a", float(step))]):
                     expected.append(step)
         assert read_scalars(tmp_path, "a") == [(step, float(step)) for step in expected]  # no torn tail, none lost
         assert expected[-1] == 101 + 2 * room  # there was room again
     record.close()
 
-    assert record.lost + len(expected) == 2 + 2 * (size + 2)
+    assert recorder_of(record).policy.lost + len(expected) == 2 + 2 * (size + 2)
     assert len(caplog.records) == 2  # the first loss and the total
     assert all(line.levelno == logging.ERROR for line in caplog.records)
     name = errno.errorcode[error] if error else "a write of nothing"
@@ -97,14 +98,14 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
 ) -> None:
     record = SummaryRecord(tmp_path / "run")
     with mock.patch("mindsummary_lightning.fileio.append.os.open", side_effect=OSError(error, os.strerror(error))):
-        assert not record.write_values(1, [("a", 1.0)])
-        assert not record.write_values(2, [("a", 2.0)])
-        assert not record.write_lineage(TrainInfo(epoch=1))
-    assert record.write_values(3, [("a", 3.0)])
-    assert record.write_lineage(TrainInfo(epoch=1))
+        assert not recorder_of(record).write_values(1, [("a", 1.0)])
+        assert not recorder_of(record).write_values(2, [("a", 2.0)])
+        assert not recorder_of(record).write_lineage(TrainInfo(epoch=1))
+    assert recorder_of(record).write_values(3, [("a", 3.0)])
+    assert recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
     assert read_scalars(tmp_path / "run", "a") == [(3, 3.0)]
-    assert (record.lost, len(caplog.records)) == (3, 1)
+    assert (recorder_of(record).policy.lost, len(caplog.records)) == (3, 1)
     figure(4, f"{errno.errorcode[error]} when the file is made: training goes on, recording begins when it can")
 
 
@@ -114,7 +115,7 @@ def test_a_directory_that_cannot_be_made_costs_the_records_and_nothing_else(
     (tmp_path / "file").touch()
     record = SummaryRecord(tmp_path / "file" / "run")
 
-    assert not record.write_values(1, [("a", 1.0)])
+    assert not recorder_of(record).write_values(1, [("a", 1.0)])
     assert "could not be recorded" in caplog.text
 
 
@@ -141,8 +142,8 @@ def test_a_giant_tensor_is_skipped_and_the_run_continues(tmp_path: Path, is_full
     assert record.record(0) is True
     record.add_scalar("a", 1.0, 1)
     if is_full:
-        assert not record.write_values(1, [("giant", Image(1, 1, bytes(500_000_001)))])
-        assert record.write_values(1, [("largest", to_tensor(np.zeros(10_000_000, np.float32)))])
+        assert not recorder_of(record).write_values(1, [("giant", Image(1, 1, bytes(500_000_001)))])
+        assert recorder_of(record).write_values(1, [("largest", to_tensor(np.zeros(10_000_000, np.float32)))])
     record.add_scalar("a", 2.0, 2)
 
     assert read_scalars(tmp_path, "a") == [(1, 1.0), (2, 2.0)]
@@ -156,7 +157,7 @@ def test_files_are_private_under_any_umask(tmp_path: Path, figure: Figure) -> No
     try:
         with SummaryRecord(tmp_path) as record:
             record.add_scalar("a", 1.0)
-            record.write_lineage(TrainInfo(epoch=1))
+            recorder_of(record).write_lineage(TrainInfo(epoch=1))
     finally:
         os.umask(umask)
 
@@ -170,7 +171,7 @@ def test_a_step_waits_for_one_write_and_no_sync(tmp_path: Path, figure: Figure) 
     record.add_scalar("a", 0.0, 0)
     with FaultyWrites() as writes, mock.patch("mindsummary_lightning.fileio.append.os.fsync") as fsync:
         for step in range(1, 1001):
-            record.write_values(step, [(f"metric {number}", float(step)) for number in range(20)])
+            recorder_of(record).write_values(step, [(f"metric {number}", float(step)) for number in range(20)])
 
     assert writes.calls == 1000
     assert not fsync.called

@@ -1,15 +1,20 @@
+"""Scalars without protobuf objects: encoded byte for byte as protobuf does, and decoded as it does."""
+
 from __future__ import annotations
 
 import struct
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.scalar_codec import decode_scalar_events
-from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event
+from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event, encode_step
 from mindsummary_lightning.values import Event, Image
+from tests.fileformat.strategies import steps, wall_times
 
 _STEPS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 300)
 _TAGS = st.text(max_size=5) | st.sampled_from(["loss", "acc", "\x1dabcd", "\x10", "ø"])
@@ -95,3 +100,30 @@ def test_an_event_with_another_kind_is_left_to_the_general_decoder() -> None:
     payload = b"".join(encode_event(Event(1.0, 1, (("a", 1.0), ("b", Image(1, 1, b"png"))))))
 
     assert decode_scalar_events([payload, payload]) == ([], [0, 1])
+
+
+SCALARS = st.lists(st.tuples(st.text(min_size=1), st.floats(width=32, allow_nan=False)), min_size=1, max_size=40)
+
+
+def by_protobuf(wall_time: float, step: int, values: list[tuple[str, float]]) -> bytes:
+    event = summary_pb2.Event(wall_time=wall_time)
+    if step:
+        event.step = step
+    for tag, value in values:
+        event.summary.value.add(tag=tag, scalar_value=value)
+    return event.SerializeToString()
+
+
+@given(wall_times, steps, SCALARS)
+def test_a_step_of_scalars_is_byte_for_byte_what_protobuf_makes(
+    wall_time: float, step: int, values: list[tuple[str, float]]
+) -> None:
+    assert encode_step(wall_time, step, values) == [[by_protobuf(wall_time, step, values)]]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [0, 1, 127, 128, 129, 255, 256, 16383, 16384, 2**21, 2**63 - 1, -1, -128, -(2**63)])
+@pytest.mark.parametrize("tag", ["loss", "x" * 93, "x" * 120], ids=["short", "at 127 bytes", "long"])
+def test_every_length_of_a_step_and_of_a_tag_is_encoded_as_protobuf_does(step: int, tag: str) -> None:
+    values = [(tag, 0.25), ("other", -1.0)]
+
+    assert encode_step(1.5, step, values) == [[by_protobuf(1.5, step, values)]]  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo
 from tests.faults.processes import kill_victim, run_victim
 from tests.faults.test_hostile_values import hostile_names, odd_values
@@ -140,8 +141,8 @@ def test_a_run_that_met_a_full_disk_at_every_byte_is_shown_whole(tmp_path: Path)
     record = SummaryRecord(tmp_path)
     for room in range(45):
         with FaultyWrites(room, errno.ENOSPC):
-            record.write_values(2 * room, [("a", float(room))])
-        record.write_values(2 * room + 1, [("a", float(room))])
+            recorder_of(record).write_values(2 * room, [("a", float(room))])
+        recorder_of(record).write_values(2 * room + 1, [("a", float(room))])
 
     (answer,) = shown(tmp_path)
     assert (answer["is_done"], answer["is_integrity"]) == (True, True)
@@ -165,10 +166,10 @@ def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     run = tmp_path / "run"
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 1)
-    record.write_lineage(TrainInfo(epoch=1))
+    recorder_of(record).write_lineage(TrainInfo(epoch=1))
     shutil.rmtree(run)
     record.add_scalar("a", 2.0, 2)
-    record.write_lineage(TrainInfo(epoch=2))
+    recorder_of(record).write_lineage(TrainInfo(epoch=2))
 
     (answer,) = shown(run)
     assert (answer["scalars"], answer["lineage"]) == ({"a": [[2, 2.0]]}, [2])

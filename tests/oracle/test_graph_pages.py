@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import Graph
 from tests.oracle.browser import Browser
 from tests.oracle.mindinsight_server import MindInsight
@@ -42,7 +43,7 @@ def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) ->
     else:
         network = AwkwardNames() if kind == "awkward" else random_network(random.Random(int(kind[-1])))
         with SummaryRecord(str(runs / name)) as record:
-            record.write_graph(capture_example(network, torch.ones(3, 4)))
+            recorder_of(record).write_graph(capture_example(network, torch.ones(3, 4)))
     graph = SummaryReader(runs / name).graph()
     assert graph is not None
     mindinsight.wait_cached(f"./{name}")

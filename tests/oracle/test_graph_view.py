@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
-from mindsummary_lightning.fileformat.graph_texts import decode_model
+from mindsummary_lightning.fileformat.graph_codec import decode_model
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, normal_view, optimized_view, tree_of
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.random_graphs import random_graph

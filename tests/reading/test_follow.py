@@ -54,6 +54,33 @@ def test_it_goes_on_to_a_later_file_after_the_last_record_of_the_first(tmp_path:
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 3]
 
 
+def test_it_goes_on_when_the_file_was_removed_and_a_new_one_begins(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    turns = SerializedCalls(
+        path.unlink,
+        None,
+        lambda: write_summary(tmp_path, [values_at(2, {"loss": 2.0})], second=1700000009),
+        lambda: write_summary(tmp_path, [values_at(3, {"loss": 3.0})], second=1700000009).replace(
+            tmp_path / "events.out.events.summary.1700000010.0.h_MS"
+        ),
+    )
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 3]
+
+
+def test_another_file_under_the_name_is_followed_from_its_start(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
+
+    def replace() -> None:
+        write_summary(tmp_path / "new", [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]).replace(
+            tmp_path / "events.out.events.summary.1700000000.0.h_MS"
+        )
+
+    turns = SerializedCalls(replace)
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+
+
 def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:
     turns = SerializedCalls(lambda: write_summary(tmp_path, [values_at(1, {"loss": 1.0})]))
 

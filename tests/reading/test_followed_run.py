@@ -14,9 +14,9 @@ import pytest
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading import file_content, followed_file
+from mindsummary_lightning.reading import followed_file
+from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
 from mindsummary_lightning.values.events import Event
 from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_summary
@@ -24,7 +24,7 @@ from tests.reading.runs import histogram, record, values_at, write_mindspore_run
 
 def followed(run: Path) -> FollowedRun:
     found = FollowedRun(str(run))
-    found.read_on()
+    found.refresh()
     return found
 
 
@@ -73,7 +73,7 @@ def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_ther
             with open(path, "ab") as file:
                 file.write(content[:cut])
             content = content[cut:]
-            found.read_on()
+            found.refresh()
             if chance.random() < 0.3:
                 assert_same(found, tmp_path)
     assert_same(found, tmp_path)
@@ -82,14 +82,14 @@ def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_ther
 def test_nothing_is_read_twice(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
     found = followed(tmp_path)
-    assert not found.read_on()
+    assert not found.refresh()
 
     with open(path, "r+b") as file:
         file.write(b"\0" * 50)  # what has been read is not looked at again
         file.seek(0, os.SEEK_END)
         file.write(values_at(2, {"x": 2.0}))
 
-    assert found.read_on()
+    assert found.refresh()
     assert found.scalars("x").steps.tolist() == [1, 2]
 
 
@@ -100,7 +100,7 @@ def test_a_file_that_grows_many_times_keeps_every_sample(tmp_path: Path) -> None
     for step in steps:
         with open(path, "ab") as file:
             file.write(values_at(step, {"x": float(step), "y": 1.0}))
-        found.read_on()
+        found.refresh()
 
     assert found.scalars("x").steps.tolist() == steps
     assert found.scalars("x").values.tolist() == [float(np.float32(step)) for step in steps]
@@ -124,7 +124,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_start(tmp_path: Path) -> Non
     found = followed(tmp_path)
 
     path.write_bytes(values_at(5, {"y": 1.0}))
-    found.read_on()
+    found.refresh()
 
     assert found.tags()["scalar"] == ["y"]
 
@@ -136,7 +136,7 @@ def test_a_file_that_was_replaced_by_one_of_the_same_size_is_read_again(tmp_path
     other = write_summary(tmp_path / "other", [values_at(1, {"y": 1.0})])
     os.utime(other, ns=(path.stat().st_mtime_ns, path.stat().st_mtime_ns))
     other.replace(path)
-    found.read_on()
+    found.refresh()
 
     assert found.tags()["scalar"] == ["y"]
 
@@ -149,7 +149,7 @@ def test_a_file_that_was_deleted_takes_its_values_with_it(tmp_path: Path) -> Non
     assert len(found.scalars("x")) == 2
 
     path.unlink()
-    found.read_on()
+    found.refresh()
 
     assert found.scalars("x").steps.tolist() == [1]
 
@@ -177,9 +177,9 @@ def test_what_was_read_before_a_disk_failed_is_listed(tmp_path: Path, monkeypatc
     found = followed(tmp_path)
     with open(path, "ab") as file:
         file.write(values_at(1, {"y": 2.0}))
-    monkeypatch.setattr(file_content, "RecordScanner", FailingScanner)
+    monkeypatch.setattr(followed_file, "RecordScanner", FailingScanner)
 
-    assert found.read_on()
+    assert found.refresh()
     assert found.tags()["scalar"] == ["x", "y"]
 
 
@@ -191,7 +191,7 @@ def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -
 
     with open(path, "ab") as file:
         file.write(last[-3:])
-    found.read_on()
+    found.refresh()
 
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2], True)
 
@@ -238,15 +238,33 @@ def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path
     ]
 
 
-def test_what_was_computed_is_remembered_until_a_file_is_rewritten(tmp_path: Path) -> None:
+def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"x": 1.0, "h": histogram(1, 2)})])
+    reader, watched = SummaryReader(tmp_path), followed(tmp_path)
+    location = watched.samples("histogram", "h")[0].location
+    before = path.stat()
+    assert reader.scalars("x").values.tolist() == [1.0]
+    assert watched.cached(location, lambda: read_value(location)).counts.tolist() == [1, 2]  # type: ignore[union-attr]
+
+    write_summary(tmp_path, [values_at(1, {"x": 2.0, "h": histogram(3, 4)})])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert (path.stat().st_size, path.stat().st_ino) == (before.st_size, before.st_ino)
+
+    assert watched.refresh()
+    assert reader.scalars("x").values.tolist() == watched.scalars("x").values.tolist() == [2.0]
+    assert watched.cached(location, lambda: read_value(location)).counts.tolist() == [3, 4]  # type: ignore[union-attr]
+    assert [value.counts.tolist() for _, _, value in reader.histograms("h")] == [[3, 4]]
+
+
+def test_what_was_computed_is_cached_until_a_file_is_rewritten(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
     found = followed(tmp_path)
-    assert [found.remembered("key", lambda: "first"), found.remembered("key", lambda: "second")] == ["first", "first"]
+    assert [found.cached("key", lambda: "first"), found.cached("key", lambda: "second")] == ["first", "first"]
 
     path.write_bytes(b"")
-    found.read_on()
+    found.refresh()
 
-    assert found.remembered("key", lambda: "second") == "second"
+    assert found.cached("key", lambda: "second") == "second"
 
 
 def test_a_file_of_damaged_records_is_given_up_with_one_warning(
@@ -260,19 +278,19 @@ def test_a_file_of_damaged_records_is_given_up_with_one_warning(
 
     with open(path, "ab") as file:
         file.write(values_at(10, {"x": 10.0}))
-    found.read_on()
+    found.refresh()
 
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 3], False)
     assert len(caplog.records) == 1
 
 
-def test_results_are_remembered_for_a_limited_number_of_keys(tmp_path: Path) -> None:
+def test_results_are_cached_for_a_limited_number_of_keys(tmp_path: Path) -> None:
     found = followed(tmp_path)
     for key in range(5000):
-        found.remembered(key, lambda: "first")
+        found.cached(key, lambda: "first")
 
-    assert found.remembered(4999, lambda: "second") == "first"
-    assert found.remembered(0, lambda: "second") == "second"
+    assert found.cached(4999, lambda: "second") == "first"
+    assert found.cached(0, lambda: "second") == "second"
 
 
 def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
@@ -284,7 +302,7 @@ def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
     content = path.read_bytes()[: -len(last)] + last + values_at(3, {"x": 3.0})
     with open(path, "r+b") as file:
         file.write(content)
-    found.read_on()
+    found.refresh()
 
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2, 3], True)
 
@@ -303,7 +321,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_a_run_that_vanished_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        FollowedRun(str(tmp_path / "nothing")).read_on()
+        FollowedRun(str(tmp_path / "nothing")).refresh()
 
 
 def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.reading import run_tree
-from mindsummary_lightning.reading.run_tree import ListedRun, RunTree
-from tests.reading.runs import write_lineage, write_summary
+from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
+from tests.cli.command import mindsummary
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 LONG_AGO = 1_600_000_000
 
@@ -137,13 +139,64 @@ def test_a_missing_base_holds_no_run(tmp_path: Path) -> None:
     assert RunTree(str(tmp_path / "nothing")).scan() == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every directory")
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that cannot be listed, whoever runs the test."""
+    directory = tmp_path / "closed"
+    directory.mkdir()
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if Path(path) == directory:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(run_tree.os, "scandir", refusing)
+    return directory
+
+
 def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, closed: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_summary(tmp_path / "a", [])
-    (tmp_path / "closed").mkdir(mode=0)
     tree = RunTree(str(tmp_path))
 
     assert train_ids(tree.scan()) == train_ids(tree.scan()) == ["./a"]
-    assert len(caplog.records) == 1
+    assert [str(closed) in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.usefixtures("closed")
+@pytest.mark.parametrize(
+    "verb", [("list",), ("verify",), ("lineage",), ("show",), ("export", "--to", "csv", "--out", "out")]
+)
+def test_every_verb_skips_it_with_one_warning(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+
+    assert mindsummary(capsys, verb[0], tmp_path, *verb[1:]).code == 0
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "skipped a directory that cannot be listed"
+    ]
+
+
+def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_finds(tmp_path: Path) -> None:
+    path = write_summary(tmp_path / "outside", [])
+    base = tmp_path / "base"
+    for run in (".hidden", ".hidden/deeper", "a/.git", "b"):
+        write_summary(base / run, [])
+    (base / "linked").symlink_to(tmp_path / "outside", target_is_directory=True)
+    (base / "c").mkdir()
+    (base / "c" / path.name).symlink_to(path)
+    write_summary(base / "misdated", [], 10**17)
+    (base / "model.pb").touch()
+
+    assert find_run_directories(str(base)) == [str(base / name) for name in (".hidden", "b", "misdated")]
+    assert find_run_directories(str(base / "c")) == [str(base / "c")]  # it was named
+    with pytest.raises(FileNotFoundError):
+        find_run_directories(str(base / "nothing"))

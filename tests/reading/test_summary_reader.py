@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import (
     EvaluationInfo,
@@ -121,6 +124,78 @@ def test_a_whole_record_that_is_no_event_is_named(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError, match="not a summary event") as caught:
             read()
         assert caught.value.offset == 44  # behind the version record
+
+
+def test_one_pass_over_the_files_gives_every_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = [f"layer{number}.weight" for number in range(160)]
+    for second in (1700000000, 1700000100):
+        records = [values_at(step, {tag: histogram(step, 2) for tag in tags}) for step in range(1, 4)]
+        write_summary(tmp_path, records, second)
+    scanned: list[str] = []
+    batches = RecordScanner.batches
+    monkeypatch.setattr(RecordScanner, "batches", lambda self: (scanned.append(self.path), batches(self))[1])
+    reader = SummaryReader(tmp_path)
+
+    shown = {
+        tag: [value.counts.tolist() for _, _, value in reader.histograms(tag)] for tag in reader.tags()["histogram"]
+    }
+    reader.all_scalars(), reader.landscapes(), reader.graph(), reader.tags()
+
+    assert shown == {tag: [[1, 2], [2, 2], [3, 2]] for tag in tags}
+    assert [os.path.basename(path).split(".")[4] for path in scanned] == ["1700000000", "1700000100"]
+
+
+def test_what_is_added_is_seen_by_the_next_call(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    reader = SummaryReader(tmp_path)
+    assert reader.scalars("loss").steps.tolist() == [1]
+
+    with path.open("ab") as file:
+        file.write(values_at(2, {"loss": 2.0, "acc": 1.0}))
+
+    assert (reader.scalars("loss").steps.tolist(), reader.tags()["scalar"]) == ([1, 2], ["acc", "loss"])
+
+
+def test_damage_is_an_error_of_every_call_until_the_file_is_repaired(tmp_path: Path) -> None:
+    whole = [values_at(step, {"loss": float(step)}) for step in (1, 2)]
+    path = write_summary(tmp_path, [whole[0], whole[1][:-1] + b"?"])
+    reader = SummaryReader(tmp_path)
+    for _ in range(2):
+        with pytest.raises(DamagedFileError):
+            reader.tags()
+
+    path.unlink()
+    write_summary(tmp_path, whole)
+
+    assert reader.scalars("loss").steps.tolist() == [1, 2]
+
+
+def test_files_that_are_links_are_read(tmp_path: Path) -> None:
+    outside = write_summary(tmp_path / "store", [values_at(1, {"loss": 1.0})])
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / outside.name).symlink_to(outside)
+
+    assert SummaryReader(tmp_path / "run").scalars("loss").values.tolist() == [1.0]
+
+
+def test_a_directory_of_runs_says_which_runs_lie_below_it(tmp_path: Path) -> None:
+    for number in range(7):
+        write_summary(tmp_path / "logs" / f"version_{number}", [values_at(1, {"loss": 1.0})])
+    reader = SummaryReader(tmp_path)
+
+    for read in (reader.tags, reader.all_scalars, reader.graph, reader.lineage, lambda: list(reader.events())):
+        with pytest.raises(
+            FileNotFoundError, match=r"runs below it: logs/version_0, .*, logs/version_4 and 2 more; give"
+        ):
+            read()
+
+
+def test_a_reader_goes_to_another_process(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    reader = SummaryReader(tmp_path)
+    reader.tags()
+
+    assert pickle.loads(pickle.dumps(reader)).scalars("loss").steps.tolist() == [1]
 
 
 def test_images_come_encoded_and_as_pictures(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord, filter_summary_lineage
 from mindsummary_lightning.recording import lineage_file
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 from tests.support import lineage_paths, read_lineage
@@ -20,7 +21,7 @@ TRAIN = TrainInfo(batch_size=16, learning_rate=0.1)
 def _write(run: Path, *values: LineageValue) -> None:
     with SummaryRecord(run, raise_exception=True) as record:
         for value in values:
-            record.write_lineage(value)
+            recorder_of(record).write_lineage(value)
 
 
 def _columns(run: Path) -> dict[str, object]:
@@ -56,20 +57,20 @@ def test_an_event_of_repetitions_alone_leaves_the_file(tmp_path: Path) -> None:
 
 def test_the_file_grows_when_custom_data_lose_their_column(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path, raise_exception=True) as record:
-        record.write_lineage(HPARAMS)
+        recorder_of(record).write_lineage(HPARAMS)
         (path,) = lineage_paths(tmp_path)
         before = path.stat().st_size
-        record.write_lineage(TRAIN)
+        recorder_of(record).write_lineage(TRAIN)
 
         assert path.stat().st_size > before
 
 
 def test_a_write_that_failed_leaves_the_columns_as_they_were(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path, raise_exception=True) as record:
-        record.write_lineage(HPARAMS)
+        recorder_of(record).write_lineage(HPARAMS)
         with mock.patch.object(lineage_file, "replace_file", side_effect=OSError("full")), pytest.raises(OSError):
-            record.write_lineage(TRAIN)
-        record.write_lineage(EvaluationInfo('{"accuracy": 0.5}'))
+            recorder_of(record).write_lineage(TRAIN)
+        recorder_of(record).write_lineage(EvaluationInfo('{"accuracy": 0.5}'))
 
     assert _columns(tmp_path) == dict(HPARAMS.values)
 

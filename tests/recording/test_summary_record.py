@@ -19,7 +19,8 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.value_kinds import PLUGINS
+from mindsummary_lightning.recording.pending_values import PLUGINS
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -544,7 +545,7 @@ def test_flush_is_fine_at_any_time(run: Path) -> None:
 def test_a_released_record_continues_with_its_file(run: Path) -> None:
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 0)
-    record.release()
+    recorder_of(record).release()
     record.add_scalar("a", 2.0, 1)
 
     assert len(summary_paths(run)) == 1
@@ -596,7 +597,7 @@ def test_files_have_the_mode_that_was_asked_for(run: Path, mode: int) -> None:
     try:
         with SummaryRecord(run, file_mode=mode) as record:
             record.add_scalar("a", 1.0)
-            record.write_lineage(TrainInfo())
+            recorder_of(record).write_lineage(TrainInfo())
     finally:
         os.umask(umask)
 
@@ -708,11 +709,11 @@ def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 0)
     with mock.patch("mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")):
-        assert [record.write_values(step, [("a", 2.0)]) for step in (1, 2, 3)] == [False] * 3
+        assert [recorder_of(record).write_values(step, [("a", 2.0)]) for step in (1, 2, 3)] == [False] * 3
     record.add_scalar("a", 3.0, 4)
     record.close()
 
-    assert record.lost == 3
+    assert recorder_of(record).policy.lost == 3
     assert [line.levelno for line in caplog.records] == [logging.ERROR, logging.ERROR]
     assert "values could not be recorded in" in caplog.records[0].getMessage()
     assert "disk full" in caplog.records[0].getMessage()

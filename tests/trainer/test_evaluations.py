@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from tests.trainer.support import Net, loader, trainer
 
@@ -48,7 +50,7 @@ class Looking(ModelCheckpoint):
 
 def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    with SummaryRecord(tmp_path) as record:
+    with closing(RunRecorder(str(tmp_path))) as record:
         lineage = LineageRecorder(record, timer=lambda: clock[0])
         found = []
         for number, clock[0] in enumerate((100.0, 101.0, 109.9, 110.0, 119.0)):

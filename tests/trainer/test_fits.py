@@ -12,7 +12,7 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
-from mindsummary_lightning.reading.run_directory import find_run_directories
+from mindsummary_lightning.reading.run_tree import find_run_directories
 from tests.trainer.support import Net, files, loader, points, run_script, steps, trainer
 
 

@@ -9,7 +9,7 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from mindsummary_lightning.trainer.version_numbers import RunVersion
+from mindsummary_lightning.trainer.fit_run import RunVersion
 from tests.trainer.support import Net, files, loader, trainer
 
 

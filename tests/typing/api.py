@@ -8,6 +8,7 @@ import lightning as L
 import numpy as np
 import torch
 from torch import nn
+from typing_extensions import assert_type
 
 from mindsummary_lightning import (
     EvalLineage,
@@ -56,6 +57,7 @@ def train() -> str:
     trainer.fit(Net())
     logger.log_image("prediction", [np.zeros((3, 8, 8), dtype=np.float32)], step=1)
     logger.log_histogram("weights", torch.zeros(8))
+    assert_type(logger.experiment, SummaryRecord)
     logger.experiment.add_scalar("x", 1.0, 2)
     return logger.log_dir
 

@@ -28,7 +28,7 @@ def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(tm
     for name in ("a.pb", "ms_output_optimize.pb"):
         (tmp_path / name).write_bytes(b"model")
     run = FollowedRun(str(tmp_path))
-    run.read_on()
+    run.refresh()
 
     tags = plugin_tags(run)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import MAX_RIDGES, curve_figures, landscape_figure, ridge_figure
-from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Graph, Image

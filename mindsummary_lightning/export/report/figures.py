@@ -14,7 +14,7 @@ from bokeh.palettes import viridis
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from mindsummary_lightning.reading.results import RecordedLandscape, ScalarSeries
+from mindsummary_lightning.reading.series import RecordedLandscape, ScalarSeries
 from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import Histogram
 

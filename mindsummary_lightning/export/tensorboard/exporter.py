@@ -18,8 +18,8 @@ from mindsummary_lightning.export.tables import mode_of_runs
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start, value_message
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.reading.results import ScalarSeries
-from mindsummary_lightning.reading.samples import KINDS
+from mindsummary_lightning.reading.merge_rule import KINDS
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
 

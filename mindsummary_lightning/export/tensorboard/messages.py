@@ -10,7 +10,7 @@ import numpy as np
 
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
-from mindsummary_lightning.reading.results import RunLineage, ScalarSeries
+from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
 from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor, TensorType
 
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}

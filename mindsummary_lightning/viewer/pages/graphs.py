@@ -7,8 +7,8 @@ import logging
 import threading
 from typing import Any
 
-from mindsummary_lightning.reading.file_content import GraphLocation
-from mindsummary_lightning.reading.stored_values import read_graph
+from mindsummary_lightning.reading.decode import read_graph
+from mindsummary_lightning.reading.value_locations import GraphLocation
 from mindsummary_lightning.viewer.api import (
     NOT_LISTED,
     WRONG_VALUE,

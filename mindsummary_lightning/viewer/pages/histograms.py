@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from mindsummary_lightning.reading.file_content import LocatedSample
-from mindsummary_lightning.reading.stored_values import read_value
+from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.thinning import every_nth
+from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

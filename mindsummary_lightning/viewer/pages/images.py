@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import (

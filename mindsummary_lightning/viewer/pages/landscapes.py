@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.stored_values import read_value
 from mindsummary_lightning.values import LossLandscape, Points
 from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

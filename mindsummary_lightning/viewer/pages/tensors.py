@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.reading.file_content import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.viewer.api import (
     MISSING,
     WRONG_VALUE,

@@ -11,6 +11,7 @@ import sys
 import threading
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 
 
 def main(directory: str, forks: str) -> None:
@@ -32,7 +33,7 @@ def main(directory: str, forks: str) -> None:
     for _ in range(int(forks)):
         child = os.fork()
         if not child:
-            written = [record.write_values(step, [("of the child", 1.0)]) for step in range(100)]
+            written = [recorder_of(record).write_values(step, [("of the child", 1.0)]) for step in range(100)]
             record.close()
             os._exit(7 if any(written) else 0)
         descriptor = os.pidfd_open(child)

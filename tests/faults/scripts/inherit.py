@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 
 WORKERS, SAMPLES = 2, 8
 
@@ -38,7 +39,7 @@ class Holding(Dataset[torch.Tensor]):
         written = 0
         if index % WORKERS:  # of the second worker
             self.logger.log_metrics({"of the logger": float(index)}, index)
-            written = self.record.write_values(index, [("of the record", float(index))])
+            written = recorder_of(self.record).write_values(index, [("of the record", float(index))])
         return torch.tensor([float(read), float(written)])
 
 

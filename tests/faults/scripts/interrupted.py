@@ -11,6 +11,7 @@ from types import FrameType
 import numpy as np
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 
 
 class InterruptedError_(Exception):
@@ -31,7 +32,7 @@ def main(directory: str, trials: str) -> None:
     for step in range(1, int(trials)):
         try:
             signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-6, 3e-4))
-            record.write_values(step, [("a", float(step))])
+            recorder_of(record).write_values(step, [("a", float(step))])
             record.add_tensor("t", large, step)
             returned.append(step)
             signal.setitimer(signal.ITIMER_REAL, 0)

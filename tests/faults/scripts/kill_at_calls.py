@@ -24,6 +24,7 @@ from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.cli import main as mindsummary
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name
 from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo
 
 AUDITED = {
@@ -117,8 +118,8 @@ def damaged_run(work: Path) -> None:
     run = work / "run"
     with SummaryRecord(run) as record:
         for step in range(30):
-            record.write_values(step, [("loss", float(step))])
-        record.write_lineage(TrainInfo(epoch=1))
+            recorder_of(record).write_values(step, [("loss", float(step))])
+        recorder_of(record).write_lineage(TrainInfo(epoch=1))
     for path in run.iterdir():
         data = bytearray(path.read_bytes())
         if is_summary_name(path.name):
@@ -146,7 +147,7 @@ def repaired(killed: Path, done: Path) -> None:
 def torn_run(work: Path) -> None:
     with SummaryRecord(work / "run") as record:
         for step in range(30):
-            record.write_values(step, [("loss", float(step))])
+            recorder_of(record).write_values(step, [("loss", float(step))])
     (path,) = (work / "run").iterdir()
     path.write_bytes(path.read_bytes() + b"\x10\0\0 and more")
     path.rename(work / "run" / path.name.replace(path.name.split(".")[4], "1700000000"))
@@ -154,8 +155,8 @@ def torn_run(work: Path) -> None:
 
 def start(work: Path) -> None:
     with SummaryRecord(work / "run") as record:
-        record.write_values(30, [("loss", 30.0)])
-        record.write_lineage(TrainInfo(epoch=1))
+        recorder_of(record).write_values(30, [("loss", 30.0)])
+        recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
 
 def started(killed: Path, done: Path) -> None:
@@ -177,7 +178,7 @@ def whole_run(work: Path) -> None:
             record.add_value("tensor", "t", np.full(3, step, np.float32))
             record.add_value("histogram", "h", np.arange(5.0))
             record.record(step)
-        record.write_lineage(TrainInfo(epoch=1))
+        recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
 
 def exported(form: str) -> Work:
@@ -221,7 +222,7 @@ def trained(work: Path) -> None:
     from tests.landscape import nets
 
     with SummaryRecord(work / "run") as record:
-        record.write_values(1, [("loss", 1.0)])
+        recorder_of(record).write_values(1, [("loss", 1.0)])
     nets.train(nets.Mlp(), str(work / "run"))
 
 

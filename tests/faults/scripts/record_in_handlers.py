@@ -12,6 +12,7 @@ import sys
 from types import FrameType
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import UserDefinedInfo
 
 
@@ -30,9 +31,9 @@ def main(directory: str, trials: str) -> None:
         mine = number
         # Half of them through a record that is made here, while the interrupted call may be making a writer.
         handlers = record if mine % 2 else SummaryRecord(directory)
-        note("", handlers.write_values(mine, [("a", float(mine))]), mine)
+        note("", recorder_of(handlers).write_values(mine, [("a", float(mine))]), mine)
         if mine % 20 == 0:
-            note("lineage ", handlers.write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
+            note("lineage ", recorder_of(handlers).write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
         if handlers is not record:
             handlers.close()
 
@@ -41,16 +42,16 @@ def main(directory: str, trials: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-6, 1.5e-3))
         number += 1
         mine = number
-        note("", record.write_values(mine, [("a", float(mine))]), mine)
+        note("", recorder_of(record).write_values(mine, [("a", float(mine))]), mine)
         if trial % 10 == 0:
             number += 1
             mine = number
-            note("lineage ", record.write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
+            note("lineage ", recorder_of(record).write_lineage(UserDefinedInfo({f"n{mine}": mine})), mine)
         if trial % 7 == 0:
-            record.release()  # the next call makes or opens the writer again
+            recorder_of(record).release()  # the next call makes or opens the writer again
         if trial % 100 == 0:
             other = SummaryRecord(f"{directory}-{trial}")  # a handler may come while its writer is being made
-            other.write_values(trial, [("a", 1.0)])
+            recorder_of(other).write_values(trial, [("a", 1.0)])
             other.close()
     signal.setitimer(signal.ITIMER_REAL, 0)
     record.close()

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo
 
 
@@ -46,13 +47,13 @@ def main(directory: str, kind: str, stride: str) -> None:
     assert record.record(999_999)
 
     lineage = 0
-    record.write_lineage(TrainInfo(epoch=1))
+    recorder_of(record).write_lineage(TrainInfo(epoch=1))
     for room in range(0, 200, 1 if stride == "1" else 40):
         allow(room)
-        lineage += not record.write_lineage(TrainInfo(epoch=2 + room))
+        lineage += not recorder_of(record).write_lineage(TrainInfo(epoch=2 + room))
         allow(resource.RLIM_INFINITY)
-    assert record.write_lineage(TrainInfo(epoch=1000))
-    lost = record.lost
+    assert recorder_of(record).write_lineage(TrainInfo(epoch=1000))
+    lost = recorder_of(record).policy.lost
     record.close()
     print(json.dumps({"size": size, "refused": refused, "kept": kept, "lineage": lineage, "lost": lost}))
 

@@ -14,6 +14,7 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
 from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import Event
 
 
@@ -38,7 +39,7 @@ def main(directory: str, trials: str) -> None:
                 if number == 4:
                     list(verify_run(run))
                 else:
-                    SummaryRecord(run).write_values(number, [("a", 1.0)])
+                    recorder_of(SummaryRecord(run)).write_values(number, [("a", 1.0)])
                 os._exit(0)
             children.append(child)
         os.close(go)

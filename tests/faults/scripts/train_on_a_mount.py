@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from mindsummary_lightning.recording.summary_record import recorder_of
 from tests.faults.network_mount import mount, unmount
 
 
@@ -31,7 +32,7 @@ class Net(lightning.LightningModule):
 
     def training_step(self, batch: torch.Tensor, index: int) -> torch.Tensor:
         loss: torch.Tensor = self.layer(batch).square().mean()
-        if self.logger.experiment.write_values(index, [("mine", float(index))]):  # type: ignore[union-attr]
+        if recorder_of(self.logger.experiment).write_values(index, [("mine", float(index))]):  # type: ignore[union-attr]
             self.written.append(index)
         self.log("loss", loss)
         return loss

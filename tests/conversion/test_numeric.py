@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindsummary_lightning.conversion.metrics import finite_metrics, metric_json
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 
 
 class HostileKey:

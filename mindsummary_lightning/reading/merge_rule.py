@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import timestamp_of
-from mindsummary_lightning.reading.file_content import FileContent, LocatedSample
-from mindsummary_lightning.reading.results import ScalarSeries
+from mindsummary_lightning.reading.followed_file import FollowedFile
+from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.value_locations import LocatedSample
 
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
 
 
-def tags_by_kind(files: Iterable[FileContent]) -> dict[str, list[str]]:
+def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
     """Sorted tags of each of :data:`KINDS` in the files of a run."""
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, tag in sorted(set().union(*(file.tags for file in files))):
@@ -27,13 +28,8 @@ def tags_by_kind(files: Iterable[FileContent]) -> dict[str, list[str]]:
     return found
 
 
-def merged_scalars(files: Iterable[FileContent], tag: str) -> ScalarSeries:
-    """One scalar of a run.
-
-    Args:
-        files: the files of the run, in the reader's order; at least one holds it.
-        tag: the tag.
-    """
+def merged_scalars(files: Iterable[FollowedFile], tag: str) -> ScalarSeries:
+    """One scalar of a run; ``files`` are in the reader's order, and at least one holds it."""
     parts = [(file.path, file.scalars(tag)) for file in files if ("scalar", tag) in file.tags]
     kept = selected_samples([(path, series.steps) for path, series in parts])
     return ScalarSeries(
@@ -42,19 +38,12 @@ def merged_scalars(files: Iterable[FileContent], tag: str) -> ScalarSeries:
 
 
 def merged_samples(
-    files: Iterable[FileContent],
+    files: Iterable[FollowedFile],
     kind: str,
     tag: str,
     select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None,
 ) -> list[LocatedSample]:
-    """Samples of one tag of another kind, by step.
-
-    Args:
-        files: the files of the run, in the reader's order; at least one holds the tag.
-        kind: image, tensor, histogram or loss_landscape.
-        tag: the tag.
-        select: chooses samples: the indices that it returns for the ascending steps; ``None`` takes all.
-    """
+    """Samples of one tag of another kind, by step; see :meth:`FollowedRun.samples`."""
     parts = [(file, file.steps(kind, tag)) for file in files if (kind, tag) in file.tags]
     kept = selected_samples([(file.path, steps) for file, steps in parts])
     if select is not None:
@@ -66,13 +55,10 @@ def merged_samples(
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Select the samples of one tag and kind that count, by the rule of MindInsight's reader.
+    """Indices of the samples that count, by step, each step once, by the rule of MindInsight's reader.
 
-    Args:
-        files: for each file that holds any, in the reader's order, its path and its samples' steps in file order.
-
-    Returns:
-        Indices into the joined samples of all files, ordered by step, each step once.
+    ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices
+    are into the joined samples of all files.
     """
     kept = np.empty(0, np.int64)
     steps = np.concatenate([file_steps for _, file_steps in files])

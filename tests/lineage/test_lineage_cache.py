@@ -8,11 +8,11 @@ import pytest
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.lineage import cache as cache_module
-from mindsummary_lightning.lineage.cache import LineageCache
+from mindsummary_lightning.lineage import search
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.reading.summary_base_dir import list_train_jobs
+from mindsummary_lightning.lineage.search import LineageCache
+from mindsummary_lightning.reading.run_tree import list_train_jobs
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
 
@@ -29,7 +29,7 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(Path(path).name)
         return RecordScanner(path)
 
-    monkeypatch.setattr(cache_module, "RecordScanner", counted)
+    monkeypatch.setattr(search, "RecordScanner", counted)
     return names
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch
         def refuse(path: str) -> None:
             raise PermissionError(13, "Permission denied", path)
 
-        patch.setattr(cache_module, "RecordScanner", refuse)
+        patch.setattr(search, "RecordScanner", refuse)
         assert network(cache, tmp_path) is None
 
     assert network(cache, tmp_path) == "LeNet5"

@@ -1,10 +1,9 @@
-"""Outlines of a summary file's records: plain scalars decoded as columns, every other value located but not decoded."""
+"""Where the values of a summary file lie: plain scalars decoded as columns, every other value located, not decoded."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,9 +11,6 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, ScalarColumns, decode_scalar_events
-from mindsummary_lightning.fileio.regular import open_regular
-
-_T = TypeVar("_T")
 
 
 class Location(NamedTuple):
@@ -26,21 +22,48 @@ class Location(NamedTuple):
     record: int
 
 
+class GraphLocation(NamedTuple):
+    """A computational graph of a run.
+
+    Attributes:
+        name: name of the file that holds it; MindInsight's tag.
+        location: payload of its event, or the whole of a ``.pb`` file.
+        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
+        wall_time: seconds since the epoch.
+    """
+
+    name: str
+    location: Location
+    is_model: bool
+    wall_time: float
+
+
+class LocatedSample(NamedTuple):
+    """A sample that is located but not decoded.
+
+    Attributes:
+        step: its step.
+        wall_time: seconds since the epoch.
+        location: the bytes of its value.
+        width: columns of an image in pixels; 0 for other kinds.
+        height: rows of an image in pixels; 0 for other kinds.
+    """
+
+    step: int
+    wall_time: float
+    location: Location
+    width: int
+    height: int
+
+
 def outline_batch(
     path: str, first_row: int, begin: int, payloads: list[bytes], on_damage: Callable[[DamagedFileError], None]
 ) -> tuple[list[ScalarColumns], list[tuple[Location, EventOutline]]]:
-    """Outline neighbouring records.
+    """Outline neighbouring records, the first of which is number ``first_row`` of the file, at offset ``begin``.
 
-    Args:
-        path: the file that holds them.
-        first_row: number of the first record in the file.
-        begin: offset of the first record in the file.
-        payloads: payloads of the records, in order.
-        on_damage: called with the error for each payload that is not an event; the record is skipped if it returns.
-
-    Returns:
-        All scalars, whose ``rows`` count the records of the file; and in order, the payload and content of every
-        record that holds anything else.
+    Returns all scalars, whose ``rows`` count the records of the file; and in order, the payload and content of every
+    record that holds anything else. ``on_damage`` is called for a payload that is not an event; the record is skipped
+    if it returns.
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = begin - FOOTER_SIZE + np.cumsum(lengths + OVERHEAD)
@@ -69,31 +92,3 @@ def outline_batch(
         columns = np.array(rows), np.array(steps), np.array(wall_times), (tag,), np.array(values, np.float32)[:, None]
         scalars.append(ScalarColumns(*columns))
     return scalars, others
-
-
-def read_location(location: Location) -> bytes:
-    """The bytes at a location.
-
-    Raises:
-        OSError: the file cannot be read, or is no longer a regular file.
-    """
-    with os.fdopen(open_regular(location.path), "rb") as file:
-        file.seek(location.start)
-        return file.read(location.end - location.start)
-
-
-def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
-    """The value at a location.
-
-    Args:
-        location: the bytes of the value.
-        decode: decoder of the bytes.
-
-    Raises:
-        DamagedFileError: the bytes are not such a value.
-        OSError: the file cannot be read.
-    """
-    try:
-        return decode(read_location(location))
-    except ValueError as error:
-        raise DamagedFileError(location.path, location.record, str(error)) from error

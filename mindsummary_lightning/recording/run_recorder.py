@@ -1,0 +1,186 @@
+"""``RunRecorder``: brings converted values, graphs and lineage into the files of one run, by one failure policy.
+
+``SummaryRecord`` is its interface for users; the rest of the package records through it directly.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.recording.event_files import FileOptions
+from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
+from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
+from mindsummary_lightning.recording.npy_export import TensorExport
+from mindsummary_lightning.values import Graph, SummaryValue, check_recordable
+from mindsummary_lightning.values.events import LineageValue
+
+
+class RunRecorder:
+    """Records into one directory. Two recorders of one directory share its writer; nothing is opened before a value.
+
+    Every method that writes returns whether everything is in the file. That is False also in a signal handler that
+    interrupted another call to this run's writer: what it recorded is queued, and that call writes it at its end.
+    Failures are raised with ``raise_exception`` and else logged.
+
+    Attributes:
+        directory: the run directory, absolute; need not exist.
+        options: how its files are created.
+        policy: what happens to a value that cannot be recorded.
+        has_recorded: whether anything was recorded through this object.
+        is_closed: whether :meth:`close` was called; nothing is recorded after it.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        options: FileOptions | None = None,
+        *,
+        raise_exception: bool = False,
+        exports_tensors: bool = False,
+    ) -> None:
+        self.directory = directory
+        self.options = options or FileOptions()
+        self.policy = FailurePolicy(directory, raise_exception)
+        self.has_recorded = False
+        self.is_closed = False
+        self._export = TensorExport(self.policy, directory, self.options.mode) if exports_tensors else None
+        self._deferred_lineage: list[LineageValue] = []
+        self._has_graph = False
+        self._writer: EventWriter | None = None
+        self._finalizer: weakref.finalize[..., RunRecorder] | None = None
+
+    @property
+    def summary_path(self) -> str:
+        """Full path of the live summary file; before the first value, the path that it will have."""
+        return self._acquire().summary_path
+
+    @property
+    def exports_tensors(self) -> bool:
+        """Whether tensors are saved as npy files too."""
+        return self._export is not None
+
+    def write_values(
+        self,
+        step: int,
+        values: Collection[tuple[str, SummaryValue]],
+        originals: Mapping[str, NDArray[Any]] | None = None,
+    ) -> bool:
+        """Write a step's values immediately, in one event where the format allows it; a scalar is a ``float``.
+
+        ``originals`` are tensors in the dtype they had, for the npy export; of others their float32 values are
+        exported.
+        """
+        if not values:
+            return True
+        if self.is_closed:
+            return False
+        is_done = self._export is None or self._export.save_all(step, values, originals)
+        if not -(2**63) <= step < 2**63:
+            self.policy.warnings.warn("step", "step %d does not fit 64 bits; its values are skipped", step)
+            return False
+        if self._deferred_lineage:
+            self.write_deferred_lineage()
+        try:  # not through _attempt: this is the hot path
+            is_written = (self._writer or self._acquire()).write_values(step, values)
+        except WRITE_ERRORS as error:
+            self.policy.write_failed("values", error)
+            return False
+        self.has_recorded = True
+        return is_done and is_written
+
+    def write_graph(self, graph: Graph) -> bool:
+        """Write a computational graph immediately."""
+        self.write_deferred_lineage()
+        return self._attempt("the graph", self._acquire().write_graph, graph)
+
+    def capture_graph(self, network: Any, example: Any) -> bool:
+        """Capture and write the graph of a ``torch.nn.Module``, once; what cannot be captured is logged.
+
+        Returns whether the graph is in the file, now or since an earlier call.
+        """
+        # The only import that brings torch, and only when asked for: docs/decisions/0003.
+        from mindsummary_lightning.graph.capture import capture_example
+
+        if not self._has_graph:
+            try:
+                self._has_graph = self.write_graph(capture_example(network, example))
+            except GraphCaptureError as error:
+                self.policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
+        return self._has_graph
+
+    def write_lineage(self, value: LineageValue) -> bool:
+        """Write a lineage value immediately; raises ValueError for what would break MindInsight."""
+        check_recordable(value)
+        self.write_deferred_lineage()
+        return self._attempt("lineage", self._acquire().write_lineage, value)
+
+    def defer_lineage(self, value: LineageValue) -> None:
+        """Write a lineage value together with the next value; if none follows, it is not recorded either.
+
+        Raises as :meth:`write_lineage`.
+        """
+        check_recordable(value)
+        self._deferred_lineage.append(value)
+
+    def write_deferred_lineage(self) -> None:
+        """Write what :meth:`defer_lineage` took."""
+        values, self._deferred_lineage = self._deferred_lineage, []
+        for value in values:
+            self.write_lineage(value)
+
+    def take_deferred_lineage(self, other: RunRecorder) -> None:
+        """Take the lineage that another recorder deferred: what it recorded for, is recorded here."""
+        self._deferred_lineage += other._deferred_lineage
+        other._deferred_lineage = []
+
+    def begin_file(self) -> None:
+        """Start a new file with the next value; MindInsight then drops what older files have beyond its step."""
+        self._attempt("a new file", self._acquire().begin_file)
+
+    def sync(self) -> None:
+        """Fsync everything recorded."""
+        if self._writer is not None:
+            self._attempt("flush", self._writer.sync)
+
+    def release(self) -> None:
+        """Close the files until the next value; the number of lost records is logged if it has grown."""
+        self.policy.attempt("the end of the run", self._release)
+        self.policy.log_total()
+
+    def close(self) -> None:
+        """Close the files for good; a second call does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.release()
+
+    def _attempt(self, what: str, action: Callable[..., bool | None], *arguments: Any) -> bool:
+        is_done = not self.is_closed and self.policy.attempt(what, action, *arguments)
+        self.has_recorded |= is_done
+        return is_done
+
+    def _acquire(self) -> EventWriter:
+        writer = self._writer
+        if writer is None:
+            writer = shared_event_writer(self.directory, self.options)
+            # A recorder that is dropped without close() keeps no file open.
+            finalizer = weakref.finalize(self, writer.release_when_free)
+            finalizer.atexit = False
+            if self._writer is not None:  # a signal handler that recorded meanwhile has acquired it
+                finalizer()
+                return self._writer
+            self._finalizer, self._writer = finalizer, writer
+        return writer
+
+    def _release(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None and self._finalizer is not None and self._finalizer.detach():
+            writer.release()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, in this process or another, opens nothing until it records.
+        return {**self.__dict__, "_writer": None, "_finalizer": None}

@@ -1,0 +1,252 @@
+"""``FitRun``: the run behind a logger, or behind a collector with a directory of its own.
+
+It is not known when a Trainer asks for the experiment whether it is going to fit or to evaluate, so hyper-parameters,
+which come next, wait in the record until something else is recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
+from mindsummary_lightning.trainer import run_identity
+from mindsummary_lightning.trainer.namespaces import rank_zero_info
+from mindsummary_lightning.trainer.run_identity import RunIdentity
+from mindsummary_lightning.values import RunInfo, UserDefinedInfo
+
+_LOG = logging.getLogger(__name__)
+
+_VERSION_DIR = re.compile(r"version_(\d+)")
+
+
+class FitRun:
+    """Where fits are recorded, one after the other: the version, its directory, and what records into it.
+
+    ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
+    """
+
+    def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
+        self.version = RunVersion(root_dir, version)
+        self.open_recorder: RunRecorder | None = None  # once something has asked for it
+        self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
+        self.last_step = -1  # the last one logged
+        self._root_dir = root_dir
+        self._sub_dir = sub_dir
+        self._options = dict(options)
+        self._record: SummaryRecord | None = None
+        self._dropped: RunRecorder | None = None  # its deferred lineage is the next one's
+
+    @property
+    def directory(self) -> str:
+        """The directory of the run's files."""
+        value = self.version.value
+        version = f"version_{value}" if isinstance(value, int) else value
+        return os.path.join(self._root_dir, version, self._sub_dir).rstrip(os.sep) or os.sep
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether anything has been recorded through the record that is open."""
+        return self.open_recorder is not None and self.open_recorder.has_recorded
+
+    def record(self) -> SummaryRecord:
+        """The run's record; made, and its version claimed, by the first call."""
+        if self._record is None:
+            self.version.claim()
+            self._record = SummaryRecord(self.directory, **self._options)
+            self._record.set_mode("eval")  # values of summary operators are the collector's
+            self.open_recorder = recorder_of(self._record)
+            if self._dropped is not None:
+                self.open_recorder.take_deferred_lineage(self._dropped)
+                self._dropped = None
+        return self._record
+
+    def recorder(self) -> RunRecorder:
+        """What :meth:`record` is built on."""
+        return self.open_recorder or recorder_of(self.record())
+
+    def add_hyperparameters(self, info: UserDefinedInfo) -> None:
+        """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
+        recorder = self.recorder()
+        recorder.defer_lineage(info)
+        if recorder.has_recorded and (not self.is_in_trainer or run_identity.is_fitting(self.directory)):
+            recorder.write_deferred_lineage()
+
+    def enter(self, trainer: Any) -> None:
+        """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
+        if trainer.is_global_zero and trainer.state.fn == "fit":
+            self._begin_fit(trainer)
+        self.version.adopt(trainer.strategy.broadcast(self.version.value))
+
+    def _begin_fit(self, trainer: Any) -> None:
+        if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
+            return
+        identity = run_identity.identify(trainer, self.directory)
+        if identity is RunIdentity.BEGINS_AGAIN and not self.version.is_given:
+            self._begin_next_version()
+            identity = RunIdentity.NEW_RUN
+        elif identity is RunIdentity.BEGINS_AGAIN:
+            self.recorder().begin_file()
+            _LOG.warning(
+                "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
+                "place. To keep both, give each fit a logger with version=None, or a summary_dir of its own",
+                self.directory,
+            )
+        elif run_identity.resume_path(trainer) is not None and (
+            identity is RunIdentity.CONTINUES or self.has_recorded  # an evaluation, for one
+        ):
+            self.recorder().begin_file()
+        run_identity.begin(trainer, self.directory, identity)
+
+    def _begin_next_version(self) -> None:
+        earlier = self.directory
+        self._drop_record()
+        self.version.begin_next()
+        self.version.claim()
+        self.last_step = -1
+        rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
+
+    def add_checkpoints(self, paths: Iterable[str]) -> None:
+        """Remember checkpoints of this run."""
+        run_identity.add_checkpoints(self.directory, paths)
+
+    def write_status(self, status: str) -> None:
+        """Record how the call of the Trainer ended, if it recorded anything."""
+        if self.has_recorded:
+            self.recorder().write_lineage(RunInfo({"status": status}))
+
+    def end(self) -> None:
+        """The Trainer is done: close the files; where nothing was recorded, leave nothing on the disk."""
+        run_identity.end(self.directory, self.has_recorded)
+        self.is_in_trainer = False
+        if self.has_recorded:
+            self.recorder().release()
+        else:
+            self._drop_record()
+            self.version.release_unused()
+
+    def take_options(self, options: Mapping[str, Any]) -> None:
+        """Take a collector's options of the record that the logger was not given.
+
+        Raises:
+            ValueError: the logger was given another value.
+        """
+        for name, value in options.items():
+            own = self._options[name]
+            if value is None or value == own:
+                continue
+            if own is not None:
+                raise ValueError(
+                    f"{name} is {own!r} in MindInsightLogger and {value!r} in SummaryCollector, which record into the "
+                    "same files: give it to one of them, or give the collector a summary_dir"
+                )
+            self._options[name] = value
+            self._drop_record()
+
+    def _drop_record(self) -> None:
+        """Close the record; hyper-parameters that were not recorded wait for the next one."""
+        if self.open_recorder is not None:
+            self.open_recorder.release()
+            self._dropped, self.open_recorder, self._record = self.open_recorder, None, None
+
+
+class RunVersion:
+    """The version of one run below a root directory: the user's number or name, or the number after the highest there.
+
+    A number is claimed by making its directory, which is atomic: of many processes that start together each gets one of
+    its own. The ranks of one run are told by rank zero.
+    """
+
+    def __init__(self, root_dir: str, given: int | str | None) -> None:
+        if isinstance(given, bool) or not isinstance(given, (int, str, type(None))):
+            raise TypeError(f"version must be an int, a str or None, not {given!r}")
+        if isinstance(given, int) and given < 0:
+            raise ValueError(f"version must be 0 or more, not {given}")
+        self.is_given = given is not None
+        self._root_dir = root_dir
+        self._value = given
+        self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
+        self._cleanup: weakref.finalize[..., RunVersion] | None = None
+
+    @property
+    def value(self) -> int | str:
+        """The version; until it is claimed, the number that is free now."""
+        if self._value is None:
+            self._value = _next_number(self._root_dir)
+        return self._value
+
+    def adopt(self, value: int | str) -> None:
+        """Take the version that rank zero decided."""
+        self._value = value
+
+    def claim(self) -> None:
+        """Make the directory of the number, or of the next one that is free; a given version needs none.
+
+        One that cannot be made is left to the first record, which reports it.
+        """
+        if self.is_given or self._made:
+            return
+        root, number = os.path.abspath(self._root_dir), int(self.value)
+        with contextlib.suppress(OSError):
+            parents = _missing_parents(root)
+            while not self._made:
+                os.makedirs(root, exist_ok=True)
+                path = os.path.join(root, f"version_{number}")
+                try:
+                    os.mkdir(path)
+                except FileExistsError:
+                    number += 1
+                except FileNotFoundError:  # another process has removed the empty root that it made
+                    continue
+                else:
+                    self._made = [*parents, path]
+            self._value = number
+            self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
+
+    def release_unused(self) -> None:
+        """Remove the claimed directory and give the claim back, unless somebody has put files there."""
+        if self._cleanup is not None:
+            self._cleanup()
+            self._cleanup = None
+        if self._made and not os.path.lexists(self._made[-1]):
+            self._made = []
+
+    def begin_next(self) -> None:
+        """Forget the number, so that the next claim takes a later one; a directory with records stays."""
+        self._made, self._value = [], None
+        if self._cleanup is not None:
+            self._cleanup.detach()
+            self._cleanup = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cleanup": None}
+
+
+def _next_number(root_dir: str) -> int:
+    try:
+        names = os.listdir(root_dir)
+    except OSError:  # not there yet, or out of reach
+        names = []
+    return max((int(found.group(1)) for found in map(_VERSION_DIR.fullmatch, names) if found), default=-1) + 1
+
+
+def _missing_parents(path: str) -> list[str]:
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        missing.insert(0, path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def _remove_empty(made: list[str], process: int) -> None:
+    if os.getpid() != process:  # a forked child leaves them to its parent
+        return
+    for path in reversed(made):
+        with contextlib.suppress(OSError):  # not empty, or gone
+            os.rmdir(path)

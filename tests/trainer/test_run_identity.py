@@ -1,0 +1,232 @@
+"""Which run a fit belongs to, asked of the Trainer, the directory and what this process has recorded there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning.trainer.run_identity import resume_path
+from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
+
+_KINDS = ("collector", "pair", "logger")
+
+
+def _fit(kind: str, run: Path, batches: int, module: Any = None, **options: Any) -> Any:
+    """A training that a new logger, collector or pair of them records into one given directory."""
+    callbacks: list[Any] = []
+    if kind != "logger":
+        callbacks = [SummaryCollector(run if kind == "collector" else None, collect_freq=1)]
+    callbacks += options.pop("callbacks", [])
+    logger = MindInsightLogger(run.parent, name="", version=run.name) if kind != "collector" else False
+    running = trainer(logger=logger, callbacks=callbacks, **{"limit_train_batches": batches, **options})
+    running.fit(module or Net(), loader(20))
+    return running
+
+
+def _curve(kind: str, run: Path) -> list[tuple[int, float]]:
+    return points(run, "train/loss" if kind == "logger" else "loss/auto")
+
+
+def _summary_files(run: Path) -> list[str]:
+    return [name for name in files(run) if name.endswith("_MS")]
+
+
+def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if "earlier fit" in record.message]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_second_fit_into_a_directory_by_new_objects_begins_again_with_one_warning(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    _fit(kind, run, 10)
+    first = _curve(kind, run)
+    _fit(kind, run, 5)
+    second = _curve(kind, run)
+
+    assert len(first) == 10
+    assert [step for step, _ in second] == [step for step, _ in first[:5]]
+    assert not {value for _, value in second} & {value for _, value in first}
+    assert len(_summary_files(run)) == 2
+    (said,) = _said(caplog)
+    assert str(run) in said
+
+
+def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    for batches in (4, 3):
+        logger = MindInsightLogger(tmp_path, name="", version="run")
+        callbacks = [SummaryCollector(run, collect_freq=1)]
+        trainer(logger=logger, callbacks=callbacks, limit_train_batches=batches).fit(Net(), loader())
+
+    assert steps(run, "loss/auto") == [1, 2, 3]
+    assert steps(run, "train/loss") == [0, 1, 2]
+    assert len(_summary_files(run)) == 2
+    assert len(_said(caplog)) == 1
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve(tmp_path: Path, kind: str) -> None:
+    run = tmp_path / "run"
+    first = _fit(kind, run, 4)
+    _fit(kind, run, 8)
+    first.fit_loop.max_epochs += 1
+    first.fit(Net(), loader(20))
+
+    assert len(_summary_files(run)) == 3
+    assert len(_curve(kind, run)) == 8  # four of the second training, and the four that follow in the first one
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_fit_that_fails_before_its_first_step_leaves_the_directory_to_the_next(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Net):
+        def on_train_start(self) -> None:
+            raise RuntimeError("mine")
+
+    run = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit("logger", run, 3, module=Broken())
+    _fit(kind, run, 3)
+
+    assert len(_curve(kind, run)) == 3
+    assert not _said(caplog)
+
+
+def _saved(run: Path, batches: int, folder: Path, kind: str = "logger") -> Path:
+    """A checkpoint that a ModelCheckpoint saved in the middle of a training."""
+    saving = ModelCheckpoint(folder, "{step}", every_n_train_steps=2, save_top_k=-1)
+    _fit(kind, run, batches, callbacks=[saving], enable_checkpointing=True)
+    return folder / "step=2.ckpt"
+
+
+def _resume(kind: str, run: Path, checkpoint: Path) -> None:
+    callbacks = [SummaryCollector(collect_freq=1)] if kind == "pair" else []
+    logger = MindInsightLogger(run.parent, name="", version=run.name)
+    running = trainer(logger=logger, callbacks=callbacks, max_epochs=2, limit_train_batches=5)
+    running.fit(Net(), loader(20), ckpt_path=checkpoint)
+
+
+@pytest.mark.parametrize("kind", ["pair", "logger"])
+def test_a_checkpoint_continues_its_run_through_new_objects_without_a_word(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    checkpoint = _saved(run, 6, tmp_path / "elsewhere", kind)
+    before = _curve(kind, run)
+    _resume(kind, run, checkpoint)
+
+    assert _curve(kind, run)[:2] == before[:2]
+    assert [step for step, _ in _curve(kind, run)] == sorted({step for step, _ in _curve(kind, run)})
+    assert not _said(caplog)
+
+
+@pytest.mark.parametrize("kind", ["pair", "logger"])
+@pytest.mark.parametrize("folder", ["elsewhere", "run/checkpoints"])
+def test_checkpoints_of_an_earlier_run_are_forgotten_when_a_new_one_begins(
+    tmp_path: Path, kind: str, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    checkpoint = _saved(run, 4, tmp_path / folder, kind)
+    _fit(kind, run, 3)
+    assert len(_said(caplog)) == 1
+    _resume(kind, run, checkpoint)
+
+    assert len(_said(caplog)) == 2  # it is another run's, although that one was here
+    assert len(_summary_files(run)) == 3
+
+
+def test_a_checkpoint_below_version_10_does_not_continue_version_1(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint = tmp_path / "version_10" / "checkpoints" / "mine.ckpt"
+    trainer(logger=False, default_root_dir=tmp_path).fit(net := Net(), loader(2))
+    running = trainer(logger=False, limit_train_batches=2)
+    running.fit(net, loader(2))
+    running.save_checkpoint(checkpoint)
+    _fit("logger", tmp_path / "version_1", 3)
+    _resume("logger", tmp_path / "version_1", checkpoint)
+
+    assert len(_said(caplog)) == 1
+
+
+def test_a_checkpoint_says_whose_it_is_in_plain_values(tmp_path: Path) -> None:
+    states = []
+    for _ in range(2):
+        running = _fit("collector", tmp_path / "run", 2)
+        running.save_checkpoint(tmp_path / "mine.ckpt")
+        checkpoint = torch.load(tmp_path / "mine.ckpt", weights_only=True)
+        states.append(checkpoint["mindsummary_lightning.SummaryCollector"])
+
+    assert [state["directories"] for state in states] == [[str(tmp_path / "run")]] * 2
+    assert len({state["runs"][0] for state in states}) == 2
+
+
+@pytest.mark.parametrize("callback", ["setup", "on_fit_start", "on_train_start"])
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded(
+    tmp_path: Path, namespace: str, callback: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fails where a new Lightning has renamed what `resume_path` reads: then that function is to be mended."""
+    seen: list[tuple[Any, Any]] = []
+
+    class Look(L.Callback):
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            seen.append((self.early, trainer.ckpt_path))
+
+    def look(self: Any, trainer: Any, *_: Any, **__: Any) -> None:
+        self.early = resume_path(trainer)
+
+    if callback != "on_train_start":
+        setattr(Look, callback, look)
+    else:
+        Look.early = property(lambda self: resume_path(running))  # type: ignore[attr-defined]
+    saving = __import__(f"{namespace}.callbacks", fromlist=["ModelCheckpoint"]).ModelCheckpoint(
+        tmp_path, save_last=True
+    )
+    running = trainer(namespace, logger=False, callbacks=[Look(), saving], enable_checkpointing=True, max_epochs=9)
+    module = module_of(namespace)
+    for epochs, path in enumerate([None, "last", "best", tmp_path / "last.ckpt", None], start=1):
+        running.fit_loop.max_epochs = epochs
+        running.fit(module, loader(2), ckpt_path=path)
+
+    assert [early for early, _ in seen] == [loaded for _, loaded in seen]
+    assert [loaded is None for _, loaded in seen] == [True, False, False, False, True]
+    assert not [record for record in caplog.records if record.name.startswith("mindsummary_lightning")]
+
+
+def test_a_lightning_that_does_not_show_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    running = trainer(logger=False)
+    running.ckpt_path = "call_before.ckpt"
+
+    assert resume_path(running) == "call_before.ckpt"
+    (said,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert "this version of Lightning is not known" in said.getMessage()
+
+
+def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in_the_same_directory(
+    tmp_path: Path,
+) -> None:
+    class Saving(Net):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    collector = SummaryCollector(tmp_path / "run", custom_lineage_data={"width": "wide"})
+    trainer(logger=logger, callbacks=[collector], limit_train_batches=2).fit(Saving(3), loader())
+
+    custom = SummaryReader(tmp_path / "run").lineage().custom
+    assert custom is not None
+    assert custom.values["width"] == "wide"

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindsummary_lightning.values.text import shortest_float32
+
+
+@pytest.mark.parametrize("number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0])
+def test_a_float32_is_the_decimal_that_a_person_wrote(number: float) -> None:
+    assert shortest_float32(float(np.float32(number))) == float(str(np.float32(number)))
+
+
+@given(st.floats(width=32, allow_subnormal=False, allow_nan=False))
+def test_the_shortest_decimal_is_numpys_and_the_same_float32(number: float) -> None:
+    short = shortest_float32(number)
+
+    assert repr(short) == repr(float(str(np.float32(number))))
+    assert np.float32(short) == np.float32(number)
+
+
+def test_what_is_not_finite_stays() -> None:
+    assert math.isnan(shortest_float32(math.nan))
+    assert shortest_float32(-math.inf) == -math.inf
