@@ -82,8 +82,10 @@ VERBS = {  # in the order of the help
         _json("the findings"),
     ),
     "repair": _verb(
-        "Rebuild damaged files of a run from their complete records; the damaged ones are kept in RUN/.damaged.",
-        _argument("run_dir", metavar="RUN", help="a run that is not being recorded"),
+        "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept in "
+        "RUN/.damaged.",
+        _DIRECTORY,
+        _argument("--dry-run", action="store_true", help="say what would be done and do nothing; exit 1 if it is any"),
         _json("the rebuilt files"),
     ),
     "lineage": _verb(

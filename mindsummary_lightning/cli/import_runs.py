@@ -10,18 +10,28 @@ from mindsummary_lightning.export.tensorboard import event_files, import_tensorb
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Import and list the runs."""
+    """Import and list the runs; 1 if a value or record had to be skipped."""
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance)
+    code = int(any(imported.problems for imported in runs))
     if arguments.json:
-        facts = [{"source": r.source, "run": r.run_dir, "written": r.written, "skipped": r.skipped} for r in runs]
+        counts = ("written", "skipped", "changed", "dropped", "problems")
+        facts = [{"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in counts}} for r in runs]
         say_json({"runs": facts})
-        return 0
+        return code
     for imported in runs:
         say(f"{imported.source} -> {imported.run_dir}: {tally(dict(sorted(imported.written.items()))) or 'nothing'}")
         if imported.same_name_as:
             say(f"  named so because {imported.same_name_as} has the name that it would have")
-        if imported.skipped:
-            say(f"  not imported: {tally(dict(sorted(imported.skipped.items())))}")
-    return 0
+        for what, numbers in (
+            ("not imported", imported.skipped),
+            ("dropped for later values of the same steps, or files that go back", imported.dropped),
+        ):
+            if numbers:
+                say(f"  {what}: {tally(dict(sorted(numbers.items())))}")
+        for what, number in imported.changed.items():
+            say(f"  changed: {number} {what}")
+        for what, number in imported.problems.items():
+            say(f"  skipped: {number} {what}")
+    return code

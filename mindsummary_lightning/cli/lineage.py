@@ -27,7 +27,7 @@ from mindsummary_lightning.cli.output import (
 )
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
-from mindsummary_lightning.lineage.search import run_info, search_lineage
+from mindsummary_lightning.lineage.search import CACHE, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.run_tree import list_train_jobs
 
@@ -42,7 +42,7 @@ _WIDEST_CELL = 32
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the runs; 0 also if none is found."""
+    """Print the runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
     directory = os.path.abspath(arguments.directory)
     if not os.path.isdir(directory):
         raise FileNotFoundError(f"no such directory: {arguments.directory}")
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"none of {counted(len(runs), 'run')} meets the conditions", sys.stderr)
     else:
         say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
-    return 0
+    return 1 if any(CACHE.has_damage(run.path) for run in runs) else 0
 
 
 def _as_option(refusal: str) -> str:

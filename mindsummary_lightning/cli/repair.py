@@ -1,26 +1,45 @@
-"""``mindsummary repair RUN``."""
+"""``mindsummary repair DIR``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict
 
-from mindsummary_lightning.cli.output import progress_bar, readable_size, say, say_json
-from mindsummary_lightning.cli.runs import files_size, one_run
-from mindsummary_lightning.maintenance.repair import repair_run
+from mindsummary_lightning.cli.output import counted, progress_bar, readable_size, say, say_json
+from mindsummary_lightning.cli.runs import files_size, runs_below
+from mindsummary_lightning.maintenance.repair import RepairedFile, repair_run
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Repair and list what was rebuilt."""
-    path = one_run(arguments.run_dir)
-    with progress_bar("repairing", files_size(path)) as advance:
-        repaired = repair_run(path, advance)
+    """Repair and list what was rebuilt; 1 if something could not be, or would be in a dry run."""
+    runs = runs_below(arguments.directory)
+    damaged: list[RepairedFile] = []
+    busy: list[BlockingIOError] = []
+    with progress_bar("repairing", sum(map(files_size, runs))) as advance:
+        for path in runs:
+            try:
+                damaged += repair_run(path, advance, is_dry=arguments.dry_run)
+            except BlockingIOError as error:  # this run is being recorded; the others are not
+                if len(runs) == 1:
+                    raise
+                busy.append(error)
+    repaired, unreadable = ([file for file in damaged if bool(file.records) is usable] for usable in (True, False))
+    code = 1 if unreadable or busy or (repaired and arguments.dry_run) else 0
     if arguments.json:
-        say_json({"run": path, "repaired": [asdict(file) for file in repaired]})
-        return 0
+        facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
+        say_json({"run": runs[0] if len(runs) == 1 else arguments.directory, **facts})
+    for error in busy:
+        say(f"mindsummary: {error.filename}: {error.strerror}", sys.stderr)
+    if arguments.json:
+        return code
     for file in repaired:
-        say(f"{file.path}: {file.records} records kept, {readable_size(file.dropped)} dropped")
-        say(f"  the damaged file is now {file.backup}")
-    if not repaired:
-        say(f"{path}: nothing is damaged")
-    return 0
+        kept, dropped = ("would be kept", "would be dropped") if arguments.dry_run else ("kept", "dropped")
+        say(f"{file.path}: {counted(file.records, 'record')} {kept}, {readable_size(file.dropped)} {dropped}")
+        if file.backup:
+            say(f"  the damaged file is now {file.backup}")
+    for file in unreadable:
+        say(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
+    if not damaged:
+        say(f"{arguments.directory}: nothing is damaged{' in its other runs' if busy else ''}")
+    return code

@@ -28,6 +28,7 @@ from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
+from mindsummary_lightning.values.text import shortest_float32
 
 _MAX_TAG = 44
 _MAX_CURVE = 40
@@ -93,7 +94,9 @@ def _facts(samples: int, step: int, last: ScalarSeries | Histogram | Image | Ten
     if isinstance(last, ScalarSeries):
         finite = last.values[np.isfinite(last.values)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-        return {**facts, "last": float(last.values[-1]), "min": low, "max": high}, last.values
+        numbers = {"last": float(last.values[-1]), "min": low, "max": high}
+        digits = {name: None if number is None else shortest_float32(number) for name, number in numbers.items()}
+        return {**facts, **digits}, last.values
     if isinstance(last, Histogram):
         return {**facts, "elements": last.count, "min": last.min, "max": last.max}, last.counts
     if isinstance(last, Image):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import sys
-import webbrowser
 
 from mindsummary_lightning.cli.output import UsageError, say
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_tree import RunTree
+from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import frontend_wheel
+
+_FEW_RUNS = 20  # as many as MindInsight's list shows at once
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ImportError("the viewer needs aiohttp: pip install 'mindsummary-lightning[viewer]'") from error
 
     from mindsummary_lightning.viewer.access import Access, new_token
-    from mindsummary_lightning.viewer.addresses import host_names, page_addresses, server_address
+    from mindsummary_lightning.viewer.addresses import RUN_TABLE, host_names, page_addresses, server_address
     from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
@@ -35,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
     token = None if arguments.no_token else new_token()
     memory_bytes = DEFAULT_MEMORY_BYTES if arguments.memory is None else arguments.memory * 10**6
-    with listen(arguments.host, arguments.port) as listener:
+    with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
         _warn_of_others(arguments.host, port, token)
         frontend = frontend_wheel(_report, arguments.wheel)
@@ -46,9 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
         train_id = "./" if is_run else None
 
         def ready() -> None:
-            _print_pages(f"runs in {os.path.abspath(arguments.directory)}", page_addresses(server, token, train_id))
+            pages = page_addresses(server, token, train_id)
+            _print_pages(f"runs in {os.path.abspath(arguments.directory)}", pages)
             if not arguments.no_browser:
-                webbrowser.open(page_addresses(server, access.single_use_token())[0][1])
+                has_many = len(RunTree(os.path.realpath(arguments.directory)).scan()) > _FEW_RUNS
+                ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if has_many else pages[0][1]))
 
         serve_until_signal(app, listener, ready)
     _report("the viewer has ended")

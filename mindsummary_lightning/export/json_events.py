@@ -18,11 +18,13 @@ from mindsummary_lightning.values import (
     Image,
     LineageEvent,
     RunInfo,
+    SummaryValue,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
     kind_of,
 )
+from mindsummary_lightning.values.text import shortest_float32
 
 # The format's names of the lineage messages.
 _LINEAGE_NAMES = {
@@ -44,9 +46,20 @@ def plain_event(event: Event | LineageEvent) -> dict[str, Any]:
     if isinstance(event.what, str):
         return {**line, "version": event.what}
     if isinstance(event.what, tuple):
-        values = [{"tag": tag, "kind": kind_of(value), "value": plain(value)} for tag, value in event.what]
+        values = [{"tag": tag, "kind": kind_of(value), "value": _plain_value(value)} for tag, value in event.what]
         return {**line, "values": values}
     return {**line, "graph": plain(event.what)} if event.what is not None else {**line, "unknown": None}
+
+
+def _plain_value(value: SummaryValue) -> Any:
+    return plain(shortest_float32(value) if isinstance(value, float) else value)
+
+
+def train_fields(train: TrainInfo) -> dict[str, Any]:
+    """What is known of a training job by field, with the digits of the numbers that are float32 in the file."""
+    known = {field.name: getattr(train, field.name) for field in dataclasses.fields(train)}
+    digits = {name: shortest_float32(known[name]) for name in ("learning_rate", "loss") if known[name] is not None}
+    return {name: part for name, part in {**known, **digits}.items() if part is not None}
 
 
 def plain(value: Any) -> Any:
@@ -59,7 +72,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
+        elements = (
+            map(shortest_float32, value.ravel().tolist()) if value.dtype == np.float32 else value.ravel().tolist()
+        )
+        return plain(np.array(list(elements), object).reshape(value.shape).tolist())
+    if isinstance(value, TrainInfo):
+        return {name: plain(part) for name, part in train_fields(value).items()}
     if isinstance(value, Image):
         size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
         return {**size, "encoded_bytes": len(value.encoded)}

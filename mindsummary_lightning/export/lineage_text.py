@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mindsummary_lightning.export.json_events import plain
+from mindsummary_lightning.conversion.flattening import leaves
+from mindsummary_lightning.export.json_events import plain, train_fields
 from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
@@ -19,16 +20,16 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
     lineage, unless both are the same text: then it is in that place, as a float not rounded to 32 bits.
     """
     train = lineage.train
-    fields: dict[str, Any] = plain(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
+    values = train_fields(replace(train, model_path=_checkpoint(train.model_path))) if train else {}
     if lineage.evaluation:
         evaluation = plain(lineage.evaluation)
-        fields.update(_metrics(evaluation.pop("metric", None)))
-        fields.update(evaluation)
+        values.update(_metrics(evaluation.pop("metric", None)))
+        values.update(evaluation)
     if lineage.dataset:
-        fields["data"] = " <- ".join(_stages(plain(lineage.dataset)))
-    custom = plain(lineage.custom.values) if lineage.custom else {}
-    taken = {name for name in custom if name in fields and as_text(fields[name]) != as_text(custom[name])}
-    return {**fields, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
+        values["data"] = " <- ".join(_stages(plain(lineage.dataset)))
+    custom = dict(leaves(lineage.custom.values)) if lineage.custom else {}
+    taken = {name for name in custom if name in values and as_text(values[name]) != as_text(custom[name])}
+    return {**values, **{f"user_defined/{name}" if name in taken else name: value for name, value in custom.items()}}
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:

@@ -10,18 +10,46 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from typing import IO
 
 DAMAGED_DIRECTORY = ".damaged"
 
+_TEMPORARY = re.compile(r"\.mindsummary-(\d+)-[0-9a-f]{8}\.tmp")
 _TIMESTAMP = re.compile(r"summary\.(?=\d)")
 
 
 def temporary_name(directory: str) -> str:
     """An unused path in a directory for something unfinished; MindInsight parses nothing of that name."""
     return os.path.join(directory, f".mindsummary-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def remove_stale_temporaries(directory: str) -> None:
+    """Remove what a killed process left unfinished in a directory under a :func:`temporary_name`; others' stay."""
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        match = _TEMPORARY.fullmatch(name)
+        if match and not _is_running(int(match[1])):
+            path = os.path.join(directory, name)
+            with contextlib.suppress(OSError):  # on Windows that of a process that is at work cannot be removed
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name == "nt":  # there a signal of number 0 is Ctrl-C
+        return pid == os.getpid()
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        pass
+    return True
 
 
 @contextlib.contextmanager

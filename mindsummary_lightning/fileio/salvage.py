@@ -16,11 +16,10 @@ import numpy as np
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
+from mindsummary_lightning.fileio.blocks import BLOCK, blocks_of, checked_length
 from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.fileio.scan import blocks_of, checked_length
 
-_BLOCK = 1 << 20  # offsets tried at a time
-_ZEROS = bytes(_BLOCK + HEADER_SIZE)
+_ZEROS = bytes(BLOCK + HEADER_SIZE)
 
 
 class Piece(NamedTuple):
@@ -70,8 +69,8 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
             damage = error.reason
         size = min(size, _size(file))
         if at < size:
-            end = _next_record(file, at + 1, size)
-            yield Piece(at, end, None, damage or _shortage(file, at, size), end == size and _is_tail(file, at, size))
+            end = next_record(file, at + 1, size)
+            yield Piece(at, end, None, damage or shortage(file, at, size), end == size and _is_tail(file, at, size))
             at = end
 
 
@@ -79,7 +78,7 @@ def find_record(path: str, at: int) -> int | None:
     """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
     with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         size = _size(file)
-        start = _next_record(file, at, size)
+        start = next_record(file, at, size)
         return start if start < size else None
 
 
@@ -106,7 +105,7 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
         return size if error.errno == errno.ENXIO else at
 
 
-def _shortage(file: FileIO, at: int, size: int) -> str:
+def shortage(file: FileIO, at: int, size: int) -> str:
     """What an incomplete record lacks."""
     header = _read_at(file, at, HEADER_SIZE)
     if len(header) < HEADER_SIZE:
@@ -126,7 +125,7 @@ def _is_tail(file: FileIO, at: int, size: int) -> bool:
             return True
         zeros = end - FOOTER_SIZE if end == size else end
     while (zeros := skip_hole(file, zeros, size)) < size:
-        block = _read_at(file, zeros, min(_BLOCK, size - zeros))
+        block = _read_at(file, zeros, min(BLOCK, size - zeros))
         if not _is_zero(block):
             return False
         zeros += max(len(block), 1)
@@ -137,22 +136,23 @@ def _is_zero(block: bytes) -> bool:
     return block == _ZEROS[: len(block)]
 
 
-def _next_record(file: FileIO, begin: int, size: int) -> int:
-    """Offset of the next complete record at or after ``begin``; the size if there is none."""
+def next_record(file: FileIO, begin: int, size: int) -> int:
+    """Offset of the next complete record of an open file at or after ``begin``; the size if there is none."""
     while begin + OVERHEAD < size:
         # A length may begin with zeros, so a header can reach from a hole into what follows.
         begin = max(begin, skip_hole(file, begin, size) - HEADER_SIZE)
-        block = _read_at(file, begin, _BLOCK + HEADER_SIZE)
+        block = _read_at(file, begin, BLOCK + HEADER_SIZE)
         if not _is_zero(block):
             for offset in _likely_headers(np.frombuffer(block, np.uint8), size - begin):
                 has_header = checked_length(block[offset : offset + HEADER_SIZE])[1] is None
-                if has_header and _is_record(file, begin + offset):
+                if has_header and is_record(file, begin + offset):
                     return begin + offset
-        begin += _BLOCK
+        begin += BLOCK
     return size
 
 
-def _is_record(file: FileIO, at: int) -> bool:
+def is_record(file: FileIO, at: int) -> bool:
+    """Whether a complete record of an open file begins at an offset."""
     try:
         return next(blocks_of(file, "", at, HEADER_SIZE), None) is not None
     except DamagedFileError:
@@ -169,5 +169,5 @@ def _likely_headers(block: np.ndarray, remaining: int) -> list[int]:
     offsets = np.flatnonzero(high == 0)
     lengths = sum(block[offsets + byte].astype(np.int64) << (8 * byte) for byte in range(4))
     fits = (lengths > 0) & (lengths + offsets <= remaining - OVERHEAD)
-    likely: list[int] = offsets[fits & (offsets < _BLOCK)].tolist()
+    likely: list[int] = offsets[fits & (offsets < BLOCK)].tolist()
     return likely

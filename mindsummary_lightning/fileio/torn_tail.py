@@ -11,10 +11,10 @@ from io import FileIO
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileio.append import try_lock
+from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.replace import damaged_path, replacement
 from mindsummary_lightning.fileio.salvage import Piece, pieces_of, skip_hole
-from mindsummary_lightning.fileio.scan import blocks_of
 
 _BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
 _CHUNK = 1 << 20

@@ -53,11 +53,13 @@ class FileLineage:
         sections: as of :class:`MergedLineage`; what the file does not contain is missing.
         starts_anew: whether the file contains training or dataset lineage.
         has_evaluation: whether the file contains evaluation lineage.
+        is_damaged: whether it is damaged, so that nothing of it counts.
     """
 
     sections: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     starts_anew: bool = False
     has_evaluation: bool = False
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

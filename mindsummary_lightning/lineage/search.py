@@ -57,6 +57,12 @@ class LineageCache:
                 self._runs.popitem(last=False)
         return lineage
 
+    def has_damage(self, directory: str) -> bool:
+        """Whether a file of a run was damaged or could not be opened when its lineage was last asked for."""
+        with self._lock:
+            read, _ = self._runs.get(directory, ({}, None))
+        return any(file is None or file.is_damaged for file in read.values())
+
     def _read(self, path: str, state: FileState) -> FileLineage | None:
         def warn(message: str, *args: object) -> None:
             self._warnings.warn((path, state, message), message, *args)
@@ -65,7 +71,7 @@ class LineageCache:
             return lineage_of_file(list(_events(path, state)), lambda problem: warn("%s in %s", problem, path))
         except DamagedFileError as error:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
-            return FileLineage()
+            return FileLineage(is_damaged=True)
         except OSError as error:
             warn("skipped a lineage file: %s", error)
             return None

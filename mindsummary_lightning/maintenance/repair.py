@@ -9,72 +9,86 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
+from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.replace import damaged_path, replacement
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
-from mindsummary_lightning.fileio.scan import blocks_of
+from mindsummary_lightning.maintenance.verify import appearance, checked_lineage
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
 
 @dataclass(frozen=True, slots=True)
 class RepairedFile:
-    """A file that was rebuilt.
+    """A damaged file: one that was rebuilt, would be in a dry run, or cannot be.
 
     Attributes:
         path: the file.
-        records: complete records kept.
-        dropped: bytes that belonged to no usable record.
-        backup: path of the damaged one.
+        records: usable records, which are kept; a file without one is left as it is.
+        dropped: bytes that belong to no usable record.
+        backup: path of the damaged one; ``None`` if the file was not rebuilt.
+        looks_like: what a file without a usable record looks like, else ``None``.
     """
 
     path: str
     records: int
     dropped: int
-    backup: str
+    backup: str | None = None
+    looks_like: str | None = None
 
 
-def repair_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> list[RepairedFile]:
+def repair_run(
+    run_dir: str, progress: Callable[[int], object] = lambda size: None, *, is_dry: bool = False
+) -> list[RepairedFile]:
     """Rebuild every damaged file of a run from its complete records; ``progress`` is called with numbers of bytes read.
 
     A rebuilt file is complete and fsynced before it replaces the damaged one, atomically; the damaged one is then in
-    ``.damaged`` inside the run. Files without damage are not touched.
+    ``.damaged`` inside the run. Files without damage are not touched, nor those without one usable record; with
+    ``is_dry`` none is.
 
     Raises:
         BlockingIOError: a file of the run is being written; nothing was changed.
         OSError: a file could not be read or written; it is as it was.
     """
     files: list[tuple[str, Callable[[bytes], object]]] = [(path, checked_event) for path in summary_files(run_dir)]
-    files += [(path, decode_lineage_event) for path in lineage_file_paths(run_dir)]
+    files += [(path, checked_lineage) for path in lineage_file_paths(run_dir)]
     descriptors: list[int] = []
     try:
         for path, _ in files:
             descriptors.append(open_regular(path))
             if try_lock(descriptors[-1]) is False:
                 raise BlockingIOError(errno.EAGAIN, "the run is being recorded; repair it when that has ended", path)
-        repaired = (_repair(path, decode, progress) for path, decode in files)
+        repaired = (_repair(path, check, progress, is_dry) for path, check in files)
         return [file for file in repaired if file is not None]
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _repair(path: str, decode: Callable[[bytes], object], progress: Callable[[int], object]) -> RepairedFile | None:
+def _repair(
+    path: str, check: Callable[[bytes], object], progress: Callable[[int], object], is_dry: bool
+) -> RepairedFile | None:
     before = os.stat(path)
-    if all(_is_usable(piece, decode, progress) for piece in read_pieces(path)):
+    records = dropped = 0
+    for piece in read_pieces(path):
+        progress(piece.end - piece.start)
+        if _is_usable(piece, check):
+            records += 1
+        else:
+            dropped += piece.end - piece.start
+    if not dropped:
         return None
+    if not records:
+        return RepairedFile(path, 0, dropped, looks_like=appearance(path))
+    if is_dry:
+        return RepairedFile(path, records, dropped)
     if os.path.islink(path):
         raise OSError(errno.EINVAL, "is damaged, and a symbolic link; repair the run that it leads to", path)
     with replacement(path, before.st_mode & 0o777) as rebuilt:
-        records = dropped = 0
         for piece in read_pieces(path):
-            if piece.payload is not None and _is_usable(piece, decode, lambda size: None):
+            if piece.payload is not None and _is_usable(piece, check):
                 rebuilt.writelines(frame([piece.payload]))
-                records += 1
-            else:
-                dropped += piece.end - piece.start
         rebuilt.flush()
         os.fsync(rebuilt.fileno())  # before anything is kept: a full disk leaves the run as it was
         if sum(len(payloads) for _, payloads in blocks_of(rebuilt, path, 0)) != records:
@@ -87,12 +101,11 @@ def _repair(path: str, decode: Callable[[bytes], object], progress: Callable[[in
     return RepairedFile(path, records, dropped, backup)
 
 
-def _is_usable(piece: Piece, decode: Callable[[bytes], object], progress: Callable[[int], object]) -> bool:
-    progress(piece.end - piece.start)
+def _is_usable(piece: Piece, check: Callable[[bytes], object]) -> bool:
     if piece.payload is None:
         return False
     try:
-        decode(piece.payload)
+        check(piece.payload)
     except ValueError:  # for MindInsight one such record voids a lineage file, and what follows it in a summary file
         return False
     return True

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+import stat
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mindsummary_lightning.fileformat.file_names import LINEAGE_SUFFIX, MAX_TIMESTAMP, is_summary_name, timestamp_of
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, decode_scalar_events
 from mindsummary_lightning.fileformat.summary_codec import checked_event
+from mindsummary_lightning.fileio.blocks import checked_length
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
     Histogram,
+    LineageEvent,
     RunInfo,
     SummaryValue,
     Tensor,
+    TrainInfo,
     UserDefinedInfo,
     check_recordable,
     kind_of,
@@ -27,6 +34,16 @@ from mindsummary_lightning.values import (
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 
 _BATCH = 2048
+_MAGICS = {
+    b"\x1f\x8b": "a gzip file; unpack it",
+    b"BZh": "a bzip2 file; unpack it",
+    b"\xfd7zXZ": "an xz file; unpack it",
+    b"\x28\xb5\x2f\xfd": "a zstd file; unpack it",
+    b"PK\x03\x04": "a zip file; unpack it",
+    b"\xff\xfe": "UTF-16 text, as a shell's redirection makes of binary data",
+    b"\xfe\xff": "UTF-16 text, as a shell's redirection makes of binary data",
+    b"version https://git-lfs": "a pointer of Git LFS; fetch the file with `git lfs pull`",
+}
 # Steps of a tag that MindInsight 2.3.1 keeps, by kind.
 _STEPS_KEPT = {"scalar": 1000, "image": 10, "tensor": 20, "histogram": 50, "loss_landscape": 500}
 
@@ -71,6 +88,9 @@ def _names(run_dir: str) -> Iterator[Finding]:
     seconds: dict[int, str] = {}
     for name in sorted(os.listdir(run_dir)):
         path = os.path.join(run_dir, name)
+        problem = _no_content(path) if timestamp_of(name) is not None else None
+        if problem:
+            yield _warning(path, problem)
         if not os.path.isfile(path):
             continue
         if name.endswith(".pb") and not name.startswith("memory_usage_"):
@@ -90,13 +110,27 @@ def _names(run_dir: str) -> Iterator[Finding]:
             seconds[second] = name
 
 
+def _no_content(path: str) -> str | None:
+    """Why nothing can be read under an event file's name, if so."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return "a symbolic link that leads nowhere; nothing is read from it"
+    if stat.S_ISDIR(state.st_mode):
+        return "a directory with the name of an event file; nothing is read from it"
+    if not stat.S_ISREG(state.st_mode):
+        return "a FIFO, device or socket with the name of an event file; nothing is read from it"
+    return None if state.st_size else "an empty file; nothing was recorded in it"
+
+
 def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callable[[int], object]) -> Iterator[Finding]:
     seen: dict[tuple[str, str], array[int]] = {}
     batch: list[Piece] = []
+    size = os.path.getsize(path)
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            yield _damage(path, piece.start, _damage_message(piece))
+            yield _damage(path, piece.start, _damage_message(piece, size, path))
         elif len(piece.payload) > MAX_SCALAR_EVENT:
             yield from _event(path, piece, seen)
         else:
@@ -113,11 +147,58 @@ def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callab
             yield _warning(path, message)
 
 
-def _damage_message(piece: Piece) -> str:
+def _damage_message(piece: Piece, file_size: int, path: str) -> str:
     size = piece.end - piece.start
+    if size >= file_size:
+        return f"no record can be read; it looks like {appearance(path)}"
     if piece.is_tail:
         return f"{size} bytes of an unfinished record at the end ({piece.damage}); run `mindsummary repair`"
     return f"{piece.damage}; {size} bytes without a complete record; run `mindsummary repair`"
+
+
+def appearance(path: str) -> str:
+    """What a file without a readable record looks like, by its first bytes.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        begin = file.read(512)
+    for magic, name in _MAGICS.items():
+        if begin.startswith(magic):
+            return name
+    if not begin.strip(b"\0"):
+        return "zeros, which a crashed disk or file system leaves"
+    if len(begin) >= HEADER_SIZE and checked_length(begin[:HEADER_SIZE])[1] is None:
+        return "the beginning of a record that was never finished"
+    if b"\xef\xbf\xbd" in begin:
+        return "binary data that was copied as text"
+    with contextlib.suppress(UnicodeDecodeError):
+        text = begin[:-4].decode() if len(begin) == 512 else begin.decode()
+        if text and all(char.isprintable() or char.isspace() for char in text):
+            return "text"
+    return "nothing that is known here"
+
+
+def checked_lineage(payload: bytes) -> LineageEvent:
+    """Decode a lineage record that MindInsight can take.
+
+    Raises:
+        ValueError: the payload is not a lineage event, or MindInsight fails on it, perhaps for other runs too.
+    """
+    event = decode_lineage_event(payload)
+    what = event.what
+    if isinstance(what, TrainInfo):  # a loss that is not finite is shown; it is no reason to drop all the rest
+        what = replace(what, loss=_finite(what.loss), learning_rate=_finite(what.learning_rate))
+    try:
+        check_recordable(what)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return event
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
 
 
 def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
@@ -175,22 +256,24 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
 
 def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Finding]:
     kinds: set[type] = set()
+    size = os.path.getsize(path)
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
-            message = f"{_damage_message(piece)}; until then MindInsight shows nothing of it"
+            message = f"{_damage_message(piece, size, path)}; until then MindInsight shows nothing of it"
             yield _damage(path, piece.start, message)
             continue
         try:
-            what = decode_lineage_event(piece.payload).what
+            what = checked_lineage(piece.payload).what
         except ValueError as error:
-            yield _damage(path, piece.start, f"{error}; MindInsight shows nothing of this file")
+            message = f"{error}; MindInsight may lose lineage because of it, that of other runs too; "
+            yield _damage(path, piece.start, f"{message}run `mindsummary repair`")
             continue
         kinds.add(type(what))
-        try:
-            check_recordable(what)
-        except (TypeError, ValueError) as error:
-            message = f"{error}; MindInsight may lose the lineage of other runs because of it"
-            yield _damage(path, piece.start, message)
+        if isinstance(what, TrainInfo) and (what.loss, what.learning_rate) != (
+            _finite(what.loss),
+            _finite(what.learning_rate),
+        ):
+            yield _warning(path, "loss or learning rate is not finite; MindInsight's landscape page of this run fails")
     if kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from io import FileIO
 from typing import TypeAlias
 
 import numpy as np
@@ -17,15 +16,14 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, layout_of
-from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.fileio.salvage import Piece, pieces_of
-from mindsummary_lightning.fileio.scan import blocks_of
+from mindsummary_lightning.fileio.blocks import BLOCK
+from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.fileio.scan import RecordScanner
 
 Tags: TypeAlias = "set[tuple[str, str]]"  # kinds and tags
 # The mask of a layout, what events of it have in common under the mask, and their tags.
 _Known: TypeAlias = "tuple[NDArray[np.uint8], NDArray[np.uint8], Tags]"
 
-_BLOCK = 1 << 20
 _HEAD, _TAIL = 1 << 15, 1 << 15  # bytes at the beginning and at the end of a file
 _MAX_LAYOUTS = 16  # of one length of event
 
@@ -48,16 +46,17 @@ class TagSurvey:
         tags: Tags = set()
         is_whole = True
         for path in paths:
-            with os.fdopen(open_regular(path), "rb", buffering=0) as file:
-                size, begin = os.fstat(file.fileno()).st_size, 0
-                for end, payloads in blocks_of(file, path, 0, _BLOCK if is_exact else _HEAD):
-                    tags |= self._tags(path, begin, payloads)
-                    begin = end
-                    if size - end > _TAIL and not is_exact:
-                        is_whole = False
-                        for piece in _last_records(path, file, size - _TAIL):
-                            tags |= self._tags(path, piece.start, [piece.payload or b""])
-                        break
+            scanner = RecordScanner(path)
+            begin = 0
+            for payloads in scanner.batches(BLOCK if is_exact else _HEAD):
+                tags |= self._tags(path, begin, payloads)
+                begin = scanner.offset
+                tail = os.path.getsize(path) - _TAIL
+                if begin < tail and not is_exact:
+                    is_whole = False
+                    for piece in _last_records(path, tail):
+                        tags |= self._tags(path, piece.start, [piece.payload or b""])
+                    break
         return tags, is_whole
 
     def _tags(self, path: str, begin: int, payloads: Sequence[bytes]) -> Tags:
@@ -96,9 +95,9 @@ class TagSurvey:
         return tags
 
 
-def _last_records(path: str, file: FileIO, begin: int) -> list[Piece]:
+def _last_records(path: str, begin: int) -> list[Piece]:
     records: list[Piece] = []
-    for piece in pieces_of(file, begin):
+    for piece in read_pieces(path, begin):
         if piece.payload is not None:
             records.append(piece)
         elif records and not piece.is_tail:  # what lies before the first record is the end of another one

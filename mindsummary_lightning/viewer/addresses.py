@@ -6,8 +6,7 @@ import ipaddress
 import socket
 from urllib.parse import quote
 
-from mindsummary_lightning.viewer.access import TOKEN_PARAMETER
-
+RUN_TABLE = "table of runs"
 _OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
 _OF_ONE_RUN = {
     "dashboard": "training-dashboard?id",
@@ -42,8 +41,10 @@ def server_address(host: str, port: int) -> str:
 
 def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
     """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
-    start = f"{server}/?{TOKEN_PARAMETER}={token}#/" if token else f"{server}/#/"
+    root = f"{server}/{token}" if token else server
+    start = f"{root}/#/"
     pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
+    pages.append((RUN_TABLE, f"{root}/runs"))
     if train_id is not None:
         run = quote(train_id, safe="")
         # The pages of a run show the path that the address names.

@@ -31,11 +31,13 @@ class ApiRequest:
         query: the decoded query: for each key its values in the order of the request, blank values included.
         body: the bytes of the body.
         content_type: media type of the body without parameters, lower case; ``""`` if none was given.
+        only: names of the runs that the address selects; ``None`` selects all.
     """
 
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     body: bytes = b""
     content_type: str = ""
+    only: frozenset[str] | None = None
 
     def first(self, name: str) -> str | None:
         """The first value of a key; ``None`` if the query does not hold the key."""

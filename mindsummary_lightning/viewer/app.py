@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
 from aiohttp import web
@@ -16,7 +16,8 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
-from mindsummary_lightning.viewer.pages import page_handlers
+from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
+from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
 _LOG = logging.getLogger(__name__)
@@ -26,6 +27,8 @@ _THREADS = 8
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
+_LARGE_BYTES, _MAX_LARGE = 50_000, 4
+_Encoded: TypeAlias = "tuple[bytes, dict[str, str]]"  # body and headers
 
 # MindInsight's codes and texts.
 _NOT_FOUND = ApiError("50545001", "404 Not Found.", HTTPStatus.NOT_FOUND)
@@ -52,9 +55,10 @@ def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapp
 class _Site:
     def __init__(self, runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> None:
         self._runs = runs
-        self._files = static_files(frontend)
+        self._files = static_files(frontend) | own_files()
         self._access = access
         self._handlers = handlers
+        self._large: list[tuple[Any, bool, _Encoded]] = []
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
 
     async def live(self, _: web.Application) -> AsyncIterator[None]:
@@ -66,15 +70,16 @@ class _Site:
         """The answer to any request."""
         checked = self._access.check(request)
         # Compared with None: a response without entries of its own is false in older versions of aiohttp.
-        response = await self._respond(request, checked.path) if checked.answer is None else checked.answer
+        response = await self._respond(request, checked.path) if checked.refusal is None else checked.refusal
         for name, value in checked.headers.items():
             response.headers.setdefault(name, value)
         return response
 
     async def _respond(self, request: web.Request, path: str) -> web.StreamResponse:
         try:
+            path, only = without_selection(path)
             if path in self._endpoints:
-                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}")
+                return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}", only)
             if path not in self._files:
                 raise _NOT_FOUND
             if request.method != "GET":
@@ -85,18 +90,29 @@ class _Site:
         except web.HTTPException as error:  # a body that is too large or cannot be decoded
             return _error_response(ApiError(_SYSTEM_ERROR.code, "System error or http error.", error.status))
         except Exception as error:
-            _LOG.exception("%s %s could not be answered: %r", request.method, request.rel_url, error)
+            target = f"{path}?{request.rel_url.raw_query_string}".rstrip("?")  # without the token
+            _LOG.exception("%s %s could not be answered: %r", request.method, target, error)
             return _error_response(_SYSTEM_ERROR)
 
-    async def _call(self, request: web.Request, endpoint: str) -> web.Response:
+    async def _call(self, request: web.Request, endpoint: str, only: frozenset[str] | None) -> web.Response:
         handler = self._handlers.get(endpoint)
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
-        asked = ApiRequest(query, await request.read(), _media_type(request))
+        asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request), only)
         takes_gzip = _takes_gzip(request)
-        body, headers = await self._threads.run(lambda: _encoded(handler(self._runs, asked), takes_gzip))
+        body, headers = await self._threads.run(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
+
+    def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
+        """An answer as bytes, made once of a large one that a page gives again and again."""
+        for large, is_gzip, encoded in self._large:
+            if large is answer and is_gzip == takes_gzip:
+                return encoded
+        encoded = _encoded(answer, takes_gzip)
+        if len(encoded[0]) >= _LARGE_BYTES:
+            self._large = [(answer, takes_gzip, encoded), *self._large[: _MAX_LARGE - 1]]
+        return encoded
 
 
 def _file_response(request: web.Request, file: StaticFile) -> web.Response:
@@ -112,7 +128,7 @@ def _takes_gzip(request: web.Request) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
-def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
+def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
     if isinstance(answer, EncodedImage):
         return answer.content, {"Content-Type": answer.content_type}
     body = _json_bytes(answer)
@@ -124,7 +140,7 @@ def _encoded(answer: Any, takes_gzip: bool) -> tuple[bytes, dict[str, str]]:
 
 
 def _json_bytes(answer: Any) -> bytes:
-    return json.dumps(answer, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    return without_markup(json.dumps(answer, sort_keys=True, separators=(",", ":"))).encode() + b"\n"
 
 
 def _error_response(error: ApiError) -> web.Response:
@@ -134,9 +150,10 @@ def _error_response(error: ApiError) -> web.Response:
 
 def _decoded_query(raw: str) -> dict[str, list[str]]:
     try:
-        return parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        query = parse_qs(raw, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise web.HTTPRequestURITooLong() from None
+    return {name: list(map(as_recorded, values)) for name, values in query.items()}
 
 
 def _media_type(request: web.Request) -> str:

@@ -90,6 +90,12 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
     return files
 
 
+def packed_file(name: str, content: bytes) -> StaticFile:
+    """A file that is not in the wheel."""
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return StaticFile(name, compressor.compress(content) + compressor.flush(), len(content), zlib.crc32(content))
+
+
 def _static_file(wheel: bytes, info: zipfile.ZipInfo) -> StaticFile:
     name_length, extra_length = struct.unpack_from("<HH", wheel, info.header_offset + 26)
     start = info.header_offset + 30 + name_length + extra_length

@@ -7,7 +7,7 @@ import html
 import os
 import threading
 
-from mindsummary_lightning.viewer.access import EMBED_PREFIX, Access, new_token
+from mindsummary_lightning.viewer.access import Access, new_token
 from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 from mindsummary_lightning.viewer.serve import listen, serve_until
@@ -59,7 +59,7 @@ class Shown:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
         app = create_site(directory, frontend, Access(token))
-        self.address = f"{_server_address(listener.getsockname()[1])}{EMBED_PREFIX}{token}/"
+        self.address = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import stat
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
-import webbrowser
-from http.cookiejar import CookieJar
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from mindsummary_lightning.cli import main
-from mindsummary_lightning.viewer import app, frontend, serve
+from mindsummary_lightning.viewer import app, frontend
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.viewer.small_frontend import SMALL_SHA256, put_into_cache
@@ -45,8 +45,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    cookies = urllib.request.HTTPCookieProcessor(CookieJar())
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def test_without_aiohttp_its_extra_is_named(
@@ -130,18 +129,17 @@ def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals
 @pytest.mark.slow
 def test_the_printed_address_opens_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
     with viewing(runs, cache) as view:
-        opener = _opener()
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            opener.open(view.server)
-        opener.open(view.addresses["runs"].split("#")[0])
+            _opener().open(os.path.dirname(view.server))
 
-        assert b"MindInsight" in opener.open(view.server).read()
+        assert b"MindInsight" in _opener().open(view.addresses["runs"].split("#")[0]).read()
 
 
 @pytest.mark.slow
 def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
     with viewing(runs, cache, "--no-token") as view:
-        assert "access" not in "".join(view.printed)
+        assert f"{view.server}/#/summary-manage" in "".join(view.printed)
+        assert view.server.count("/") == 2
         assert b"MindInsight" in _opener().open(view.server).read()
 
 
@@ -199,22 +197,63 @@ def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch
     assert not (tmp_path / "was_run").exists()
 
 
-def test_the_browser_is_given_an_address_that_works_once(
-    runs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", opened.append)
+# Stands in for a browser that waits until it is closed, which is not before the test has looked around.
+_WAITING_BROWSER = """#!/bin/sh
+tr '\\0' ' ' < /proc/$$/cmdline > {notes}.part
+mv {notes}.part {notes}
+read line < {fifo}
+"""
 
-    def serve_no_one(app: object, listener: object, ready: object) -> None:
-        assert callable(ready)
-        ready()
 
-    monkeypatch.setattr(serve, "serve_until_signal", serve_no_one)
+@pytest.mark.slow
+def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(runs: Path, cache: Path, tmp_path: Path) -> None:
+    notes, fifo, browser = (tmp_path / name for name in ("notes", "fifo", "browser"))
+    os.mkfifo(fifo)
+    browser.write_text(_WAITING_BROWSER.format(notes=notes, fifo=fifo))
+    browser.chmod(0o700)
+    before = sorted(cache.rglob("*"))
+    try:
+        with viewing(runs, cache, variables={"BROWSER": str(browser)}, opens_browser=True) as view:
+            _wait_until(notes.exists)
+            token = view.server.rpartition("/")[2]
+            assert b"MindInsight" in _opener().open(view.server + "/").read()
 
-    assert main(["view", str(runs), "--port", "0"]) == 0
+            path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(notes.read_text().split()[-1]).path))
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert f'content="0; url={view.addresses["runs"]}"' in path.read_text()
+            assert token not in "".join(" ".join(_arguments(process)) for process in psutil.process_iter())
+            assert view.end(signal.SIGTERM) == 0
+        assert sorted(cache.rglob("*")) == before
+    finally:
+        fifo.write_text("closed\n")
 
-    (address,) = opened
-    printed = capsys.readouterr().out
-    assert address.endswith("#/summary-manage")
-    assert address not in printed
-    assert os.path.dirname(address.split("#")[0]) in printed
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("browser", ["lynx", "w3m %s", "/usr/bin/links"])
+def test_a_browser_for_a_terminal_is_not_opened(browser: str, runs: Path, cache: Path, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / os.path.basename(browser.split()[0])
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/opened\nexec sleep 600\n")
+    program.chmod(0o700)
+    variables = {"BROWSER": browser.replace("/usr/bin", str(program.parent)), "DISPLAY": ""}
+    variables["PATH"] = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+    with viewing(runs, cache, variables=variables, opens_browser=True) as view:
+        assert b"MindInsight" in _opener().open(view.server + "/").read()
+        assert view.end(signal.SIGTERM) == 0
+
+    assert not (tmp_path / "opened").exists()

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.reading.series import RunLineage
-from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import Tensor, TrainInfo, UserDefinedInfo
+from tests.cli.command import mindsummary
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 
 @pytest.mark.parametrize(
@@ -35,3 +40,29 @@ def test_a_setting_does_not_hide_the_recorded_value_of_its_name() -> None:
         "user_defined/optimizer": "adam",
         "hidden": 64,
     }
+
+
+def test_every_door_says_the_number_that_was_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tenth = float(np.float32(0.1))
+    path = write_summary(tmp_path / "run", [values_at(1, {"lr": tenth, "t": Tensor(np.array([[0.1, np.nan]]))})])
+    lineage = write_lineage(tmp_path / "run", [TrainInfo(learning_rate=tenth, loss=float("nan"))])
+
+    answers = [mindsummary(capsys, *verb).out for verb in (("show", tmp_path / "run", "--json"), ("dump", path))]
+    answers.append(mindsummary(capsys, "dump", lineage).out)
+
+    assert not any("0.1000000" in answer for answer in answers)
+    shown = json.loads(answers[0])
+    assert shown["scalars"]["lr"] == {"samples": 1, "last_step": 1, "last": 0.1, "min": 0.1, "max": 0.1}
+    assert shown["lineage"] == {"learning_rate": 0.1, "loss": "NaN"}
+    *_, values = map(json.loads, answers[1].splitlines())
+    assert [value["value"] for value in values["values"]] == [
+        0.1,
+        {"dims": [1, 2], "data_type": "FLOAT64", "data": [0.1, "nan"]},
+    ]
+    assert json.loads(answers[2])["TrainLineage"] == {"learning_rate": 0.1, "loss": "nan"}
+
+
+def test_nested_custom_data_has_the_names_of_the_table_of_lineage() -> None:
+    custom = UserDefinedInfo({"model": {"layers": 3, "act": {"kind": "relu"}}})
+
+    assert lineage_values(RunLineage(custom=custom)) == {"model/layers": 3, "model/act/kind": "relu"}

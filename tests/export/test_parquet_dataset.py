@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.export.parquet_dataset import export_parquet, export_parquet_dataset
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
+
+COLUMNS = ["run", "tag", "step", "wall_time", "value"]
 
 
 @pytest.fixture
@@ -64,3 +68,105 @@ def test_other_formats_take_one_run(tmp_path: Path, runs: list[str], capsys: pyt
 
     assert answer.code == 2
     assert "contains 3 runs" in answer.err
+
+
+def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None:
+    (run, *_) = runs
+    written = export_parquet(run, str(tmp_path / "out"))
+
+    assert written == [
+        str(tmp_path / "out" / "scalars" / "version_0" / "part-0.parquet"),
+        str(tmp_path / "out" / "lineage.parquet"),
+    ]
+    assert pandas.read_parquet(tmp_path / "out" / "scalars").columns.tolist() == COLUMNS
+    assert pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"].tolist() == ["version_0"]
+
+
+def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    names = ["007", "1e3", "2026-01-01", "_3", ".4"]
+    for name in names:
+        write_summary(tmp_path / "runs" / name, [values_at(1, {"loss": 1.0})])
+    root, out = tmp_path / "runs", tmp_path / "out"
+    export_parquet_dataset([str(root / name) for name in names], str(root), str(out))
+
+    rows = duckdb.sql(f"SELECT run FROM '{out}/scalars/*/*.parquet' JOIN '{out}/lineage.parquet' USING (run)")
+
+    assert sorted(row[0] for row in rows.fetchall()) == sorted(names)
+    assert sorted(pandas.read_parquet(out / "scalars")["run"]) == sorted(names)
+
+
+def test_a_run_that_is_gone_leaves_the_data_set(tmp_path: Path, runs: list[str]) -> None:
+    export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))
+    export_parquet_dataset(runs[:2], str(tmp_path / "runs"), str(tmp_path / "out"))
+
+    assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {"a/version_0", "a/version_1"}
+
+
+def test_a_damaged_run_costs_itself_only(tmp_path: Path, runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    (damaged,) = Path(runs[1]).glob("*_MS")
+    data = bytearray(damaged.read_bytes())
+    data[-6] ^= 1
+    damaged.write_bytes(data)
+
+    answer = mindsummary(capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out")
+
+    assert answer.code == 1
+    head = "skipped because it is damaged: a/version_1: "
+    (note,) = (line for line in answer.out.splitlines() if line.startswith(head))
+    assert f"of {damaged}: payload CRC is" in note
+    assert set(pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"]) == {"a/version_0", "b=c d"}
+    assert set(pandas.read_parquet(tmp_path / "out" / "scalars")["run"]) == {"a/version_0", "b=c d"}
+
+
+def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
+    pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
+    with SummaryRecord(tmp_path / "run") as record:
+        for step, data in enumerate(([1.0, 2.0], [np.nan, 1.0, np.inf, -np.inf, np.nan], [np.nan] * 3, [])):
+            record.add_value("histogram", "h", np.array(data, np.float32))
+            record.record(step)
+    export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
+
+    rows = pyarrow_parquet.read_table(tmp_path / "out" / "histograms").to_pylist()
+
+    assert [row["count"] for row in rows] == [1, 1, 0, 1, 0, 0]
+    assert [row["left"] is None for row in rows] == [False] * 4 + [True] * 2
+    counts = ("step", "elements", "nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
+    assert [[row[name] for name in counts] for row in rows[::2]] == [
+        [0, 2, 0, 0, 0, 1.0, 2.0, 3.0],
+        [1, 5, 2, 1, 1, 1.0, 1.0, 1.0],
+        [2, 3, 3, 0, 0, None, None, None],
+    ]
+    assert (rows[5]["step"], rows[5]["elements"], rows[5]["nan_count"]) == (3, 0, 0)
+
+
+def test_columns_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    custom = {"lr": 0.5, "LR": 2, "Lr": 3, "lr_2": 4, "run": "mine"}
+    write_summary(tmp_path / "run", [])
+    write_lineage(tmp_path / "run", [TrainInfo(epoch=1), UserDefinedInfo(custom)])
+    exported = export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
+
+    (row,) = duckdb.sql(f"SELECT * FROM '{tmp_path}/out/lineage.parquet'").fetchall()
+    names = [column[0] for column in duckdb.sql(f"DESCRIBE SELECT * FROM '{tmp_path}/out/lineage.parquet'").fetchall()]
+
+    found = dict(zip(names, row, strict=True))
+    assert found == {"run": "run", "epoch": 1, "lr": 0.5, "LR_3": 2, "Lr_4": 3, "lr_2": 4, "user_defined/run": "mine"}
+    assert exported.renamed == {"LR": "LR_3", "Lr": "Lr_4"}
+
+
+def test_a_number_of_a_diverged_run_is_a_number_and_none_is_rounded(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    settings = [(0.1, 0.1, 3), (float("nan"), 0.2, None), (float("inf"), None, 7)]
+    root = tmp_path / "runs"
+    for number, (loss, rate, seed) in enumerate(settings):
+        custom = UserDefinedInfo({"other": 1} if seed is None else {"seed": seed})
+        write_summary(root / str(number), [])
+        train = TrainInfo(loss=loss, learning_rate=rate, model_size=2**62 + number)
+        write_lineage(root / str(number), [train, custom])
+    export_parquet_dataset([str(root / str(number)) for number in range(3)], str(root), str(tmp_path / "out"))
+
+    table = f"'{tmp_path}/out/lineage.parquet'"
+    assert duckdb.sql(f"SELECT run FROM {table} WHERE learning_rate = 0.1").fetchall() == [("0",)]
+    assert duckdb.sql(f"SELECT run FROM {table} WHERE isnan(loss)").fetchall() == [("1",)]
+    assert duckdb.sql(f"SELECT seed, model_size - {2**62} FROM {table}").fetchall() == [(3, 0), (None, 1), (7, 2)]

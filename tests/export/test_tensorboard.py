@@ -21,7 +21,6 @@ from tensorboard.util.tensor_util import make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -323,12 +322,22 @@ def test_a_restarted_run_is_put_together_as_tensorboard_does(tmp_path: Path) -> 
     assert SummaryReader(tmp_path / "mi").scalars("a").values.tolist() == [1.0, 1.0, 2.0, 2.0]
 
 
-def test_a_damaged_event_file_is_named(tmp_path: Path) -> None:
-    path = _write_tb(tmp_path / "tb")
-    path.write_bytes(path.read_bytes() + b"".join(frame([b"\xff\xff"])))
+def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write_tb(tmp_path / "tb" / "a", _keras("loss", 1, np.float32(0.5), "scalars"))
+    whole = path.read_bytes()
+    flipped = bytearray(b"".join(frame([b"no event at all"])))
+    flipped[14] ^= 1  # the payload does not have its CRC
+    path.write_bytes(whole + b"".join(frame([b"\xff\xff"])) + bytes(flipped) + whole)
+    _write_tb(tmp_path / "tb" / "b", _keras("loss", 2, np.float32(0.25), "scalars"))
 
-    with pytest.raises(DamagedFileError, match="tfevents"):
-        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
+
+    assert answer.code == 1
+    assert f"a record that is no event of TensorBoard, byte {len(whole)} of {path}" in answer.out
+    assert "CRC is" in answer.out
+    assert f"byte {len(whole) + 18} of {path}" in answer.out
+    assert SummaryReader(tmp_path / "mi" / "a").scalars("loss").values.tolist() == [0.5]
+    assert SummaryReader(tmp_path / "mi" / "b").scalars("loss").values.tolist() == [0.25]
 
 
 def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
@@ -440,6 +449,8 @@ def test_a_tensor_that_claims_a_giant_shape_takes_no_memory(tmp_path: Path) -> N
     event.summary.value[0].tensor.CopyFrom(giant)
     _write_tb(tmp_path / "tb", event)
 
-    with pytest.raises(DamagedFileError, match="a tensor of 1099511627776 elements; MindInsight reads at most"):
-        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
-    assert not any(path.is_file() for path in (tmp_path / "mi").rglob("*"))
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    ((problem, number),) = run.problems.items()
+    assert (number, run.written) == (1, {})
+    assert problem.startswith("'t': a tensor of 1099511627776 elements; MindInsight reads at most 10000000, byte ")

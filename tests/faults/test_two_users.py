@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import stat
@@ -13,7 +14,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
@@ -90,18 +90,11 @@ class Viewer:
 
     @property
     def server(self) -> str:
-        return self.address.split("/?")[0]
+        return self.address.rsplit("/", 3)[0]
 
     @property
     def token(self) -> str:
-        return self.address.split("access=")[1].split("#")[0]
-
-    def visitor(self) -> urllib.request.OpenerDirector:
-        """A browser that has opened the printed address."""
-        cookies = urllib.request.HTTPCookieProcessor(CookieJar())
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
-        opener.open(self.address.split("#")[0], timeout=60)
-        return opener
+        return self.address.rsplit("/", 3)[1]
 
 
 @contextlib.contextmanager
@@ -122,26 +115,35 @@ def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[V
                 break
         else:
             raise AssertionError("".join(printed))
-        (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "access=" in line)
+        (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line)
         yield Viewer(user, home, process, address)
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
 
-def status(opener: urllib.request.OpenerDirector, address: str, cookie: str = "") -> int:
-    asked = urllib.request.Request(address, headers={"Cookie": cookie} if cookie else {})
+def _open(asked: urllib.request.Request | str) -> http.client.HTTPResponse:
+    answer: http.client.HTTPResponse = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        asked, timeout=60
+    )
+    return answer
+
+
+def status(address: str) -> int:
     try:
-        return int(opener.open(asked, timeout=60).status)
+        return _open(address).status
     except urllib.error.HTTPError as error:
         return error.code
 
 
 def remarks(viewer: Viewer) -> list[dict[str, object]]:
     asked = urllib.request.Request(
-        viewer.server + _LINEAGES, data=b"{}", headers={"Content-Type": "application/json"}, method="POST"
+        f"{viewer.server}/{viewer.token}{_LINEAGES}",
+        data=b"{}",
+        headers={"Content-Type": "application/json"},
+        method="POST",
     )
-    found = json.load(viewer.visitor().open(asked, timeout=60))
+    found = json.load(_open(asked))
     return [row["added_info"] for row in found["object"]]
 
 
@@ -164,21 +166,17 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
         assert [os.stat(f"/proc/{viewer.process.pid}").st_uid for viewer in (one, other)] == list(USERS)
         assert one.server != other.server
         assert one.token != other.token
-        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         for own, foreign in ((one, other), (other, one)):
-            assert status(own.visitor(), own.server) == 200
-            assert status(plain, own.server) == 403
-            assert status(plain, f"{own.server}/?access={foreign.token}") == 403
-            port = own.server.rpartition(":")[2]
-            assert status(plain, own.server, f"mindsummary-{port}={foreign.token}") == 403
-            assert status(plain, own.server, f"mindsummary-{port}={own.token}") == 200
+            assert status(f"{own.server}/{own.token}/") == 200
+            assert status(own.server) == 403
+            assert status(f"{own.server}/{foreign.token}/") == 403
         added = urllib.request.Request(
-            f"{one.server}{_LINEAGES}?train_id=./version_0",
+            f"{one.server}/{one.token}{_LINEAGES}?train_id=./version_0",
             data=b'{"remark": "mine"}',
             headers={"Content-Type": "application/json"},
             method="PUT",
         )
-        assert one.visitor().open(added, timeout=60).status == 200
+        assert _open(added).status == 200
         assert remarks(one) == [{"remark": "mine"}]
         assert remarks(other) == [{}]
 
@@ -198,7 +196,7 @@ def test_two_users_look_at_the_same_runs_and_not_at_each_other(
 
         other.process.terminate()
         assert other.process.wait(60) == 0
-        assert status(one.visitor(), one.server) == 200
+        assert status(f"{one.server}/{one.token}/") == 200
         assert list(temporary.iterdir()) == []
-    figure(40, "two users' viewers of one run directory: both answer, 0 of 6 ways into the other's viewer, state or "
+    figure(40, "two users' viewers of one run directory: both answer, 0 of 5 ways into the other's viewer, state or "
                "process open, 0 files in the shared temporary directory")  # fmt: skip

@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import struct
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
+from mindsummary_lightning.fileio import scan
+from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.scan import RecordScanner
 
 PAYLOADS = [b"first", b"2", b"the third one"]
@@ -83,6 +87,40 @@ def test_an_empty_record_is_damage(path: Path) -> None:
 
     with pytest.raises(DamagedFileError, match=f"record at byte {len(RECORDS[0])} .*an empty record"):
         list(RecordScanner(str(path)))
+
+
+def test_an_incomplete_record_is_silent_only_as_the_last_one(path: Path) -> None:
+    torn = b"".join(frame([bytes(range(256)) * 40]))[:5000]
+    path.write_bytes(RECORDS[0] + torn)
+    assert list(RecordScanner(str(path))) == PAYLOADS[:1]
+
+    path.write_bytes(RECORDS[0] + torn + RECORDS[1] + RECORDS[2])
+
+    for read in (list, RecordScanner.batches):
+        seen: list[object] = []
+        with pytest.raises(
+            DamagedFileError, match=f"complete records follow at byte {len(RECORDS[0]) + 5000}"
+        ) as raised:
+            seen.extend(read(RecordScanner(str(path))))
+        assert raised.value.offset == len(RECORDS[0])
+
+
+def test_records_that_are_appended_while_the_end_is_looked_at_are_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(RECORDS[0])
+
+    def blocks_then_growth(*arguments: Any) -> Iterator[Any]:
+        yield from blocks_of(*arguments)
+        with path.open("ab") as file:
+            file.write(RECORDS[1] + RECORDS[2])
+
+    monkeypatch.setattr(scan, "blocks_of", blocks_then_growth)
+    scanner = RecordScanner(str(path))
+
+    assert list(scanner) == PAYLOADS[:1]
+    monkeypatch.undo()
+    assert list(scanner) == PAYLOADS[1:]
 
 
 def test_a_length_that_the_file_cannot_hold_is_not_believed(path: Path) -> None:

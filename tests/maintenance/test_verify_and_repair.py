@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import os
 import random
 import shutil
@@ -230,3 +231,121 @@ def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -
         assert [finding for finding in verify_run(str(run)) if finding.is_damage] == []
         SummaryReader(run).all_scalars()
         SummaryReader(run).lineage()
+
+
+def test_verify_and_repair_judge_lineage_by_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lineage(tmp_path, [TrainInfo(epoch=3), EvaluationInfo("not JSON"), UserDefinedInfo({"a": 1})])
+    before = mindsummary(capsys, "verify", tmp_path)
+
+    repaired = mindsummary(capsys, "repair", tmp_path)
+
+    assert (before.code, repaired.code) == (1, 0)
+    assert "run `mindsummary repair`" in before.out
+    assert "2 records kept" in repaired.out
+    assert mindsummary(capsys, "verify", tmp_path).code == 0
+    lineage = SummaryReader(tmp_path).lineage()
+    assert (lineage.train, lineage.evaluation) == (TrainInfo(epoch=3), None)
+    assert (
+        b"not JSON" in (tmp_path / ".damaged" / "events.out.events.summary-1700000000.0.h_lineage.damaged").read_bytes()
+    )
+    assert path.exists()
+
+
+def test_a_loss_that_is_not_finite_is_a_warning_and_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lineage(tmp_path, [TrainInfo(epoch=3, loss=float("nan"))])
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    assert (answer.code, "1 warning" in answer.out, "not finite" in answer.out) == (0, True, True)
+    assert repair_run(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "looks_like"),
+    [
+        (gzip.compress(b"".join(_RECORDS)), "a gzip file"),
+        (b"\xff\xfe" + "events".encode("utf-16-le") * 9, "UTF-16 text"),
+        (b"".join(_RECORDS).decode(errors="replace").encode(), "binary data that was copied as text"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        (b"loss: 1.0\n" * 99, "text"),
+        (bytes(999), "zeros"),
+        (_RECORDS[0][:-3], "the beginning of a record"),
+    ],
+    ids=["gzip", "UTF-16", "replaced", "LFS", "text", "zeros", "torn"],
+)
+def test_a_file_without_a_readable_record_is_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, looks_like: str
+) -> None:
+    path = tmp_path / "events.out.events.summary.1700000000.0.h_MS"
+    path.write_bytes(content)
+
+    checked, repaired = mindsummary(capsys, "verify", tmp_path), mindsummary(capsys, "repair", tmp_path)
+
+    assert (checked.code, repaired.code) == (1, 1)
+    assert f"it looks like {looks_like}" in checked.out
+    assert f"left as it is: no record can be read; it looks like {looks_like}" in repaired.out
+    assert path.read_bytes() == content
+    assert not (tmp_path / ".damaged").exists()
+
+
+def test_what_is_no_file_under_the_name_of_one_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, _RECORDS)
+    for second, kind in enumerate(("directory", "link", "fifo", "empty"), start=1):
+        path = tmp_path / f"events.out.events.summary.{second}.0.h_MS"
+        {
+            "directory": path.mkdir,
+            "link": lambda path=path: path.symlink_to(tmp_path / "nowhere"),
+            "fifo": lambda path=path: os.mkfifo(path),
+            "empty": path.touch,
+        }[kind]()
+
+    answer = mindsummary(capsys, "verify", tmp_path)
+
+    texts = ("a directory with the name", "leads nowhere", "a FIFO", "an empty file")
+    assert [text in line for text, line in zip(texts, answer.out.splitlines(), strict=False)] == [True] * 4
+    assert (answer.code, "4 warnings" in answer.out) == (0, True)
+
+
+def test_a_damaged_lineage_file_gives_1_by_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path, _RECORDS)
+    path = write_lineage(tmp_path, [TrainInfo(epoch=3)])
+    assert [mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")] == [0] * 4
+
+    _damage(path, -6)
+
+    assert [mindsummary(capsys, verb, tmp_path).code for verb in ("lineage", "list", "show", "verify")] == [1] * 4
+
+
+def test_repair_takes_a_directory_of_runs_and_a_dry_run_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in ("a", "deep/b", "whole"):
+        path = write_summary(tmp_path / run, _RECORDS)
+        if run != "whole":
+            _damage(path, -6)
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*_MS"))}
+
+    tried = mindsummary(capsys, "repair", tmp_path, "--dry-run")
+    assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*_MS"))} == before
+    assert not list(tmp_path.rglob(".damaged"))
+    repaired = mindsummary(capsys, "repair", tmp_path)
+
+    assert (tried.code, repaired.code) == (1, 0)
+    assert tried.out.count("3 records would be kept") == 2
+    assert repaired.out.count("3 records kept") == 2
+    assert mindsummary(capsys, "verify", tmp_path).code == 0
+    assert mindsummary(capsys, "repair", tmp_path, "--dry-run").code == 0
+
+
+def test_a_run_that_is_recorded_is_left_while_the_others_are_repaired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [write_summary(tmp_path / run, _RECORDS) for run in ("a", "b")]
+    for path in paths:
+        _damage(path, -6)
+    with paths[0].open("rb") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        answer = mindsummary(capsys, "repair", tmp_path)
+
+    assert (answer.code, answer.out.count("3 records kept")) == (1, 1)
+    assert f"{paths[0]}: the run is being recorded" in answer.err

@@ -60,3 +60,38 @@ def test_its_hyper_parameters_are_custom_lineage(mindinsight: MindInsight, train
     row = mindinsight.wait_lineage(train_id)
 
     assert row["user_defined"] == {"lr": 0.01, "layers": 3, "network": "net"}
+
+
+@pytest.fixture(scope="module")
+def odd_id(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A log of a diverged training, in milliseconds."""
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    folder = tmp_path_factory.mktemp("odd")
+    with SummaryWriter(str(folder / "tb")) as writer:
+        for step, odd in enumerate((1.0, np.nan, np.inf, -np.inf, 2.0)):
+            data = np.append(np.random.default_rng(step).normal(size=999), odd).astype(np.float32)
+            writer.add_histogram("weight", data, step)
+            writer.add_scalar("loss", odd, step, walltime=1.7e12 + step)
+    import_tensorboard(str(folder / "tb"), str(folder / "odd"))
+    published = publish(folder / "odd", runs)
+    mindinsight.wait_cached(published)
+    return published
+
+
+def test_histograms_with_nan_and_infinities_are_shown_with_the_good_ones(mindinsight: MindInsight, odd_id: str) -> None:
+    shown = mindinsight.histograms(odd_id, "weight/histogram")
+
+    assert [step for step, _ in shown] == [0, 1, 2, 3, 4]
+    for _, buckets in shown:
+        assert np.isfinite(buckets).all()
+        assert 999 <= sum(count for _, _, count in buckets) <= 1030
+
+
+def test_a_run_with_wall_times_in_milliseconds_is_listed_and_shown(mindinsight: MindInsight, odd_id: str) -> None:
+    shown = mindinsight.scalars(odd_id, "loss/scalar")
+
+    assert odd_id in mindinsight.train_jobs()
+    assert [step for step, _ in shown] == [0, 1, 2, 3, 4]
+    assert (shown[0][1], shown[4][1]) == (1.0, 2.0)

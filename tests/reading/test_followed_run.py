@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading import followed_file
@@ -291,6 +292,21 @@ def test_results_are_cached_for_a_limited_number_of_keys(tmp_path: Path) -> None
 
     assert found.cached(4999, lambda: "second") == "first"
     assert found.cached(0, lambda: "second") == "second"
+
+
+def test_a_run_behind_a_torn_record_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    torn = values_at(2, {"t": Tensor(np.zeros(1000, np.float32))})[:900]
+    rest = [values_at(step, {"x": float(step)}) for step in range(3, 60)]
+    write_summary(tmp_path, [values_at(1, {"x": 1.0}), torn, *rest])
+
+    watched = followed(tmp_path)
+
+    assert watched.scalars("x").steps.tolist() == [1, *range(3, 60)]
+    assert not watched.is_complete
+    assert "complete records follow" in caplog.text
+    for read in (SummaryReader(tmp_path).tags, lambda: list(SummaryReader(tmp_path).events())):
+        with pytest.raises(DamagedFileError, match="complete records follow"):
+            read()
 
 
 def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:

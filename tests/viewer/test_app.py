@@ -59,6 +59,20 @@ def test_a_handler_gets_every_value_of_the_query_blank_ones_too(tmp_path: Path) 
     visit(tmp_path, check, handlers=_HANDLERS)
 
 
+def test_answers_hold_no_markup_and_their_names_come_back_as_they_are_recorded(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}echo", params={"tag": "<b>&amp;"}) as answer:
+            assert b"<b" not in await answer.read()
+            (shown,) = (await answer.json())["query"]["tag"]
+        async with client.post(f"{API_PREFIX}echo", params={"tag": shown}, data=shown.encode()) as answer:
+            assert (await answer.json())["body"] == shown
+        async with client.get(f"{API_PREFIX}length", params={"tag": shown}) as answer:
+            assert await answer.json() == len("<b>&amp;")
+
+    handlers: dict[str, Handler] = {**_HANDLERS, "GET length": lambda runs, request: len(request.query["tag"][0])}
+    visit(tmp_path, check, handlers=handlers)
+
+
 def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         headers = {"Content-Type": "Application/JSON; charset=utf-8"}

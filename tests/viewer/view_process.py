@@ -37,8 +37,8 @@ class View:
 
     @property
     def server(self) -> str:
-        """Address of the server, without page and token."""
-        return self.addresses["runs"].split("/?")[0].split("/#")[0]
+        """Address of the server, with the token and without a page."""
+        return self.addresses["runs"].split("/#")[0]
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal the way a terminal does, to the foreground process group; returns the exit code."""
@@ -56,7 +56,12 @@ class View:
 
 @contextlib.contextmanager
 def viewing(
-    directory: Path, cache: Path, *options: str, variables: Mapping[str, str] | None = None, cwd: Path | None = None
+    directory: Path,
+    cache: Path,
+    *options: str,
+    variables: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    opens_browser: bool = False,
 ) -> Iterator[View]:
     """Run the command on a free port; the body begins when it has printed its addresses.
 
@@ -66,12 +71,21 @@ def viewing(
         *options: of the command, besides ``--no-browser`` and ``--port``.
         variables: environment variables the user has besides.
         cwd: where the user is; ``None`` for where pytest is.
+        opens_browser: whether it opens the user's browser.
 
     Raises:
         AssertionError: it ended before; says what it printed.
     """
     process = subprocess.Popen(
-        [*_command(cache), "view", str(directory), "--no-browser", "--port", "0", *options],
+        [
+            *_command(cache),
+            "view",
+            str(directory),
+            *([] if opens_browser else ["--no-browser"]),
+            "--port",
+            "0",
+            *options,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mindsummary_lightning.export.tables import mode_of_runs
+from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
 
 _MISSING = "the report needs Bokeh and Jinja: pip install 'mindsummary-lightning[report]'"

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.tables import mode_of_runs
-from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start, value_message
+from mindsummary_lightning.export.output_directory import OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
+from mindsummary_lightning.export.tensorboard.value_codec import encode_value
 from mindsummary_lightning.fileformat.framing import frame
-from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.reading.merge_rule import KINDS
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+
+_KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,13 @@ class ExportedRun:
         path: the event file.
         written: number of samples by kind.
         skipped: number of what TensorBoard has no page for, by kind.
+        changed: number of samples that differ there, by what differs.
     """
 
     path: str
     written: Mapping[str, int]
     skipped: Mapping[str, int]
+    changed: Mapping[str, int] = field(default_factory=dict)
 
 
 def export_tensorboard(
@@ -44,8 +46,8 @@ def export_tensorboard(
     """Write the values, graph and settings of a run to a TensorBoard event file.
 
     Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and gets ``/<kind>`` for
-    the others, because TensorBoard has one kind per tag. The file appears under its name when it is complete, with the
-    permissions of the run's files.
+    the others, because TensorBoard has one kind per tag. The file replaces that of an earlier export; it appears under
+    its name when it is complete, with the permissions of the run's files.
 
     Args:
         run_dir: the run.
@@ -55,6 +57,7 @@ def export_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         DamagedFileError: a file of the run is damaged.
+        FileExistsError: an event file that no earlier export wrote is there.
         OSError: the file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -64,14 +67,13 @@ def export_tensorboard(
     tags = reader.tags()
     names = _one_kind_per_name(tags)
     lineage = reader.lineage()
-    os.makedirs(out_dir, exist_ok=True)
     written: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
     series = reader.all_scalars()
-    first = min((found.wall_times.min() for found in series.values()), default=0.0)
-    path = os.path.join(
-        out_dir, f"events.out.tfevents.{int(first):010d}.{socket.gethostname()}.{os.getpid()}.mindsummary"
-    )
-    with replacement(path, mode_of_runs([run_dir])) as file:
+    first = _first_second(series.values())
+    name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
+    out = OutputDirectory(out_dir, "tensorboard", {"": r".*\.tfevents\..*"}, mode_of_runs([run_dir]))
+    with out, out.file(name) as file:
 
         def write(wall_time: float, **what: Any) -> None:
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
@@ -91,24 +93,36 @@ def export_tensorboard(
         for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
             for tag in tags[kind]:
                 for step, wall_time, value in read(tag):
-                    write(wall_time, step=step, summary=tb.Summary(value=[value_message(tb, names[kind, tag], value)]))
+                    message, change = encode_value(tb, names[kind, tag], value)
+                    write(wall_time, step=step, summary=tb.Summary(value=[message]))
                     written[kind] += 1
+                    changed.update([change] if change else [])
                     progress(1)
+    renamed = sum(name != tag for (_, tag), name in names.items())
+    if renamed:
+        changed["tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"] = renamed
     skipped = {
         "loss_landscape": len(tags["loss_landscape"]),
         "dataset_graph": int(lineage.dataset is not None),
         "evaluation_lineage": int(lineage.evaluation is not None),
     }
-    return ExportedRun(path, dict(written), {kind: number for kind, number in skipped.items() if number})
+    counts = {kind: number for kind, number in skipped.items() if number}
+    return ExportedRun(out.files[0], dict(written), counts, dict(changed))
+
+
+def _first_second(series: Iterable[ScalarSeries]) -> int:
+    times = np.concatenate([np.empty(0), *(one.wall_times for one in series)])
+    times = times[(times >= 0) & (times < 1e10)]  # ten digits, by which TensorBoard orders files
+    return int(times.min()) if times.size else 0
 
 
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
     names: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
-    for kind in KINDS:
+    for kind in _KINDS:
         for tag in tags[kind]:
             name = tag
-            while name in taken:
+            while not name or name in taken:
                 name += f"/{kind}"
             names[kind, tag] = name
             taken.add(name)

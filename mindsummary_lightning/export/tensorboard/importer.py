@@ -7,27 +7,29 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets
+from mindsummary_lightning.conversion.hyperparameters import plain_value
+from mindsummary_lightning.export.output_directory import OutputDirectory, is_reserved
 from mindsummary_lightning.export.tensorboard.messages import messages
-from mindsummary_lightning.fileformat.framing import OVERHEAD
-from mindsummary_lightning.fileio.replace import temporary_name
-from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.recording.event_files import FileOptions
-from mindsummary_lightning.recording.event_writer import EventWriter
-from mindsummary_lightning.values import Histogram, Image, SummaryValue, Tensor, UserDefinedInfo
-from mindsummary_lightning.values.limits import MAX_ELEMENTS
+from mindsummary_lightning.export.tensorboard.value_codec import decode_value
+from mindsummary_lightning.fileformat.framing import frame, total_length
+from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
+from mindsummary_lightning.fileio.append import RecordFile
+from mindsummary_lightning.fileio.replace import remove_stale_temporaries, temporary_name
+from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
+from mindsummary_lightning.recording.lineage_file import LineageFileWriter
+from mindsummary_lightning.values import Event, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values.limits import MAX_EVENT
+from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN
 
-_TENSOR_PLUGINS = ("", "tensor")  # an exported run's, and torch's ``add_tensor``
+_MAX_SECOND = 1e11  # wall times in milliseconds are beyond it; a file of that name would end MindInsight's listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,14 @@ class ImportedRun:
     Attributes:
         source: the directory with TensorBoard's event files.
         run_dir: the MindInsight run.
-        written: number of samples by kind.
+        written: number of samples that can be read in it, by kind.
         same_name_as: the directory whose run took the name that this one would have had, or ``None``.
         skipped: number of samples by what MindInsight cannot show (text, audio, ...).
+        changed: number of samples that are not exactly what TensorBoard had, by what differs.
+        dropped: number of samples by kind that a later one of the same tag and step replaced, or a later event file
+            that goes back to an earlier step, as a resumed training does.
+        problems: number of values and records that are damaged or beyond MindInsight's limits, by what is wrong and
+            where first. They are skipped, and everything else is imported.
     """
 
     source: str
@@ -47,6 +54,9 @@ class ImportedRun:
     written: Counter[str] = field(default_factory=Counter)
     same_name_as: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    problems: Counter[str] = field(default_factory=Counter)
 
 
 def event_files(directory: str) -> dict[str, list[str]]:
@@ -73,8 +83,9 @@ def import_tensorboard(
 
     Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir`` itself becomes
     ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level; if another directory has
-    that name already, ``out_dir/a-b-2``. A run appears under its name when it is complete. Neighbouring values of one
-    step share an event, at the wall time of the first.
+    that name already, ``out_dir/a-b-2``. A run appears under its name when it is complete, in the place of one that was
+    imported from the same directory before. Neighbouring values of one step share an event, at the wall time of the
+    first. What is damaged, or beyond MindInsight's limits, is skipped and counted.
 
     Args:
         tb_dir: a directory with event files at any depth.
@@ -84,8 +95,8 @@ def import_tensorboard(
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         FileNotFoundError: there is no event file.
-        FileExistsError: a run to be written exists already.
-        DamagedFileError: an event file is damaged.
+        FileExistsError: there are other files where a run is to be written; nothing was imported.
+        OSError: a run cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
     refuse_remote("out_dir", out_dir)
@@ -94,19 +105,20 @@ def import_tensorboard(
     if not sources:
         raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
     runs = _named_runs(tb_dir, out_dir, sources)
-    for run in runs:
-        if os.path.isdir(run.run_dir) and any(entry.is_file() for entry in os.scandir(run.run_dir)):
-            raise FileExistsError(f"{run.run_dir} contains files already; give an --out that is new or empty")
+    outputs = [OutputDirectory(run.run_dir, f"import {os.path.realpath(run.source)}", {"": ".*"}) for run in runs]
+    for output in outputs:
+        output.check()
     os.makedirs(out_dir, exist_ok=True)
-    for run in runs:
+    remove_stale_temporaries(out_dir)
+    for run, output in zip(runs, outputs, strict=True):
         # Two levels down in a hidden directory neither MindInsight nor this package takes it for a run.
         hidden = temporary_name(out_dir)
         unfinished = os.path.join(hidden, "run")
         try:
             os.makedirs(unfinished)
-            for path in sources[run.source]:
-                _import_file(tb, path, unfinished, run, progress)
-            _publish(unfinished, run.run_dir)
+            _RunImport(tb, run, unfinished).read(sources[run.source], progress)
+            with output:
+                output.move_in(unfinished)
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
     return runs
@@ -122,6 +134,8 @@ def _named_runs(tb_dir: str, out_dir: str, folders: Iterable[str]) -> list[Impor
             runs.append(ImportedRun(folder, out_dir))
             continue
         name = "-".join(parts)
+        if is_reserved(name) or name.endswith((".", " ")):  # on Windows
+            name = f"run-{name}-"
         same_name_as = owners.setdefault(name.casefold(), folder)
         if same_name_as != folder:
             numbered = (f"{name}-{number}" for number in itertools.count(2))
@@ -132,132 +146,151 @@ def _named_runs(tb_dir: str, out_dir: str, folders: Iterable[str]) -> list[Impor
     return runs
 
 
-def _publish(unfinished: str, run_dir: str) -> None:
-    try:
-        os.rename(unfinished, run_dir)
-    except OSError:  # it exists and has directories in it, such as the runs below it
-        os.makedirs(run_dir, exist_ok=True)
-        for name in sorted(os.listdir(unfinished)):
-            os.rename(os.path.join(unfinished, name), os.path.join(run_dir, name))
+class _RunImport:
+    """Writes the values of TensorBoard's event files of one run into a directory."""
 
+    def __init__(self, tb: SimpleNamespace, run: ImportedRun, directory: str) -> None:
+        self._tb = tb
+        self._run = run
+        self._directory = directory
+        self._second = 0
+        self._wall_time = 0.0
+        self._files = EventFiles(directory, FileOptions(), lambda: self._second)
+        self._lineage = LineageFileWriter(self._files, lambda: self._wall_time)
+        self._file: RecordFile | None = None
+        self._plugins: dict[str, str] = {}
+        self._names: dict[tuple[str, str], tuple[str, int]] = {}
+        self._decoded: Counter[str] = Counter()
+        self._pending: dict[tuple[str, str], SummaryValue] = {}
+        self._pending_step = 0
+        self._pending_time = 0.0
+        self._problems: dict[tuple[str, str], str] = {}
 
-def _import_file(
-    tb: SimpleNamespace, path: str, run_dir: str, run: ImportedRun, progress: Callable[[int], object]
-) -> None:
-    now = 0.0
-    # One writer per file: MindInsight lets a later file replace the end of an earlier one, as a resumed run needs.
-    writer = EventWriter(run_dir, FileOptions(free_space_factor=0), clock=lambda: now)
-    pending: dict[tuple[str, str], SummaryValue] = {}
-    pending_step = 0
-    scanner = RecordScanner(path)
-    for payload in scanner:
-        progress(len(payload) + OVERHEAD)
+    def read(self, paths: Iterable[str], progress: Callable[[int], object]) -> None:
+        for path in paths:
+            for piece in self._pieces(path):
+                progress(piece.end - piece.start)
+                if piece.payload is not None:
+                    self._read_event(piece.payload, f"byte {piece.start} of {path}")
+                elif not piece.is_tail:
+                    self._skip("", f"{piece.damage}", f"byte {piece.start} of {path}")
+            self._write_pending(path)
+            self._close()  # MindInsight lets a later file replace the end of an earlier one, as a resumed run needs
+        self._count()
+
+    def _pieces(self, path: str) -> Iterator[Piece]:
         try:
-            event = tb.Event.FromString(payload)
-            values = list(_values(tb, event, run.skipped))
-        except (ArithmeticError, ValueError, tb.DecodeError) as error:
-            raise DamagedFileError(path, scanner.offset - len(payload) - OVERHEAD, str(error)) from error
-        if values and (not pending or event.step != pending_step):
-            _write(writer, pending_step, pending, run.written)
-            pending, pending_step, now = {}, event.step, event.wall_time
-        for kind, tag, value in values:
-            if isinstance(value, UserDefinedInfo):
-                writer.write_lineage(value)
-                run.written[kind] += 1
+            yield from read_pieces(path)
+        except OSError as error:
+            self._skip("", f"{error}", path)
+
+    def _read_event(self, payload: bytes, place: str) -> None:
+        try:
+            event = self._tb.Event.FromString(payload)
+        except self._tb.DecodeError:
+            self._skip("", "a record that is no event of TensorBoard", place)
+            return
+        if event.WhichOneof("what") == "graph_def":
+            self._run.skipped["graph"] += 1
+        wall_time = event.wall_time
+        if not math.isfinite(wall_time):
+            wall_time = self._wall_time
+            self._run.changed["wall time: not finite, so that of the value before"] += len(event.summary.value)
+        self._wall_time = wall_time
+        for message in event.summary.value:
+            tag = message.tag or message.node_name
+            # Only the first value of a tag need say whose it is.
+            plugin = self._plugins.setdefault(tag, message.metadata.plugin_data.plugin_name)
+            plugin = plugin or message.metadata.plugin_data.plugin_name
+            try:
+                if plugin == "hparams":
+                    self._write_settings(message)
+                else:
+                    self._take(event.step, wall_time, tag, message, plugin, place)
+            except (ArithmeticError, ValueError, self._tb.DecodeError) as error:
+                self._skip(tag, f"{error}", place)
+
+    def _take(self, step: int, wall_time: float, tag: str, message: Any, plugin: str, place: str) -> None:
+        decoded = decode_value(self._tb, message, plugin)
+        if not decoded.values:
+            self._run.skipped[decoded.kind] += 1
+            return
+        if not tag:
+            raise ValueError(f"a {decoded.kind} without a tag")
+        if self._pending and step != self._pending_step:
+            self._write_pending(place)
+        if not self._pending:
+            self._pending_step, self._pending_time = step, wall_time
+        if decoded.change:
+            self._run.changed[decoded.change] += 1
+        if wall_time != self._pending_time:
+            self._run.changed["wall time: that of the first of neighbouring values of a step"] += len(decoded.values)
+        for index, value in enumerate(decoded.values):
+            self._pending[decoded.kind, self._name(decoded.kind, tag, index)] = value
+            self._decoded[decoded.kind] += 1
+
+    def _name(self, kind: str, tag: str, index: int) -> str:
+        """The tag of an image of several, which is no other tag's."""
+        name = f"{tag}/{index}" if index else tag
+        while self._names.setdefault((kind, name), (tag, index)) != (tag, index):
+            name += f"/{index}"
+        if name != tag and not index:
+            self._run.changed["tag: an image of another tag has its name"] += 1
+        return name
+
+    def _write_settings(self, message: Any) -> None:
+        content = self._tb.HParams.FromString(message.metadata.plugin_data.content)
+        settings: dict[str, Any] = {}
+        for name, value in content.session_start_info.hparams.items():
+            kind = value.WhichOneof("kind")
+            number = value.number_value
+            if kind == "number_value" and number.is_integer() and INT32_MIN <= number <= INT32_MAX:
+                settings[name] = int(number)
+            elif kind in ("number_value", "string_value", "bool_value"):
+                settings[name] = plain_value(getattr(value, kind))
+                if isinstance(settings[name], str) and kind == "number_value":
+                    self._run.changed["hparams: not finite, so text"] += 1
+                elif kind == "bool_value":
+                    self._run.changed["hparams: true is 1 and false 0"] += 1
             else:
-                pending[kind, tag] = value
-    _write(writer, pending_step, pending, run.written)
-    writer.release()
+                self._run.skipped["hparams without a value"] += 1
+        if settings:
+            self._lineage.write(UserDefinedInfo(settings))
+            self._run.written["hparams"] += 1
 
+    def _write_pending(self, place: str) -> None:
+        pairs = [(tag, value) for (_, tag), value in self._pending.items()]
+        self._pending = {}
+        for payload in encode_step(self._pending_time, self._pending_step, pairs) if pairs else ():
+            size = total_length(payload)
+            if size > MAX_EVENT:
+                self._skip("", f"an event of {size} bytes; MindInsight takes at most {MAX_EVENT}", place)
+                continue
+            if self._file is None:
+                self._second = int(self._pending_time) if 0 <= self._pending_time < _MAX_SECOND else 0
+                self._file = self._files.create()
+                self._file.append(frame(encode_event(Event(self._pending_time, 0, VERSION))))
+            self._file.append(frame(payload))
 
-def _write(
-    writer: EventWriter, step: int, pending: Mapping[tuple[str, str], SummaryValue], written: Counter[str]
-) -> None:
-    if pending:
-        writer.write_values(step, [(tag, value) for (_, tag), value in pending.items()])
-        written.update(kind for kind, _ in pending)
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._files.begin_anew()
 
+    def _count(self) -> None:
+        """Count what a reader of the run gets."""
+        reader = SummaryReader(self._directory)
+        tags = reader.tags()
+        numbers = {"scalar": sum(map(len, reader.all_scalars().values()))}
+        for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
+            numbers[kind] = sum(1 for tag in tags[kind] for _ in read(tag))
+        for kind, number in numbers.items():
+            if number:
+                self._run.written[kind] = number
+            if number < self._decoded[kind]:
+                self._run.dropped[kind] = self._decoded[kind] - number
 
-def _values(tb: SimpleNamespace, event: Any, skipped: Counter[str]) -> Iterator[tuple[str, str, Any]]:
-    if event.WhichOneof("what") == "graph_def":
-        skipped["graph"] += 1
-    for message in event.summary.value:
-        plugin = message.metadata.plugin_data.plugin_name
-        kind = message.WhichOneof("value")
-        tag = message.tag or message.node_name
-        if plugin == "hparams":
-            yield from _hparams(tb, message)
-        elif kind == "simple_value":
-            yield "scalar", tag, float(message.simple_value)
-        elif kind == "image":
-            image = message.image
-            yield "image", tag, Image(image.height, image.width, image.encoded_image_string, image.colorspace or 3)
-        elif kind == "histo":
-            yield "histogram", tag, _old_histogram(message.histo)
-        elif kind == "tensor":
-            array = _array(tb, message.tensor)
-            found = [] if array is None else list(_of_tensor(tag, plugin, array))
-            yield from found
-            if not found:
-                skipped[plugin or "tensor"] += 1
-        else:
-            skipped[plugin or kind or "empty value"] += 1
-
-
-def _of_tensor(tag: str, plugin: str, array: np.ndarray[Any, Any]) -> Iterator[tuple[str, str, Any]]:
-    if plugin == "scalars" and array.size == 1:
-        yield "scalar", tag, float(array.reshape(()))
-    elif plugin == "images" and array.ndim == 1:
-        width, height, *encoded = array.tolist()
-        for index, data in enumerate(encoded):
-            yield "image", f"{tag}/{index}" if index else tag, Image(int(height), int(width), data)
-    elif plugin == "histograms" and array.ndim == 2 and array.shape[1] == 3:
-        yield "histogram", tag, _new_histogram(array)
-    elif array.dtype.kind in "biuf" and plugin in _TENSOR_PLUGINS:
-        yield "tensor", tag, Tensor(array)
-
-
-def _array(tb: SimpleNamespace, tensor: Any) -> np.ndarray[Any, Any] | None:
-    """The numbers of a tensor; ``None`` if NumPy has none of its type, or its values are of another."""
-    # A few bytes may claim any shape: the one value of a message fills it all.
-    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
-    if not 0 <= size <= MAX_ELEMENTS:
-        raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
-    array: np.ndarray[Any, Any]
-    if any(not 0 <= value < 1 << 16 for value in tensor.half_val):
-        # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, which TensorBoard cannot read.
-        array = np.array(tensor.half_val, np.int32).view(np.float32)
-        return array.reshape([dim.size for dim in tensor.tensor_shape.dim])
-    try:
-        array = tb.make_ndarray(tensor)
-    except (KeyError, TypeError, OverflowError):
-        return None
-    return array
-
-
-def _old_histogram(histo: Any) -> Histogram:
-    edges = np.array([histo.min, *histo.bucket_limit])
-    edges[0] = min(edges[:2])  # torch writes one limit for an empty first bucket, TensorFlow none
-    counts = np.array(histo.bucket, np.float64)
-    number = int(histo.num) if histo.num else None
-    return histogram_of_buckets(edges, counts, histo.min, histo.max, count=number, total=histo.sum)
-
-
-def _new_histogram(array: np.ndarray[Any, Any]) -> Histogram:
-    if not len(array):
-        return Histogram(np.empty(0), np.empty(0), np.empty(0, np.int64), 0)
-    edges = np.concatenate([array[:1, 0], array[:, 1]])
-    return histogram_of_buckets(edges, array[:, 2].astype(np.float64), float(array[0, 0]), float(array[-1, 1]))
-
-
-def _hparams(tb: SimpleNamespace, message: Any) -> Iterator[tuple[str, str, UserDefinedInfo]]:
-    content = tb.HParams.FromString(message.metadata.plugin_data.content)
-    found = {
-        name: getattr(value, value.WhichOneof("kind"))
-        for name, value in content.session_start_info.hparams.items()
-        if value.WhichOneof("kind") in ("number_value", "string_value", "bool_value")
-    }
-    whole = {name: int(fact) if isinstance(fact, float) and fact.is_integer() else fact for name, fact in found.items()}
-    flat = flatten(whole)
-    if flat:
-        yield "hparams", message.tag, UserDefinedInfo(flat)
+    def _skip(self, tag: str, problem: str, place: str) -> None:
+        first = f"{tag!r}: {problem}, {place}" if tag else f"{problem}, {place}"
+        self._run.problems[self._problems.setdefault((tag, problem), first)] += 1

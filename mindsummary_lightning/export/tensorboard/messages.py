@@ -1,17 +1,15 @@
-"""Messages of the ``tensorboard`` package, imported only when something is converted, and a run's values as such."""
+"""Messages of the ``tensorboard`` package, imported only when something is converted; a run's graph and settings."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.export.tensorboard.bucket_limits import limits_of_buckets
 from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
-from mindsummary_lightning.values import DataType, Graph, Histogram, Image, Tensor, TensorType
+from mindsummary_lightning.values import Graph, TensorType
 
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
 
@@ -28,7 +26,7 @@ def messages() -> SimpleNamespace:
         from tensorboard.plugins.hparams import plugin_data_pb2
         from tensorboard.util import tensor_util
     except ImportError as error:
-        raise ImportError("TensorBoard is missing: pip install 'mindsummary-lightning[tensorboard]'") from error
+        raise ImportError("TensorBoard is missing: pip install tensorboard") from error
     return SimpleNamespace(
         DecodeError=DecodeError,
         Event=event_pb2.Event,
@@ -39,31 +37,6 @@ def messages() -> SimpleNamespace:
         make_tensor_proto=tensor_util.make_tensor_proto,
         make_ndarray=tensor_util.make_ndarray,
     )
-
-
-def value_message(tb: SimpleNamespace, tag: str, value: Image | Histogram | Tensor) -> Any:
-    """An image, histogram or tensor as a ``Summary.Value``."""
-    if isinstance(value, Image):
-        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
-        return tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
-    if isinstance(value, Histogram):
-        limits, buckets = limits_of_buckets(value)
-        middles = value.lefts + value.widths / 2
-        histogram = tb.HistogramProto(
-            min=value.min or 0.0,
-            max=value.max or 0.0,
-            num=float(value.count),
-            sum=value.sum or 0.0,
-            sum_squares=float((value.counts * middles**2).sum()),
-            bucket_limit=limits.tolist(),
-            bucket=buckets.tolist(),
-        )
-        return tb.Summary.Value(tag=tag, histo=histogram)
-    data: Any = value.data
-    if DataType.BOOL <= value.data_type <= DataType.FLOAT64:
-        with np.errstate(invalid="ignore"):
-            data = data.astype(value.data_type.name.lower())
-    return tb.Summary.Value(tag=tag, tensor=tb.make_tensor_proto(data))
 
 
 def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
@@ -99,7 +72,7 @@ def session_start(tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str
     for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
         if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
             continue
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float)) and math.isfinite(value):
             content.session_start_info.hparams[name].number_value = value
         else:
             content.session_start_info.hparams[name].string_value = str(value)

@@ -15,8 +15,8 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     join_scope,
     move,
 )
+from mindsummary_lightning.viewer.markup import drawable
 
-_DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'"})  # the page writes names into DOT text without escaping them
 # Operations that record a summary are named after its tag: several of them may share one full name.
 _SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_graph", "loss_landscape")
 _SUMMARY_MARKS = tuple(f"[:{kind}]" for kind in _SUMMARY_KINDS)
@@ -39,7 +39,7 @@ def recorded_nodes(graph: Graph, texts: GraphTexts, is_in_view: Callable[[GraphN
         if node.name and is_in_view(node):
             operation = _operation(node, attributes)
             recorded[operation.name] = node
-            names[_drawable(_node_id(node.name))] = operation.name
+            names[drawable(_node_id(node.name))] = operation.name
             table[operation.name] = operation
     for other in (*_parameters(graph), *_constants(graph, texts)):
         names[other.name] = other.name
@@ -61,7 +61,7 @@ def _references(node: GraphNode) -> dict[str, str]:
     kinds = {}
     for entry in node.inputs:
         reference = entry.name.rpartition("op")[2] if "/" in entry.name else entry.name
-        kinds[_drawable(reference)] = "control" if entry.is_control else "data"
+        kinds[drawable(reference)] = "control" if entry.is_control else "data"
     return kinds
 
 
@@ -70,9 +70,9 @@ def _operation(node: GraphNode, attributes: Mapping[str, str]) -> ViewNode:
     if node.full_name.lower().endswith(_SUMMARY_MARKS):
         name = join_scope(node.scope, f"{node.op_type}-op{node.name}")
     return ViewNode(
-        name=_drawable(name),
-        type=node.op_type,
-        scope=_drawable(node.scope),
+        name=drawable(name),
+        type=drawable(node.op_type),
+        scope=drawable(node.scope),
         attributes=attributes,
         output_i=node.output_i,
         output_shape=_shapes(node.output_type),
@@ -91,7 +91,7 @@ def _parameters(graph: Graph) -> list[ViewNode]:
         if parameter.name:
             shape, data_type = _shapes(parameter.type), _type_text(parameter.type)
             attributes = {"type": data_type, "shape": str(shape)}
-            name = _drawable(parameter.name)
+            name = drawable(parameter.name)
             nodes.append(ViewNode(name, PARAMETER, attributes=attributes, output_shape=shape, output_type=data_type))
     return nodes
 
@@ -104,12 +104,8 @@ def _constants(graph: Graph, texts: GraphTexts) -> list[ViewNode]:
             is_tensor = text.partition("\n")[0] == "dtype: DT_TENSOR"  # a type has no shape of its own
             shape = _shapes(constant.value) if is_tensor and isinstance(constant.value, TensorType) else [[]]
             attributes = {constant.name: text}
-            nodes.append(ViewNode(_drawable(constant.name), CONSTANT, attributes=attributes, output_shape=shape))
+            nodes.append(ViewNode(drawable(constant.name), CONSTANT, attributes=attributes, output_shape=shape))
     return nodes
-
-
-def _drawable(name: str) -> str:
-    return name.translate(_DRAWABLE)
 
 
 def _shapes(data_type: GraphType | None) -> list[list[int]]:

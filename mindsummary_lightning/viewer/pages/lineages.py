@@ -11,9 +11,12 @@ from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, run_name
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.markup import drawable_pipeline
 from mindsummary_lightning.viewer.remarks import remarks_of
 
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
+_ANSWERS: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}  # of the newest few questions
+_MAX_ANSWERS = 4
 _MAX_TAG, _MAX_REMARK = 10, 128
 
 
@@ -24,7 +27,19 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
     except LineageSearchConditionParamError as error:
         raise ApiError(_WRONG_CONDITION, f"Search_condition param error: {error}") from None
-    return search_lineage(runs.run_directories(), condition, remarks_of(runs.base_dir).all())
+    directories = runs.run_directories()
+    if request.only is not None:
+        directories = [run for run in directories if run.summary_dir in request.only]
+    asked_for = (runs.base_dir, request.body)
+    state = (directories, remarks_of(runs.base_dir).all())
+    known = _ANSWERS.get(asked_for)
+    if known is not None and known[0] == state:
+        return known[1]
+    answer = search_lineage(directories, condition, state[1])
+    _ANSWERS[asked_for] = (state, answer)
+    while len(_ANSWERS) > _MAX_ANSWERS:
+        _ANSWERS.pop(next(iter(_ANSWERS)), None)
+    return answer
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
@@ -51,7 +66,7 @@ def dataset_graph(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     train_id = run_name(runs, request)
     lineage = run_lineage(runs, train_id)
     graph = lineage.sections["dataset_graph"] if lineage is not None else None
-    return {"dataset_graph": graph, "summary_dir": train_id} if graph else {}
+    return {"dataset_graph": drawable_pipeline(graph), "summary_dir": train_id} if graph else {}
 
 
 def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:

@@ -41,7 +41,7 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     rows = page_slice(request, 10, _MAX_ROWS)
     train_id = request.first("train_id")
     if train_id is None:
-        listing = runs.listing()
+        listing = [run for run in runs.listing() if request.only is None or run.train_id in request.only]
         listed, total = listing[rows], len(listing)
         if rows.stop - rows.start > _MANY_ROWS:
             with_values = [run.train_id for run in listed if run.summary_files]

@@ -1,0 +1,230 @@
+"""Values as TensorBoard's messages and back; what the messages cannot say exactly is named."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.export.tensorboard.bucket_limits import (
+    histogram_of_limits,
+    histogram_of_rows,
+    limits_of_buckets,
+)
+from mindsummary_lightning.values import DataType, Histogram, Image, SummaryValue, Tensor
+from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS
+from mindsummary_lightning.values.lineage_info import INT32_MAX
+
+_Encodable: TypeAlias = "Image | Histogram | Tensor"
+
+
+class DecodedMessage(NamedTuple):
+    """What a ``Summary.Value`` holds.
+
+    Attributes:
+        kind: a kind of MindInsight's; what the message is called in TensorBoard where MindInsight has no page for it.
+        values: the values; several images may be in one message.
+        change: what of them is not exactly what TensorBoard had, or ``None``.
+    """
+
+    kind: str
+    values: tuple[SummaryValue, ...] = ()
+    change: str | None = None
+
+
+def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any, str | None]:
+    """A value as a ``Summary.Value``, and what of it TensorBoard cannot hold, or ``None``."""
+    if isinstance(value, Image):
+        size = {"height": value.height, "width": value.width, "colorspace": value.colorspace}
+        message = tb.Summary.Value(tag=tag, image=tb.Summary.Image(**size, encoded_image_string=value.encoded))
+    elif isinstance(value, Histogram):
+        message = tb.Summary.Value(tag=tag, histo=_histogram_message(tb, value))
+    else:
+        message = tb.Summary.Value(tag=tag, tensor=_tensor_message(tb, value))
+    return message, _difference(tb, message, value)
+
+
+def decode_value(tb: SimpleNamespace, message: Any, plugin: str) -> DecodedMessage:
+    """The values of a message that belongs to a plugin (empty for the old style).
+
+    Raises:
+        ValueError: it holds a value that MindInsight cannot show.
+    """
+    kind = message.WhichOneof("value")
+    if kind == "simple_value":
+        return DecodedMessage("scalar", (float(message.simple_value),))
+    if kind == "image":
+        image = message.image
+        size = (image.height, image.width)
+        return DecodedMessage("image", (_image(*size, image.encoded_image_string, image.colorspace or 3),))
+    if kind == "histo":
+        histo = message.histo
+        limits, buckets = np.array(histo.bucket_limit, np.float64), np.array(histo.bucket, np.float64)
+        histogram = histogram_of_limits(limits, buckets, histo.min, histo.max, histo.num, histo.sum)
+        return _decoded_histogram(histogram, buckets)
+    if kind == "tensor" and plugin in _OF_TENSOR:
+        array = _array(tb, message.tensor)
+        decoded = None if array is None else _OF_TENSOR[plugin](array)
+        if decoded is not None:
+            return decoded
+    return DecodedMessage(plugin or kind or "empty value")
+
+
+def _histogram_message(tb: SimpleNamespace, value: Histogram) -> Any:
+    limits, buckets = limits_of_buckets(value)
+    middles = value.lefts + value.widths / 2
+    has_finite = bool(value.counts.any())
+    unknown = 0.0 if not value.count else math.nan
+    low, high = value.min, value.max
+    if has_finite and (low is None or high is None):
+        low, high = float(limits[0]), float(limits[-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float((value.counts * middles**2).sum())
+    return tb.HistogramProto(
+        min=unknown if low is None else low,
+        max=unknown if high is None else high,
+        num=float(value.count),
+        sum=unknown if value.sum is None else value.sum,
+        sum_squares=squares,
+        bucket_limit=limits.tolist(),
+        bucket=buckets.tolist(),
+    )
+
+
+def _tensor_message(tb: SimpleNamespace, value: Tensor) -> Any:
+    array = _typed(value)
+    if array.dtype not in (np.uint32, np.uint64):
+        return tb.make_tensor_proto(array)
+    if not array.size:
+        return tb.make_tensor_proto(value.data)
+    # TensorBoard writes single ones of these where it does not read them.
+    message = tb.make_tensor_proto(np.broadcast_to(array, (2, *array.shape)))
+    message.tensor_content = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    del message.tensor_shape.dim[0]
+    return message
+
+
+def _typed(tensor: Tensor) -> NDArray[Any]:
+    """The elements in the type that they had, if that gives them back; else float32, in which they are recorded."""
+    data = tensor.data
+    if not DataType.BOOL <= tensor.data_type <= DataType.FLOAT64:
+        return data
+    dtype = np.dtype(tensor.data_type.name.lower())
+    with np.errstate(invalid="ignore", over="ignore"):
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            # float32 rounds the largest integers up to a power of two, which casts back to the smallest or to 0.
+            typed = np.where(data >= np.float32(limits.max), limits.max, data.astype(dtype)).astype(dtype)
+        else:
+            typed = data.astype(dtype)
+        return typed if np.array_equal(typed.astype(np.float32), data, equal_nan=dtype.kind == "f") else data
+
+
+def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | None:
+    """What differs between a value and what its message says."""
+    try:
+        (back,) = decode_value(tb, message, "").values
+    except ValueError as error:
+        return f"{error}"
+    if isinstance(value, Histogram) and isinstance(back, Histogram):
+        if value.pos_inf_count or value.neg_inf_count:
+            return None if _totals(back) == _totals(value) else "histogram: infinite elements count as NaN"
+        return None if _is_same_histogram(value, back) else "histogram: other extremes or buckets"
+    if isinstance(value, Tensor) and isinstance(back, Tensor):
+        return None if back.data_type == value.data_type else f"tensor: {value.data_type.name} written as float32"
+    return None if value == back else "image: no color space is RGB"
+
+
+def _is_same_histogram(one: Histogram, other: Histogram) -> bool:
+    kept = [
+        [part[histogram.counts > 0] for part in (histogram.lefts, histogram.widths, histogram.counts)]
+        for histogram in (one, other)
+    ]
+    (lefts, widths, counts), (other_lefts, other_widths, other_counts) = kept
+    if _totals(one) != _totals(other) or counts.shape != other_counts.shape or (counts != other_counts).any():
+        return False
+    tolerance = 1e-6 * (widths.max() if widths.size else 0)
+    edges = ((lefts, other_lefts), (widths, other_widths))
+    return all(np.allclose(mine, theirs, rtol=1e-6, atol=tolerance) for mine, theirs in edges)
+
+
+def _totals(histogram: Histogram) -> tuple[float | None, ...]:
+    counts = (histogram.count, histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
+    return (*counts, histogram.min, histogram.max, histogram.sum)
+
+
+def _scalar_of(array: NDArray[Any]) -> DecodedMessage | None:
+    if array.size != 1 or array.dtype.kind not in "biuf":
+        return None
+    value = float(array.item())
+    with np.errstate(over="ignore"):
+        single = float(np.float32(value))
+    if single == value or math.isnan(value):
+        return DecodedMessage("scalar", (value,))
+    change = "rounded to float32" if math.isfinite(single) else "beyond float32, so infinite"
+    return DecodedMessage("scalar", (value,), f"scalar: {change}")
+
+
+def _images_of(array: NDArray[Any]) -> DecodedMessage | None:
+    if array.ndim != 1 or array.size < 2 or array.dtype.kind not in "OS":
+        return None
+    width, height, *encoded = array.tolist()
+    return DecodedMessage("image", tuple(_image(int(height), int(width), data) for data in encoded))
+
+
+def _image(height: int, width: int, encoded: bytes, colorspace: int = 3) -> Image:
+    if not (0 < height <= INT32_MAX and 0 < width <= INT32_MAX):
+        raise ValueError(f"an image of {height} x {width} pixels")
+    return Image(height, width, encoded, colorspace)
+
+
+def _histogram_of(array: NDArray[Any]) -> DecodedMessage | None:
+    if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iuf":
+        return None
+    rows = array.astype(np.float64)
+    return _decoded_histogram(histogram_of_rows(rows), rows[:, 2])
+
+
+def _decoded_histogram(histogram: Histogram, buckets: NDArray[np.float64]) -> DecodedMessage:
+    is_same = np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0])
+    change = f"histogram: other buckets, because there were more than {MAX_BUCKETS} or some without width"
+    return DecodedMessage("histogram", (histogram,), None if is_same else change)
+
+
+def _tensor_of(array: NDArray[Any]) -> DecodedMessage | None:
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        return None
+    with np.errstate(over="ignore"):
+        tensor = Tensor(array)
+        is_same = np.array_equal(tensor.data.astype(np.longdouble), array.astype(np.longdouble), equal_nan=True)
+    return DecodedMessage("tensor", (tensor,), None if is_same else "tensor: elements rounded to float32")
+
+
+_OF_TENSOR = {
+    "scalars": _scalar_of,
+    "images": _images_of,
+    "histograms": _histogram_of,
+    "": _tensor_of,  # an exported run's
+    "tensor": _tensor_of,  # torch's ``add_tensor``
+}
+
+
+def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
+    """The numbers of a tensor; ``None`` if NumPy has none of its type, or its values are of another."""
+    # A few bytes may claim any shape: the one value of a message fills it all.
+    size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    if not 0 <= size <= MAX_ELEMENTS:
+        raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
+    array: NDArray[Any]
+    if any(not 0 <= value < 1 << 16 for value in tensor.half_val):
+        # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, which TensorBoard cannot read.
+        array = np.array(tensor.half_val, np.int32).view(np.float32)
+        return array.reshape([dim.size for dim in tensor.tensor_shape.dim])
+    try:
+        array = tb.make_ndarray(tensor)
+    except (KeyError, TypeError, OverflowError):
+        return None
+    return array

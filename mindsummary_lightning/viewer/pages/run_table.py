@@ -1,0 +1,171 @@
+"""Endpoints of the table of runs: a row for each run, and the curves of the rows that are looked at.
+
+Rows are what the listing and the lineage files say, so ten thousand runs are listed without a summary file being
+opened. Steps and the curve of the loss need these files; they are read for some rows at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.lineage.merge import MergedLineage
+from mindsummary_lightning.lineage.search import CACHE
+from mindsummary_lightning.lineage.table import flat_records
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.run_tree import FileState, ListedRun
+from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+
+_MAX_CURVES = 500  # in a request
+_ROWS_LIMIT_S = 0.4
+_CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
+_LINE_POINTS = 48
+_GROWING_S = 120.0  # since the last write
+_LOSSES = ("loss", "train_loss", "train/loss", "loss/auto", "train_loss_epoch", "train_loss_step")
+
+# A run, the state of its lineage files (None: they are still to be read), and what they say, by column.
+_Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, Mapping[str, Any]]"
+
+
+@dataclass(slots=True)
+class _Table:
+    """The rows of a directory's runs; those of runs that did not change are not made again."""
+
+    rows: dict[str, _Row] = field(default_factory=dict)
+    answer: dict[str, Any] = field(default_factory=dict)
+    curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@functools.lru_cache(maxsize=8)
+def _table_of(base_dir: str) -> _Table:
+    return _Table()
+
+
+def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """A value of each run for each column; of a column in which all runs agree one value.
+
+    Of ``unread`` runs the lineage could not be read in time; the page asks again.
+    """
+    table = _table_of(runs.base_dir)
+    with table.lock:
+        directories = {run.summary_dir: run for run in runs.run_directories()}
+        listing = runs.listing()
+        started, has_read = runs.clock(), False
+        rows: dict[str, _Row] = {}
+        for listed in listing:
+            directory = directories.get(listed.train_id)
+            files = {} if directory is None else directory.files
+            row = table.rows.get(listed.train_id)
+            if row is None or row[0] != listed or row[1] != files:
+                if files and has_read and runs.clock() - started > _ROWS_LIMIT_S:
+                    row = (listed, None, {} if row is None else row[2])
+                else:
+                    row, has_read = (listed, files, _cells(CACHE.lineage(listed.path, files))), True
+            rows[listed.train_id] = row
+        if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
+            table.rows = rows
+            unread = sum(row[1] is None for row in rows.values())
+            table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
+        return table.answer
+
+
+def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
+    cells = [row[2] for row in rows]
+    same, columns = {}, {}
+    for name in dict.fromkeys(name for row in cells for name in row):
+        values = [row.get(name) for row in cells]
+        if len(values) > 1 and all(value == values[0] for value in values):
+            same[name] = values[0]
+        else:
+            columns[name] = values
+    written = [row[0].update_time_us / 1e6 for row in rows]
+    return {"train_ids": [row[0].train_id for row in rows], "written": written, "columns": columns, "same": same}
+
+
+def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
+    """Steps and loss of some runs, as many as can be read in a second and at least one."""
+    try:
+        train_ids = json.loads(request.body)["train_ids"][:_MAX_CURVES]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...]}') from None
+    started = runs.clock()
+    answer: dict[str, dict[str, Any]] = {}
+    for train_id in train_ids:
+        if answer and runs.clock() - started > _CURVES_LIMIT_S:
+            break
+        listed = runs.find(train_id) if isinstance(train_id, str) else None
+        answer[str(train_id)] = {} if listed is None else _curve(runs, listed)
+    return {"curves": answer}
+
+
+def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
+    if lineage is None:
+        return {}
+    info = lineage.sections["run_info"]
+    custom = {**info, **lineage.sections["user_defined"]}
+    custom.pop("status", None)
+    model = {**lineage.fields, "metric": lineage.sections["metric"], "user_defined": custom}
+    (row,) = flat_records([{"model_lineage": {**model, "status": info.get("status")}}])
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
+    """Steps and loss of a run, when it was really written last, and whether it grows."""
+    table = _table_of(runs.base_dir)
+    try:
+        with os.scandir(listed.path) as entries:
+            times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
+    except OSError:  # it vanished since it was listed
+        return {}
+    written = max((times[name] for name in times if name not in listed.lineage_names), default=0.0)
+    ended = max((times.get(name, 0.0) for name in listed.lineage_names), default=0.0)
+    known = table.curves.get(listed.train_id)
+    if known is None or known[0] != written:
+        run = runs.run(listed.train_id)
+        known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
+    row = table.rows.get(listed.train_id)
+    has_ended = row is not None and "status" in row[2] and written <= ended
+    is_growing = not has_ended and time.time() - written < _GROWING_S
+    return {**known[1], "written": max(written, ended), "is_growing": is_growing}
+
+
+def _read(run: FollowedRun) -> dict[str, Any]:
+    tags = run.tags()
+    series = {tag: run.scalars(tag) for tag in tags["scalar"]}
+    loss = _loss(tags["scalar"])
+    return {
+        "steps": max((int(one.steps[-1]) for one in series.values()), default=None),
+        "tag": loss,
+        "loss": None if loss is None else _number(series[loss].values[-1]),
+        "line": [] if loss is None else _line(series[loss].values),
+        "has_graph": bool(run.graphs()),
+        "has_landscape": bool(tags["loss_landscape"]),
+    }
+
+
+def _loss(tags: Sequence[str]) -> str | None:
+    known = [tag for tag in _LOSSES if tag in tags]
+    return next(iter(known or sorted((tag for tag in tags if "loss" in tag.lower()), key=len)), None)
+
+
+def _line(values: NDArray[np.float32]) -> list[float | None]:
+    """Means of equally long parts of a curve."""
+    begins = np.linspace(0, values.size, min(values.size, _LINE_POINTS), endpoint=False).astype(np.intp)
+    means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(np.append(begins, values.size))
+    return [_number(mean) for mean in means]
+
+
+def _number(value: np.floating[Any]) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,0 +1,405 @@
+// The table of runs: searched, sorted and paged here; steps and curves are asked for the rows in sight.
+"use strict";
+(() => {
+  const API = "v1/mindinsight/run-table";
+  const REFRESH_MS = 10000;
+  const SETTINGS = 8; // columns of settings that are shown at first
+  const HIDDEN = /path$|^dataset_mark$|^status$|_version$/; // of these none at first
+  const TEXTS = {
+    "language": ["中文", "English"],
+    "run": ["run", "训练"], "written": ["last written", "最近写入"], "status": ["status", "状态"],
+    "steps": ["steps", "步数"], "curve": ["loss curve", "损失曲线"], "front": ["MindInsight's list", "MindInsight列表"],
+    "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "列"], "size": ["rows", "每页行数"],
+    "search": ["search names and settings, or metric/accuracy>0.9", "搜索名称和参数,或输入 metric/accuracy>0.9"],
+    "count": ["{0} of {1} runs", "{1} 个训练中的 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页,共 {1} 页"],
+    "ticked": ["{0} ticked:", "已选 {0} 个:"], "untick": ["untick all", "全部取消"], "reading": [", {0} being read", ",正在读取 {0} 个"],
+    "compare": ["compare curves", "对比标量"], "surfaces": ["compare loss landscapes", "对比损失地形图"],
+    "table": ["model lineage of these", "所选训练的溯源"], "dashboard": ["dashboard", "看板"], "graph": ["graph", "计算图"],
+    "landscape": ["landscape", "损失地形"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
+    "unknown": ["no run has {0}", "没有训练含有 {0}"], "number": ["{0} is compared with a number", "{0} 应与数字比较"],
+    "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
+    "keys": ["Keys: / searches, ↑ and ↓ move between runs, Enter opens one. Nothing here changes a run.", "按键:/ 搜索,↑ ↓ 在训练间移动,Enter 打开。此页不会更改任何训练。"],
+  };
+  const FIXED = ["run", "written", "status", "curve", "steps"];
+  const NUMBERS = /^(metric\/.+|loss|learning_rate|(train|test)_dataset_count|epoch|batch_size|device_num|model_size|steps|curve)$/;
+  const WORDS = /^(summary_dir|loss_function|(train|test)_dataset_path|network|optimizer|dataset_mark)$/;
+  const TOKEN = /("[^"]+"|[^\s"'<>=!]+)\s*(==|!=|<=|>=|=|<|>)\s*("[^"]*"|'[^']*'|\S+)|"([^"]*)"|(\S+)/g;
+  const TESTS = {
+    "=": (a, b) => a === b, "==": (a, b) => a === b, "!=": (a, b) => a !== b,
+    "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
+  };
+
+  const $ = (id) => document.getElementById(id);
+  const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set() };
+  let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
+  let order = []; // rows that are found, sorted
+  let problem = "", language = 0, haystacks = [], isLoaded = false;
+  const curves = new Map(); // of runs that were read, by train id
+  let wanted = []; // train ids whose curves are to be read
+  let isReading = false;
+
+  const t = (key, ...values) => values.reduce((text, value, i) => text.replaceAll(`{${i}}`, value), TEXTS[key][language]);
+  const make = (name, attributes = {}, ...children) => {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key in element && key !== "list") element[key] = value;
+      else element.setAttribute(key, value);
+    }
+    element.append(...children);
+    return element;
+  };
+
+  // ---- the state is in the address
+
+  function readAddress() {
+    const found = new URLSearchParams(location.hash.slice(1));
+    state.q = found.get("q") ?? "";
+    state.sort = found.get("sort") ?? "";
+    state.desc = found.has("desc");
+    state.page = Math.max(1, Math.floor(Number(found.get("page"))) || 1);
+    state.size = [20, 50, 100, 500].includes(Number(found.get("size"))) ? Number(found.get("size")) : 50;
+    state.cols = found.has("col") ? found.getAll("col") : null;
+    state.ticked = new Set(found.getAll("tick"));
+  }
+
+  function writeAddress() {
+    const address = new URLSearchParams();
+    if (state.q) address.set("q", state.q);
+    if (state.sort) address.set("sort", state.sort);
+    if (state.desc) address.set("desc", "1");
+    if (state.page > 1) address.set("page", state.page);
+    if (state.size !== 50) address.set("size", state.size);
+    for (const name of state.cols ?? []) address.append("col", name);
+    for (const id of state.ticked) address.append("tick", id);
+    history.replaceState(null, "", address.size ? `#${address}` : location.pathname + location.search);
+  }
+
+  // ---- values
+
+  const curve = (row) => curves.get(table.train_ids[row]) ?? {};
+
+  function value(row, name) {
+    if (name === "run" || name === "summary_dir") return table.train_ids[row];
+    if (name === "written") return curve(row).written ?? table.written[row];
+    if (name === "steps") return curve(row).steps ?? null;
+    if (name === "curve") return curve(row).loss ?? null;
+    if (name in table.columns) return table.columns[name][row];
+    return table.same[name] ?? null;
+  }
+
+  const known = (name) => name in table.columns || name in table.same || FIXED.includes(name) || name === "summary_dir";
+  const label = (name) => (FIXED.includes(name) ? t(name) : name.replace(/^(metric|user_defined)\//, ""));
+
+  function shownColumns() {
+    if (state.cols) return ["run", ...state.cols.filter((name) => name !== "run" && known(name))];
+    const counts = Object.entries(table.columns).map(([name, values]) => [name, values.filter((one) => one !== null).length]);
+    counts.sort((a, b) => b[1] - a[1]);
+    const metric = counts.filter(([name]) => name.startsWith("metric/")).slice(0, 1).map(([name]) => name);
+    const differs = (name) => new Set(table.columns[name].filter((one) => one !== null)).size > 1;
+    const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name) && differs(name));
+    return [...FIXED, ...metric, ...settings.slice(0, SETTINGS)];
+  }
+
+  // ---- search, in the language of `mindsummary lineage --where`
+
+  function parsed(query) {
+    const words = [], tests = [];
+    problem = "";
+    for (const [, field, operator, text, quoted, word] of query.matchAll(TOKEN)) {
+      if (!field) {
+        words.push((quoted ?? word).toLowerCase());
+        continue;
+      }
+      const name = resolved(field.replace(/^"(.*)"$/, "$1"));
+      const isQuoted = /^(".*"|'.*')$/.test(text);
+      const number = !isQuoted && !WORDS.test(name) && text.trim() !== "" && !Number.isNaN(Number(text)) ? Number(text) : null;
+      if (!known(name)) problem = t("unknown", name);
+      else if (number === null && NUMBERS.test(name)) problem = t("number", name);
+      tests.push([name, TESTS[operator], number ?? (isQuoted ? text.slice(1, -1) : text)]);
+    }
+    return { words, tests };
+  }
+
+  function resolved(field) {
+    if (known(field)) return field;
+    const old = field.replace(/^metric_/, "metric/"); // as `lineage --where` takes it
+    return known(old) ? old : (Object.keys(table.columns).find((name) => label(name) === field) ?? field);
+  }
+
+  function meets(actual, compare, expected) {
+    if (actual === null) return compare === TESTS["!="];
+    const plain = typeof actual === "boolean" ? Number(actual) : actual;
+    if (typeof plain !== typeof expected) return compare === TESTS["!="];
+    return compare(plain, expected);
+  }
+
+  function haystack(row) {
+    const parts = [table.train_ids[row]];
+    for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${label(name)}=${table.columns[name][row]}`);
+    return parts.join("\n").replaceAll("\u2060", "").toLowerCase(); // the server puts it behind < and &
+  }
+
+  function find() {
+    const { words, tests } = parsed(state.q);
+    order = [];
+    for (let row = 0; row < table.train_ids.length; row++) {
+      if (words.length) haystacks[row] ??= haystack(row);
+      if (words.every((word) => haystacks[row].includes(word)) && tests.every(([name, compare, expected]) => meets(value(row, name), compare, expected))) order.push(row);
+    }
+    if (state.sort) sort();
+    if (/steps|curve/.test(state.sort) || tests.some(([name]) => name === "steps" || name === "curve")) ask(table.train_ids);
+  }
+
+  function sort() {
+    const sign = state.desc ? -1 : 1;
+    const keys = new Map(order.map((row) => [row, value(row, state.sort)]));
+    const text = new Intl.Collator(undefined, { numeric: true });
+    order.sort((a, b) => {
+      const left = keys.get(a), right = keys.get(b);
+      if (left === null || right === null) return (left === null) - (right === null) || a - b; // no value: last
+      if (typeof left !== typeof right) return typeof left < typeof right ? -1 : 1;
+      return sign * (typeof left === "string" ? text.compare(left, right) : left - right) || a - b;
+    });
+  }
+
+  // ---- the page
+
+  function draw() {
+    const pages = Math.max(1, Math.ceil(order.length / state.size));
+    state.page = Math.min(state.page, pages);
+    const rows = order.slice((state.page - 1) * state.size, state.page * state.size);
+    const columns = shownColumns();
+    const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
+    document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...columns.map((name) => head(name, numbers.has(name)))));
+    document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
+    const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
+    $("count").textContent = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
+    $("count").classList.toggle("bad", Boolean(problem));
+    $("page").textContent = t("page", state.page, pages);
+    $("before").disabled = state.page <= 1;
+    $("after").disabled = state.page >= pages;
+    drawTicked();
+    ask(rows.map((row) => table.train_ids[row]));
+  }
+
+  function head(name, isNumber) {
+    const isSorted = state.sort === name;
+    const button = make("button", { type: "button", title: name }, label(name) + (isSorted ? (state.desc ? " ↓" : " ↑") : ""));
+    button.addEventListener("click", () => {
+      [state.sort, state.desc] = isSorted ? (state.desc ? ["", false] : [name, true]) : [name, false];
+      state.page = 1;
+      update();
+      [...document.querySelectorAll("th button")].find((one) => one.title === name)?.focus();
+    });
+    return make("th", { className: isNumber ? "number" : "", scope: "col", ariaSort: isSorted ? (state.desc ? "descending" : "ascending") : "none" }, button);
+  }
+
+  function line(row, columns, numbers) {
+    const id = table.train_ids[row];
+    const tick = make("input", { type: "checkbox", checked: state.ticked.has(id), ariaLabel: id });
+    tick.addEventListener("change", () => {
+      state.ticked[tick.checked ? "add" : "delete"](id);
+      tick.closest("tr").classList.toggle("on", tick.checked);
+      writeAddress();
+      drawTicked();
+    });
+    const cells = columns.map((name) => (name === "run" ? nameCell(row) : make("td", { className: numbers.has(name) ? "number" : "" }, ...content(row, name))));
+    return make("tr", { className: state.ticked.has(id) ? "on" : "" }, make("td", {}, tick), ...cells);
+  }
+
+  function nameCell(row) {
+    const id = table.train_ids[row], run = encodeURIComponent(id), facts = curve(row);
+    const link = (page, key) => make("a", { href: `./#/train-manage/${page}=${run}&summaryPath=${run}` }, key);
+    const more = make("div", { className: "small" });
+    if (facts.has_graph) more.append(link("graph?train_id", t("graph")));
+    if (facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
+    return make("td", { className: "name" }, link("training-dashboard?id", id), more);
+  }
+
+  function content(row, name) {
+    const found = value(row, name);
+    if (name === "written") return [new Date(found * 1000).toLocaleString(language ? "zh" : "sv", { dateStyle: "short", timeStyle: "medium" })];
+    if (name === "status") {
+      if (curve(row).is_growing) return [make("span", { className: "growing" }, t("growing"))];
+      return [make("span", { className: /fail|exception/i.test(found ?? "") ? "failed" : "" }, found ?? "–")];
+    }
+    if (name === "curve") return found === null ? ["–"] : [sparkline(curve(row).line), make("span", { title: curve(row).tag }, readable(found))];
+    return [readable(found)];
+  }
+
+  const readable = (found) => (found === null ? "–" : typeof found === "number" ? String(Number(found.toPrecision(6))) : String(found));
+
+  function sparkline(values) {
+    const finite = values.filter((one) => one !== null), low = Math.min(...finite), span = Math.max(...finite) - low || 1;
+    const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg"), path = document.createElementNS(space, "polyline");
+    for (const [key, size] of Object.entries({ width: 90, height: 20, "aria-hidden": true })) svg.setAttribute(key, size);
+    const points = values.map((one, i) => (one === null ? "" : `${(i * 90) / Math.max(1, values.length - 1)},${18 - (16 * (one - low)) / span}`));
+    path.setAttribute("points", points.join(" "));
+    svg.append(path);
+    return svg;
+  }
+
+  // Pages about the ticked runs: text, address, least and most runs. A page that compares two runs is one more line.
+  const COMPARISONS = [
+    ["compare", (ids) => `only/${encoded(ids)}/#/compare-analysis/scalar`, 1, 999],
+    ["surfaces", (ids) => `only/${encoded(ids)}/#/compare-analysis/loss`, 1, 999],
+    ["table", (ids) => `only/${encoded(ids)}/#/model-traceback`, 1, 999],
+  ];
+
+  function encoded(ids) {
+    const bytes = new TextEncoder().encode(JSON.stringify(ids));
+    return btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join("")).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  }
+
+  function drawTicked() {
+    const ids = [...state.ticked];
+    const untick = make("button", { type: "button" }, t("untick"));
+    untick.addEventListener("click", () => (state.ticked.clear(), update()));
+    const links = COMPARISONS.filter(([, , least, most]) => ids.length >= least && ids.length <= most);
+    $("ticked").replaceChildren(make("span", {}, t("ticked", ids.length)), ...links.map(([key, address]) => make("a", { href: address(ids) }, t(key))), untick);
+    $("ticked").hidden = !ids.length;
+  }
+
+  function drawChooser() {
+    const chosen = shownColumns();
+    const names = [...new Set([...FIXED.slice(1), ...Object.keys(table.columns), ...Object.keys(table.same)])];
+    $("chooser").lastElementChild.replaceChildren(...names.map((name) => {
+      const box = make("input", { type: "checkbox", checked: chosen.includes(name) });
+      box.addEventListener("change", () => {
+        const columns = shownColumns().filter((one) => one !== "run");
+        state.cols = box.checked ? [...columns, name] : columns.filter((one) => one !== name);
+        writeAddress();
+        draw();
+      });
+      return make("label", {}, box, " ", FIXED.includes(name) ? t(name) : name);
+    }));
+  }
+
+  function drawWords() {
+    document.documentElement.lang = language ? "zh" : "en";
+    document.title = `${t("run")}: ${table.name ?? ""}`;
+    $("title").textContent = table.name ?? "";
+    for (const id of ["front", "lineage", "language"]) $(id).textContent = t(id);
+    $("search").placeholder = $("search").ariaLabel = t("search");
+    $("before").ariaLabel = t("previous");
+    $("after").ariaLabel = t("next");
+    $("chooser").firstElementChild.textContent = t("columns");
+    $("size").previousElementSibling.textContent = t("size");
+    document.querySelector("footer").textContent = t("keys");
+  }
+
+  function update() {
+    find();
+    draw();
+    writeAddress();
+  }
+
+  // ---- requests
+
+  async function load() {
+    const answer = await fetch(API, { headers: { Accept: "application/json" } }).catch(() => null);
+    if (!answer?.ok) {
+      problem = t("failed");
+      draw();
+      return;
+    }
+    table = await answer.json();
+    haystacks = [];
+    isLoaded = true;
+    drawWords();
+    find();
+    draw();
+    if (!$("chooser").open) drawChooser();
+    if (table.unread) await load();
+  }
+
+  function ask(ids) {
+    const queued = new Set(wanted);
+    for (const id of ids) if (!curves.has(id) && !queued.has(id)) wanted.push(id);
+    if (!isReading && wanted.length) read();
+  }
+
+  async function read() {
+    isReading = true;
+    let drawn = performance.now();
+    while (wanted.length) {
+      const body = JSON.stringify({ train_ids: wanted.slice(0, 500) });
+      const answer = await fetch(`${API}/curves`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
+      if (!answer?.ok) break;
+      for (const [id, facts] of Object.entries((await answer.json()).curves)) curves.set(id, facts);
+      wanted = wanted.filter((id) => !curves.has(id));
+      if (wanted.length && performance.now() - drawn < 1000) continue;
+      drawn = performance.now();
+      if (/steps|curve|written/.test(state.sort + state.q)) find();
+      draw();
+    }
+    wanted = [];
+    isReading = false;
+  }
+
+  function forgetGrowing() {
+    for (const [id, facts] of curves) if (facts.is_growing !== false) curves.delete(id);
+    const rows = order.slice((state.page - 1) * state.size, state.page * state.size);
+    for (const row of rows) if (table.written[row] > (curve(row).written ?? 0) + 1) curves.delete(table.train_ids[row]);
+  }
+
+  // ---- controls
+
+  $("search").addEventListener("input", () => {
+    state.q = $("search").value;
+    state.page = 1;
+    update();
+  });
+  $("size").addEventListener("change", () => {
+    state.size = Number($("size").value);
+    state.page = 1;
+    update();
+  });
+  for (const [id, step] of [["before", -1], ["after", 1]]) {
+    $(id).addEventListener("click", () => {
+      state.page += step;
+      draw();
+      writeAddress();
+    });
+  }
+  $("language").addEventListener("click", () => {
+    language = 1 - language;
+    localStorage.setItem("milang", language ? "zh-cn" : "en-us"); // MindInsight's own setting
+    drawWords();
+    update();
+    drawChooser();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") $("chooser").open = false;
+    if (event.target.matches("input[type=search], select")) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      $("search").focus();
+    }
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const links = [...document.querySelectorAll("td.name > a")];
+      const now = links.indexOf(document.activeElement?.closest("tr")?.querySelector("td.name > a"));
+      const next = links[now < 0 ? 0 : now + (event.key === "ArrowDown" ? 1 : -1)];
+      if (next) next.focus();
+      event.preventDefault();
+    }
+  });
+  window.addEventListener("hashchange", () => {
+    readAddress();
+    $("search").value = state.q;
+    $("size").value = state.size;
+    update();
+  });
+
+  language = (localStorage.getItem("milang") ?? navigator.language).startsWith("zh") ? 1 : 0;
+  readAddress();
+  $("search").value = state.q;
+  $("size").value = state.size;
+  drawWords();
+  load();
+  setInterval(() => {
+    if (document.hidden || isReading) return;
+    forgetGrowing();
+    load();
+  }, REFRESH_MS);
+})();

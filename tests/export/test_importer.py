@@ -1,0 +1,328 @@
+"""What real TensorBoard logs hold: values that are not finite, not usual or not the first of their tag."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorboard")
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from torch.utils.tensorboard import SummaryWriter
+
+from mindsummary_lightning.export.tensorboard import ImportedRun, import_tensorboard
+from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Histogram
+from tests.cli.command import mindsummary
+from tests.export.tensorboard_files import SECOND, event, histogram_value, tensor_value, write_tb
+
+
+def _imported(tmp_path: Path, *events: Event) -> tuple[ImportedRun, SummaryReader]:
+    write_tb(tmp_path / "tb", *events)
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+    return run, SummaryReader(tmp_path / "mi")
+
+
+def _histogram(reader: SummaryReader, tag: str) -> Histogram:
+    ((_, _, histogram),) = reader.histograms(tag)
+    return histogram
+
+
+# ---- histograms that are not finite
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_a_histogram_of_torch_with_one_element_that_is_not_finite(tmp_path: Path, odd: float) -> None:
+    data = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    data[7] = odd
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_histogram("h", data, 1)
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    histogram = _histogram(SummaryReader(tmp_path / "mi"), "h")
+
+    finite = data[np.isfinite(data)]
+    numbers = (histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count)
+    assert (histogram.count, int(histogram.counts.sum())) == (1000, 999)
+    assert numbers == (int(odd != odd), int(odd == math.inf), int(odd == -math.inf))
+    assert (histogram.counts >= 0).all()
+    assert (histogram.widths > 0).all()
+    # TensorBoard's buckets are a tenth wide, and an extreme that it does not know is the edge of its bucket.
+    assert finite.min() * 1.11 <= histogram.min <= finite.min()
+    assert finite.max() <= histogram.max <= finite.max() * 1.11
+    assert histogram.sum is None
+
+
+def test_a_histogram_of_tensorflow_2_of_nothing_but_nan(tmp_path: Path) -> None:
+    rows = [[math.nan, math.nan, 0.0]] * 30
+    run, reader = _imported(
+        tmp_path,
+        event(1, tensor_value("h", np.array(rows), "histograms")),
+        event(2, tensor_value("h", np.array([[0.0, 1.0, 3.0], [math.nan, math.nan, 4.0]]), "histograms")),
+    )
+
+    first, second = (histogram for _, _, histogram in reader.histograms("h"))
+
+    assert (run.written, run.problems) == ({"histogram": 2}, {})
+    assert (first.count, first.counts.size, first.min) == (0, 0, None)
+    assert (second.count, second.nan_count, second.counts.tolist(), second.max) == (7, 4, [3], 1.0)
+
+
+def test_a_number_of_elements_that_is_nan_is_that_of_the_buckets(tmp_path: Path) -> None:
+    value = histogram_value("h", [1.0, 2.0], [0.0, 3.0], min=1.0, max=2.0, num=math.nan, sum=math.nan)
+
+    histogram = _histogram(_imported(tmp_path, event(1, value))[1], "h")
+
+    assert (histogram.count, histogram.nan_count, histogram.counts.tolist(), histogram.sum) == (3, 0, [3], None)
+
+
+def test_elements_beyond_the_outermost_bucket_are_not_nan(tmp_path: Path) -> None:
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        writer.add_histogram("h", np.array([1e30, 1.0, 1.0], np.float32), 1)  # torch's buckets end at 1e20
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    histogram = _histogram(SummaryReader(tmp_path / "mi"), "h")
+
+    assert (histogram.count, histogram.nan_count, int(histogram.counts.sum())) == (3, 0, 3)
+    assert histogram.max == pytest.approx(1e30)
+
+
+@pytest.mark.parametrize(
+    ("limits", "buckets", "problem"),
+    [
+        ([1.0, 2.0], [1.0], "2 bucket limits and 1 buckets"),
+        ([2.0, 1.0], [1.0, 1.0], "limits do not ascend"),
+        ([1.0, math.nan], [1.0, 1.0], "limits do not ascend"),
+        ([1.0, 2.0], [1.0, -1.0], "do not hold numbers of elements"),
+        ([1.0, 2.0], [1.0, math.inf], "do not hold numbers of elements"),
+        ([1.0, 2.0], [1.0, math.nan], "do not hold numbers of elements"),
+    ],
+)
+def test_a_histogram_that_is_none_is_skipped_and_named(
+    tmp_path: Path, limits: list[float], buckets: list[float], problem: str
+) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    run, _ = _imported(tmp_path, event(1, histogram_value("h", limits, buckets), good))
+
+    assert run.written == {"scalar": 1}
+    assert [problem in text and number == 1 for text, number in run.problems.items()] == [True]
+
+
+# ---- what the format says once
+
+
+def test_the_plugin_of_a_tag_is_said_by_its_first_value_only(tmp_path: Path) -> None:
+    png = np.array([b"5", b"4", b"\x89PNG bytes"], object)
+    arrays = {"scalars": np.float32(0.5), "histograms": np.array([[0.0, 1.0, 3.0]]), "images": png}
+    events = [
+        event(step, *(tensor_value(plugin, array, plugin if step == 1 else "") for plugin, array in arrays.items()))
+        for step in range(1, 6)
+    ]
+
+    run, reader = _imported(tmp_path, *events)
+
+    assert (run.written, run.skipped) == ({"scalar": 5, "histogram": 5, "image": 5}, {})
+    assert reader.scalars("scalars").values.tolist() == [0.5] * 5
+
+
+def test_a_later_file_of_a_run_knows_the_plugins_of_the_first(tmp_path: Path) -> None:
+    write_tb(tmp_path / "tb", event(1, tensor_value("loss", np.float32(0.5), "scalars")))
+    write_tb(tmp_path / "tb", event(2, tensor_value("loss", np.float32(0.25))), second=SECOND + 9)
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert run.written == {"scalar": 2}
+
+
+# ---- settings and tags
+
+
+def _settings(values: dict[str, object]) -> Summary.Value:
+    content = HParamsPluginData()
+    for name, value in values.items():
+        kind = {bool: "bool_value", str: "string_value"}.get(type(value), "number_value")
+        setattr(content.session_start_info.hparams[name], kind, value)
+    message = Summary.Value(tag="_hparams_/session_start_info")
+    message.metadata.plugin_data.plugin_name = "hparams"
+    message.metadata.plugin_data.content = content.SerializeToString()
+    return message
+
+
+def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> None:
+    numbers = {"big": 1e20, "bigger": 1e300, "edge": 2.0**31, "three": 3.0, "_seed": 7.0, "tenth": 0.1}
+    run, reader = _imported(tmp_path, event(0, _settings({**numbers, "nan": math.nan, "flag": True})))
+
+    custom = reader.lineage().custom
+    assert custom is not None
+    assert custom.values == {**numbers, "nan": "nan", "flag": 1}
+    assert type(custom.values["three"]) is int
+    assert run.changed == {"hparams: not finite, so text": 1, "hparams: true is 1 and false 0": 1}
+
+
+def test_a_scalar_that_float32_does_not_hold_is_counted(tmp_path: Path) -> None:
+    numbers = [1e300, 0.1, math.inf, math.nan, 0.5]
+    events = [event(step, tensor_value("x", np.float64(number), "scalars")) for step, number in enumerate(numbers)]
+    run, reader = _imported(tmp_path, *events)
+
+    expected = [math.inf, np.float32(0.1), math.inf, math.nan, 0.5]
+    np.testing.assert_array_equal(reader.scalars("x").values, expected)
+    assert run.changed == {"scalar: beyond float32, so infinite": 1, "scalar: rounded to float32": 1}
+
+
+def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
+    run, reader = _imported(
+        tmp_path, event(1, Summary.Value(simple_value=1.0), Summary.Value(tag="a", simple_value=2.0))
+    )
+
+    assert (run.written, reader.tags()["scalar"]) == ({"scalar": 1}, ["a"])
+    assert [text.startswith("a scalar without a tag, byte ") for text in run.problems] == [True]
+
+
+def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Path) -> None:
+    images = np.array([b"5", b"4", b"first", b"second"], object)
+    run, reader = _imported(
+        tmp_path, event(1, tensor_value("i", images, "images")), event(2, tensor_value("i/1", images[:3], "images"))
+    )
+
+    encoded = {tag: [image.encoded for _, _, image in reader.images(tag)] for tag in reader.tags()["image"]}
+    assert encoded == {"i": [b"first"], "i/1": [b"second"], "i/1/0": [b"first"]}
+    assert run.changed == {"tag: an image of another tag has its name": 1}
+
+
+# ---- one bad thing must not cost the rest
+
+
+def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    giant = tensor_value("giant", np.zeros(1, np.uint8))
+    giant.tensor.tensor_shape.dim[0].size = 10_000_001
+    mesh = tensor_value("mesh_VERTEX", np.zeros(1, np.float32), "mesh")
+    mesh.tensor.tensor_shape.dim[0].size = 10_000_001
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    write_tb(tmp_path / "tb" / "a", event(1, giant, mesh, good), event(2, giant, good))
+    write_tb(tmp_path / "tb" / "b", event(1, good, wall_time=1.6e12), event(2, good, wall_time=1.6e12 + 1))
+    write_tb(tmp_path / "tb" / "c", event(1, good))
+
+    answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
+
+    assert answer.code == 1
+    assert (
+        "skipped: 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, byte 40 of "
+        in answer.out
+    )
+    assert str(tmp_path / "tb" / "a" / "events.out.tfevents.1600000000.host") in answer.out
+    assert "not imported: 1 mesh" in answer.out
+    assert ".tmp" not in answer.out
+    runs = {path.name: SummaryReader(path).scalars("loss") for path in (tmp_path / "mi").iterdir()}
+    assert {name: len(series) for name, series in runs.items()} == {"a": 2, "b": 2, "c": 1}
+    assert runs["b"].wall_times.tolist() == [1.6e12, 1.6e12 + 1]
+
+
+def test_a_second_call_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    write_tb(tmp_path / "tb" / "a", event(1, good))
+    broken = write_tb(tmp_path / "tb" / "b", event(1, good))
+    whole = broken.read_bytes()
+    broken.write_bytes(b"\0" * 8 + whole[8:])
+    (tmp_path / "mi" / ".mindsummary-99999999-0a1b2c3d.tmp" / "run").mkdir(parents=True)  # of a killed call
+
+    assert mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi").code == 1
+    broken.write_bytes(whole)
+    assert mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi").code == 0
+
+    assert {path.name for path in (tmp_path / "mi").iterdir()} == {"a", "b"}
+    for name in "ab":
+        assert len(SummaryReader(tmp_path / "mi" / name).scalars("loss")) == 1
+        assert len(list((tmp_path / "mi" / name).iterdir())) == 2  # the file, and the hidden list of ours
+
+
+def test_a_run_of_another_source_or_that_grew_is_not_replaced(tmp_path: Path) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    for source in ("one", "two"):
+        write_tb(tmp_path / source / "a", event(1, good))
+    import_tensorboard(str(tmp_path / "one"), str(tmp_path / "mi"))
+
+    with pytest.raises(FileExistsError, match="give an --out that is new or empty"):
+        import_tensorboard(str(tmp_path / "two"), str(tmp_path / "mi"))
+    (tmp_path / "mi" / "a" / "events.out.events.summary.1900000000.0.host_MS").touch()
+    with pytest.raises(FileExistsError, match="1900000000"):
+        import_tensorboard(str(tmp_path / "one"), str(tmp_path / "mi"))
+
+
+def test_a_file_that_cannot_be_read_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    for name in "ab":
+        write_tb(tmp_path / "tb" / name, event(1, good))
+
+    def pieces(path: str) -> Iterator[Piece]:
+        if os.path.basename(os.path.dirname(path)) == "a":
+            raise PermissionError(13, "Permission denied", path)
+        yield from read_pieces(path)
+
+    monkeypatch.setattr("mindsummary_lightning.export.tensorboard.importer.read_pieces", pieces)
+    runs = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert [run.written["scalar"] for run in runs] == [0, 1]
+    assert ["Permission denied" in text for text in runs[0].problems] == [True]
+
+
+@pytest.mark.parametrize("wall_time", [math.nan, math.inf, -math.inf])
+def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(tmp_path: Path, wall_time: float) -> None:
+    values = [Summary.Value(tag="loss", simple_value=0.5)]
+    run, reader = _imported(tmp_path, event(1, *values), event(2, *values, wall_time=wall_time))
+
+    assert reader.scalars("loss").wall_times.tolist() == [SECOND + 1] * 2
+    assert run.changed == {"wall time: not finite, so that of the value before": 1}
+
+
+# ---- what is counted can be read
+
+
+def test_two_processes_whose_steps_interleave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for process in range(2):
+        values = [Summary.Value(tag="loss", simple_value=float(process))]
+        events = [event(step, *values) for step in range(1 + process, 41, 2)]
+        write_tb(tmp_path / "tb", *events, second=SECOND + process)
+
+    answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
+
+    readable = len(SummaryReader(tmp_path / "mi").scalars("loss"))
+    assert answer.code == 0
+    assert f": {readable} scalar\n" in answer.out
+    assert f"dropped for later values of the same steps, or files that go back: {40 - readable} scalar" in answer.out
+
+
+def test_two_values_of_a_step_are_one(tmp_path: Path) -> None:
+    values = [Summary.Value(tag="loss", simple_value=number) for number in (1.0, 2.0)]
+    run, reader = _imported(tmp_path, event(1, *values), event(2, values[0]), event(1, values[0]))
+
+    assert (run.written, run.dropped) == ({"scalar": 2}, {"scalar": 2})
+    assert reader.scalars("loss").values.tolist() == [1.0, 1.0]
+
+
+def test_wall_times_that_an_event_shares_are_counted(tmp_path: Path) -> None:
+    events = [
+        event(1, Summary.Value(tag=tag, simple_value=1.0), wall_time=time) for tag, time in (("a", 5.0), ("b", 5.5))
+    ]
+    run, reader = _imported(tmp_path, *events)
+
+    assert reader.scalars("b").wall_times.tolist() == [5.0]
+    assert run.changed == {"wall time: that of the first of neighbouring values of a step": 1}
+
+
+def test_directories_that_windows_reserves_get_other_names(tmp_path: Path) -> None:
+    for name in ("con", "a.", "ok"):
+        write_tb(tmp_path / "tb" / name, event(1, Summary.Value(tag="loss", simple_value=0.5)))
+
+    runs = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert {os.path.basename(run.run_dir) for run in runs} == {"run-con-", "run-a.-", "ok"}

@@ -1,0 +1,261 @@
+"""The table of runs in a real browser: 10,000 runs, few, none, and names that try to be markup."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.viewer.notebook import Shown
+from tests.cli.command import mindsummary
+from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.viewer.many_runs import STEPS, write_sweep
+from tests.viewer.small_frontend import SMALL_WHEEL
+
+Serve = Callable[[Path], str]
+
+_MANY = 10_000
+_NAMES = "return [...document.querySelectorAll('td.name > a')].map(link => link.textContent)"
+_COUNT = "return document.getElementById('count').textContent"
+_READ = "return !/being read/.test(document.getElementById('count').textContent)"
+# Type a text and say after how many milliseconds the page has been laid out with what was found.
+_SEARCH = """
+const box = document.getElementById('search'), begin = performance.now();
+box.value = arguments[0];
+box.dispatchEvent(new Event('input'));
+document.body.getBoundingClientRect();
+return performance.now() - begin;
+"""
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Serve]:
+    """A function that serves a directory and answers the address of its table."""
+    servers: list[Shown] = []
+
+    def start(directory: Path) -> str:
+        servers.append(Shown(str(directory), SMALL_WHEEL, 400))
+        return f"{servers[-1].address}runs"
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture(scope="module")
+def browser(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    pytest.importorskip("selenium")
+    if find_chromium() is None:
+        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
+    with running_browser(serve(tmp_path_factory.mktemp("nothing")), tmp_path_factory.mktemp("profile")) as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("thirty")
+    write_sweep(base, 30)
+    return base
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> str:
+    base = tmp_path_factory.mktemp("many")
+    write_sweep(base, _MANY)
+    return serve(base)
+
+
+def _open(browser: Browser, address: str) -> None:
+    browser.driver.get("about:blank")  # an address that differs behind # only would not load
+    browser.errors()
+    browser.driver.get(address)
+    _wait(browser, f"{_COUNT}.length > 0")
+    _wait(browser, _READ)
+
+
+def _wait(browser: Browser, script: str) -> None:
+    deadline = time.monotonic() + 60
+    while not browser.driver.execute_script(script):
+        assert time.monotonic() < deadline, browser.text()[:600]
+        time.sleep(0.02)
+
+
+def _run(browser: Browser, script: str, *arguments: Any) -> Any:
+    return browser.driver.execute_script(script, *arguments)
+
+
+@pytest.mark.slow
+def test_ten_thousand_runs_are_searched_sorted_and_paged(browser: Browser, many: str) -> None:
+    _open(browser, many)
+    assert _run(browser, _COUNT) == f"{_MANY} of {_MANY} runs"
+    assert len(_run(browser, _NAMES)) == 50
+    assert _run(browser, "return document.querySelectorAll('polyline').length") == 50
+
+    for query, check in (
+        ("version_99", lambda names: all("version_99" in name for name in names)),
+        ("metric/val/accuracy>0.9", lambda names: len(names) == 50),
+        ("optimizer=SGD resnet learning_rate<=0.01", lambda names: len(names) == 50),
+    ):
+        assert _run(browser, _SEARCH, query) < 1500  # milliseconds; 100 on a quiet machine
+        assert 0 < int(_run(browser, _COUNT).split()[0]) < _MANY
+        assert check(_run(browser, _NAMES))
+
+    _run(browser, _SEARCH, "")
+    _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
+    _run(browser, "document.querySelector('th button[title=\"metric/val/accuracy\"]').click()")
+    _run(browser, "document.getElementById('after').click()")
+    column = "[...document.querySelectorAll('thead th')].findIndex(head => head.textContent.startsWith('val/accuracy'))"
+    cells = "[...document.querySelectorAll('tbody tr')].map(row => Number(row.cells[at].textContent))"
+    shown = _run(browser, f"const at = {column}; return {cells}")
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] < 1.0
+    assert "page 2 of 200" in browser.text()
+    assert browser.errors() == []
+
+
+def test_steps_are_sorted_by_once_every_run_has_been_read(browser: Browser, serve: Serve, sweep: Path) -> None:
+    write_summary(sweep / "longest", [values_at(step, {"loss": 1.0}) for step in range(1, STEPS + 50)], 1_600_000_000)
+
+    _open(browser, f"{serve(sweep)}#sort=steps&desc=1&size=20")
+
+    assert _run(browser, _NAMES)[0] == "./longest"
+
+
+def test_the_address_holds_what_is_seen(browser: Browser, serve: Serve, sweep: Path) -> None:
+    _open(browser, serve(sweep))
+    _run(browser, _SEARCH, "version_1 metric/val/accuracy>0.2")
+    _run(browser, "document.querySelector('th button[title=loss]').click()")
+    _run(browser, "document.querySelectorAll('tbody input')[1].click()")
+    _run(browser, "document.querySelector('#chooser summary').click()")
+    labels = "[...document.querySelectorAll('#chooser label')]"
+    _run(browser, f"{labels}.find(one => /a_rare/.test(one.textContent)).firstChild.click()")
+    state = "return [location.href, ...['table', '#ticked'].map(part => document.querySelector(part).innerText)]"
+    address, table, ticked = _run(browser, state)
+    assert "a_rare_metric" in table
+
+    _open(browser, address)
+
+    assert _run(browser, state)[1:] == [table, ticked]
+    assert "1 ticked:" in ticked
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1", "learning_rate >= 0.01", "epoch==3",
+        "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
+        "user_defined/note='run 7'", "user_defined/precision=16-mixed",
+        "metric/a_rare_metric>0", "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
+    ],
+)  # fmt: skip
+def test_a_condition_finds_what_the_command_finds(
+    browser: Browser, serve: Serve, sweep: Path, capsys: pytest.CaptureFixture[str], condition: str
+) -> None:
+    answer = mindsummary(capsys, "lineage", sweep, "--json", "--limit", 999, "--where", condition)
+    expected = sorted(run["summary_dir"] for run in json.loads(answer.out)["object"])
+
+    _open(browser, f"{serve(sweep)}#size=100&q={quote(condition)}")
+
+    found = [name for name in _run(browser, _NAMES) if name.startswith("./sweep")]  # others have no lineage
+    assert sorted(found) == expected
+
+
+def test_a_condition_on_what_no_run_has_is_said(browser: Browser, serve: Serve, sweep: Path) -> None:
+    _open(browser, f"{serve(sweep)}#q={quote('metric/nothing>0.5')}")
+
+    assert _run(browser, _COUNT) == "no run has metric/nothing"
+    assert _run(browser, _NAMES) == []
+
+
+def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve: Serve, sweep: Path) -> None:
+    address = serve(sweep)
+    _open(browser, address)
+    _run(browser, "for (const box of [...document.querySelectorAll('tbody input')].slice(0, 2)) box.click()")
+
+    names = _run(browser, _NAMES)[:2]
+    compare = _run(browser, "return document.querySelector('#ticked a').href")
+    listed = f"{compare.partition('#')[0]}v1/mindinsight/datavisual/train-jobs?limit=999"
+    answer = _run(browser, "return fetch(arguments[0]).then(answer => answer.json())", listed)
+
+    assert compare.endswith("#/compare-analysis/scalar")
+    assert sorted(row["train_id"] for row in answer["train_jobs"]) == sorted(names)
+
+
+def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, sweep: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    _open(browser, serve(sweep))
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            ActionChains(browser.driver).send_keys(key).perform()
+
+    press("/", "version_2")
+    assert _run(browser, "return document.activeElement.id") == "search"
+    assert all("version_2" in name for name in _run(browser, _NAMES))
+    _run(browser, "document.activeElement.blur()")
+    press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[1]
+    press(Keys.ENTER)
+    _wait(browser, "return location.hash.startsWith('#/train-manage/training-dashboard?id=')")
+
+
+def test_chinese_is_spoken_and_kept(browser: Browser, serve: Serve, sweep: Path) -> None:
+    address = serve(sweep)
+    _open(browser, address)
+    _run(browser, "document.getElementById('language').click()")
+    assert "最近写入" in browser.text()
+    _open(browser, address)
+    assert "最近写入" in browser.text()
+    _run(browser, "document.getElementById('language').click()")
+
+
+def test_names_and_settings_cannot_become_markup(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    hostile = "<img src=x onerror=document.title='hacked'>&quot;'#?%2e"
+    run = tmp_path / hostile
+    write_summary(run, [values_at(1, {f"loss{hostile}": 1.0})])
+    custom = UserDefinedInfo({hostile: hostile, "__proto__": "x", "run": 5, "<b>": 1.0})
+    write_lineage(run, [TrainInfo(network=hostile), EvaluationInfo(json.dumps({"constructor": 0.5})), custom])
+    write_summary(tmp_path / "b", [values_at(1, {"loss": float("nan")})])
+
+    _open(browser, serve(tmp_path))
+
+    assert _run(browser, "return document.querySelectorAll('td img, td b').length") == 0
+    assert "hacked" not in browser.driver.title
+    assert len(_run(browser, _NAMES)) == 2
+    assert _run(browser, _SEARCH, "onerror") is not None
+    assert len(_run(browser, _NAMES)) == 1
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_the_screen_in_both_schemes(
+    browser: Browser, serve: Serve, sweep: Path, width: int, scheme: str
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    for name, values in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
+        browser.driver.execute("executeCdpCommand", {"cmd": f"Emulation.{name}", "params": values})
+
+    _open(browser, serve(sweep))
+
+    assert _run(browser, "return document.documentElement.scrollWidth") <= width
+    brightness = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    assert (_run(browser, brightness) > 128) == (scheme == "light")
+    assert browser.errors() == []
+
+
+def test_an_empty_directory_says_so(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    _open(browser, serve(tmp_path))
+
+    assert _run(browser, _COUNT) == "There is no run below this directory yet."
+    assert browser.errors() == []

@@ -1,0 +1,155 @@
+"""The table of runs: rows without reading summary files, curves for some rows, and pages about selected runs."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
+from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.viewer.pages.asking import ask
+
+
+def _two_runs(base: Path) -> LoadedRuns:
+    for name, rate in (("a", 0.1), ("b", 0.01)):
+        write_summary(base / name, [values_at(step, {"loss": 1.0 / step, "x": 0.0}) for step in range(1, 100)])
+        train = TrainInfo(network="LeNet", learning_rate=rate)
+        metric = [EvaluationInfo(json.dumps({"accuracy": 0.9}))] if name == "a" else []
+        custom = UserDefinedInfo({"optim": {"momentum": rate}})
+        write_lineage(base / name, [train, *metric, custom, RunInfo({"status": "success", "precision": "16"})])
+    return LoadedRuns(str(base))
+
+
+def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tmp_path: Path) -> None:
+    answer = ask(_two_runs(tmp_path), "run-table")
+
+    order = answer["train_ids"]
+    assert sorted(order) == ["./a", "./b"]
+    rates = dict(zip(order, answer["columns"]["learning_rate"], strict=True))
+    assert rates == {"./a": 0.1, "./b": 0.01}
+    accuracies = dict(zip(order, answer["columns"]["metric/accuracy"], strict=True))
+    assert accuracies == {"./a": 0.9, "./b": None}
+    assert answer["columns"]["user_defined/optim/momentum"] == [rates[name] for name in order]
+    assert answer["same"] == {"network": "LeNet", "status": "success", "user_defined/precision": "16"}
+
+
+def test_no_summary_file_is_read_for_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = _two_runs(tmp_path)
+    monkeypatch.delattr(FollowedRun, "scalars")
+
+    assert len(ask(runs, "run-table")["train_ids"]) == 2
+
+
+def test_a_run_without_lineage_has_a_row_and_no_run_has_none(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    write_summary(tmp_path / "runs" / "a", [values_at(1, {"x": 1.0})])
+
+    assert ask(LoadedRuns(str(tmp_path / "runs")), "run-table")["train_ids"] == ["./a"]
+    assert ask(LoadedRuns(str(tmp_path / "empty")), "run-table")["train_ids"] == []
+
+
+def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    now = 0.0
+    runs.clock = lambda: now
+    first = ask(runs, "run-table")
+    now = 2.0
+    assert ask(runs, "run-table") is first
+
+    write_lineage(tmp_path / "b", [TrainInfo(network="ResNet", learning_rate=0.5)], 1700000001)
+    now = 4.0
+    assert "ResNet" in ask(runs, "run-table")["columns"]["network"]
+
+
+def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    ticks = itertools.count(0.0, 0.5)
+    runs.clock = lambda: next(ticks)
+
+    first = ask(runs, "run-table")
+    second = ask(runs, "run-table")
+
+    assert (first["unread"], second["unread"]) == (1, 0)
+    assert "learning_rate" in second["columns"]
+
+
+def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+
+    answer = ask(runs, "run-table/curves", body=json.dumps({"train_ids": ["./a", "./nothing"]}).encode())["curves"]
+
+    assert answer["./nothing"] == {}
+    curve = answer["./a"]
+    assert (curve["steps"], curve["tag"], curve["loss"]) == (99, "loss", 0.010101)
+    assert len(curve["line"]) == 48
+    assert curve["line"][0] > curve["line"][-1]
+    assert (curve["has_graph"], curve["has_landscape"]) == (False, False)
+
+
+def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    write_summary(tmp_path / "c", [values_at(1, {"loss": 1.0})])
+    body = json.dumps({"train_ids": ["./a", "./b", "./c"]}).encode()
+    ask(runs, "run-table")
+    (summary,) = (path for path in (tmp_path / "b").iterdir() if path.name.endswith("_MS"))
+    now = time.time()
+    for path in (*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()):
+        os.utime(path, (now - 5, now - 5))
+    os.utime(summary, (now, now))  # resumed: it was written after its lineage said how it ended
+
+    curves = ask(runs, "run-table/curves", body=body)["curves"]
+
+    assert {name: curve["is_growing"] for name, curve in curves.items()} == {"./a": False, "./b": True, "./c": True}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"train_ids": 1}'])
+def test_a_request_for_curves_names_runs(tmp_path: Path, body: bytes) -> None:
+    handler = page_handlers()["POST run-table/curves"]
+
+    with pytest.raises(ApiError, match="train_ids"):
+        handler(LoadedRuns(str(tmp_path)), ApiRequest(body=body))
+
+
+def _address(value: object) -> str:
+    return f"/only/{base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip('=')}/v1/x"
+
+
+def test_a_path_selects_runs() -> None:
+    assert without_selection(_address(["./a", "./ü<\u2060b>"])) == ("/v1/x", frozenset({"./a", "./ü<b>"}))
+    for path in ("/only/", "/only/x", "/only/%%/y", "/only/AAAA/y", _address(3), _address([[]])[:-5], "/v1/x"):
+        assert without_selection(path) == (path, None)
+
+
+def test_pages_below_a_selection_list_only_its_runs(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    handlers = page_handlers()
+    request = ApiRequest({"limit": ["999"]}, b"{}", "application/json", frozenset({"./b"}))
+
+    listed = handlers["GET datavisual/train-jobs"](runs, request)
+    lineage = handlers["POST lineagemgr/lineages"](runs, request)
+    every_run = handlers["POST lineagemgr/lineages"](runs, ApiRequest(body=b"{}"))
+
+    assert [row["train_id"] for row in listed["train_jobs"]] == ["./b"]
+    assert listed["total"] == 1
+    assert [row["summary_dir"] for row in lineage["object"]] == ["./b"]
+    assert len(every_run["object"]) == 2
+
+
+def test_the_page_names_nothing_outside_of_it_and_has_no_inline_code() -> None:
+    page = own_files()["/runs"].content().decode()
+
+    assert "http" not in page.replace("http-equiv", "")
+    assert 'src="/' not in page
+    assert "<style" not in page
+    assert " on" not in page.replace(" only", "")
+    assert page.count("<script") == page.count("<script src=") == 1
