@@ -6,12 +6,13 @@ words translated, and at last a guess for what is left between matched neighbour
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from typing import NamedTuple
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
 
 _LEADING = re.compile(r"^(?:(?:module|model|network|_?backbone|net_with_loss|_network)\.)+")
 _ANYWHERE = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
@@ -109,6 +110,40 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     )
 
 
+def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of one framework under the names of the other, for a port that begins where the original does.
+
+    Args:
+        weights: arrays by their names; of MindSpore ``{p.name: p.asnumpy() for p in net.get_parameters()}``.
+        like: arrays or tensors by the names that are wanted, for example ``module.state_dict()``; only their shapes
+            count.
+
+    Returns:
+        The arrays of ``weights``, in the order of ``like``. Counters such as ``num_batches_tracked`` are skipped.
+
+    Raises:
+        ValueError: a name of ``like`` has no partner with as many elements, or one of another shape.
+
+    Example:
+        >>> import numpy as np
+        >>> carried_weights({"bn.gamma": np.ones(2)}, {"bn.weight": np.zeros(2)})
+        {'bn.weight': array([1., 1.])}
+    """
+    wanted = {name: array for name, array in like.items() if not name.endswith("num_batches_tracked")}
+    match = match_names(
+        [TensorName(name, math.prod(array.shape)) for name, array in weights.items()],
+        [TensorName(name, math.prod(array.shape)) for name, array in wanted.items()],
+    )
+    if match.unmatched_b:
+        raise ValueError(f"no weight fits {match.unmatched_b[0]!r}; without a partner are {match.unmatched_a}")
+    carried = {pair.b: weights[pair.a] for pair in match.pairs}
+    for name, array in wanted.items():
+        if tuple(carried[name].shape) != tuple(array.shape):
+            found, expected = tuple(carried[name].shape), tuple(array.shape)
+            raise ValueError(f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself")
+    return {name: carried[name] for name in wanted}
+
+
 def plain_name(name: str) -> str:
     """A name without wrappers' prefixes, its last word as PyTorch has it."""
     gradient = GRADIENT if name.endswith(GRADIENT) else ""
@@ -156,47 +191,27 @@ def _unique(tensors: Iterable[TensorName]) -> dict[str, str]:
 
 
 def _guesses(a: Sequence[TensorName], b: Sequence[TensorName], matched: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Pairs of unmatched names at the same place between matched neighbours, where nothing speaks against them."""
-    anchors = {other: index for index, other in enumerate(matched.values())}
-    index_of = {name: anchors[other] for name, other in matched.items()}
-    for is_gradient in (False, True):
-        gaps_a = _gaps([tensor for tensor in a if tensor.name.endswith(GRADIENT) == is_gradient], index_of)
-        gaps_b = _gaps([tensor for tensor in b if tensor.name.endswith(GRADIENT) == is_gradient], anchors)
-        for gap, names_a in gaps_a.items():
-            names_b = gaps_b.get(gap, [])
-            if [_shape(tensor) for tensor in names_a] == [_shape(tensor) for tensor in names_b]:
-                yield from _agreeing(names_a, names_b)
+    """Pairs of unmatched names of one size at the same place, where nothing in the names speaks against it."""
+    taken = {other: name for name, other in matched.items()}
+    tokens_a = [("", tensor.name) if tensor.name in matched else _shape(tensor) for tensor in a]
+    tokens_b = [("", taken[tensor.name]) if tensor.name in taken else _shape(tensor) for tensor in b]
+    groups: dict[object, list[tuple[str, str]]] = {}
+    for start_a, start_b, length in SequenceMatcher(None, tokens_a, tokens_b, autojunk=False).get_matching_blocks():
+        for one, other in zip(a[start_a : start_a + length], b[start_b : start_b + length], strict=True):
+            if one.name not in matched and one.elements and _numbers(one.name) == _numbers(other.name):
+                groups.setdefault((_shape(one), *_numbers(one.name)), []).append((one.name, other.name))
+    for pairs in groups.values():
+        if not _contradict(*(_distinguishing(list(names)) for names in zip(*pairs, strict=True))):
+            yield from pairs
 
 
-def _gaps(tensors: Iterable[TensorName], anchors: Mapping[str, int]) -> dict[tuple[int, int], list[TensorName]]:
-    """Unmatched tensors by the matched ones on either side."""
-    gaps: dict[tuple[int, int], list[TensorName]] = {}
-    before, waiting = -1, []
-    for tensor in tensors:
-        if tensor.name not in anchors:
-            waiting.append(tensor)
-            continue
-        if waiting:
-            gaps[before, anchors[tensor.name]] = waiting
-        before, waiting = anchors[tensor.name], []
-    if waiting:
-        gaps[before, -1] = waiting
-    return gaps
+def _shape(tensor: TensorName) -> tuple[object, str]:
+    is_gradient = GRADIENT if tensor.name.endswith(GRADIENT) else ""
+    return tensor.elements, plain_name(tensor.name).removesuffix(GRADIENT).rpartition(".")[2] + is_gradient
 
 
-def _shape(tensor: TensorName) -> tuple[int, str]:
-    return tensor.elements, plain_name(tensor.name).removesuffix(GRADIENT).rpartition(".")[2]
-
-
-def _agreeing(a: list[TensorName], b: list[TensorName]) -> Iterable[tuple[str, str]]:
-    """Pairs of equal place; of neighbours of one size, only if their distinguishing words do not contradict."""
-    pairs = list(zip(a, b, strict=True))
-    by_size = groupby(sorted(pairs, key=lambda pair: _shape(pair[0])), key=lambda pair: _shape(pair[0]))
-    for (elements, _), group in by_size:
-        same = list(group)
-        words_a, words_b = (_distinguishing([pair[side].name for pair in same]) for side in (0, 1))
-        if elements and not _contradict(words_a, words_b):
-            yield from ((one.name, other.name) for one, other in same)
+def _numbers(name: str) -> list[str]:
+    return re.findall(r"\d+", name)
 
 
 def _distinguishing(names: list[str]) -> list[list[str]]:

@@ -21,6 +21,7 @@ from mindsummary_lightning.fileio.replace import replace_file
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _ROW = 14  # pixels
+_LONGEST_NAME = 38
 _DECADES = 7  # of distances in the map, the last of them 1
 # From "the same" to "entirely different", readable in light and dark and by the colour-blind.
 _COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]])
@@ -165,17 +166,14 @@ def _map(comparison: Comparison) -> str:
     largest = np.array([[_largest(distances[np.ix_(row, column)]) for column in columns] for row in rows])
     height, left = _ROW * len(rows), 250
     picture = base64.b64encode(encode_png(_coloured(largest))).decode()
-    every = 1 if len(rows) <= 100 else 4
     labels = "".join(
-        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(_short(_row_name(comparison, row)))}</text>'
-        for index, row in enumerate(rows)
-        if index % every == 0
+        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{_row_name(comparison, rows[index])}</text>'
+        for index in range(0, len(rows), 1 if len(rows) <= 100 else 4)
     )
+    colours = [f"rgb({red},{green},{blue})" for red, green, blue in _COLOURS]
     key = " ".join(
-        f'<span class="chip" style="background:rgb({",".join(map(str, colour))})"></span>{text}'
-        for colour, text in zip(
-            _COLOURS.tolist(), ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite"), strict=True
-        )
+        f'<span class="chip" style="background:{colour}"></span>{text}'
+        for colour, text in zip(colours, _COLOUR_TEXTS, strict=True)
     )
     first = comparison.first_difference
     mark = ""
@@ -208,8 +206,5 @@ def _coloured(distances: Floats) -> NDArray[np.uint8]:
 
 def _row_name(comparison: Comparison, row: NDArray[np.intp]) -> str:
     names = [comparison.alignment.names.pairs[index].a for index in row.tolist()]
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 38 else f"…{name[-37:]}"
+    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return escape(name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}")

@@ -11,7 +11,7 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.train import Model, SummaryCollector
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from data import BATCH, NETS, STEPS  # noqa: E402  # the folder is no package here
+from data import BATCH, NETS, STEPS  # the folder is no package here
 
 ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
 
