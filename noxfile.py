@@ -178,6 +178,13 @@ def parity(session: nox.Session) -> None:
     session.run(
         writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
     )
+    runs = (written / "runs").resolve()
+    shutil.rmtree(runs, ignore_errors=True)
+    train = "tests/comparison/ports/train_with_mindspore.py"
+    session.run(writer, train, str(runs), external=True, silent=True)
+    session.run(writer, train, str(runs / "again"), "cnn", external=True, silent=True)
+    variables = {**ONE_THREAD, "MINDSPORE_RUNS": str(runs)}
+    run_in_project(session, "pytest", "tests/comparison/test_mindspore_ports.py", "-n", "2", env=variables)
 
 
 @nox.session(venv_backend="none")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         scalar_summary,
         tensor_summary,
     )
+    from mindsummary_lightning.comparison.names import carried_weights
+    from mindsummary_lightning.comparison.verdict import Comparison, compare_runs
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning.trainer.logger import MindInsightLogger
 
 __all__ = [
+    "Comparison",
     "EvalLineage",
     "HistogramSummary",
     "ImageSummary",
@@ -39,6 +42,8 @@ __all__ = [
     "SummaryRecord",
     "TensorSummary",
     "TrainLineage",
+    "carried_weights",
+    "compare_runs",
     "filter_summary_lineage",
     "get_summary_lineage",
     "histogram_summary",
@@ -50,6 +55,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
+    "comparison.names": ["carried_weights"],
+    "comparison.verdict": ["Comparison", "compare_runs"],
     "trainer.collector": ["SummaryCollector"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],

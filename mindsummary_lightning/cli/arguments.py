@@ -29,6 +29,10 @@ def _positive(text: str) -> int:
     return number
 
 
+def _tolerance(text: str) -> str | float:
+    return text if text in ("float32", "bfloat16", "float16") else float(text)
+
+
 _FOLLOW = _argument("--follow", action="store_true", help="draw it again every two seconds, until Ctrl-C")
 _DIRECTORY = _argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
 
@@ -102,6 +106,21 @@ VERBS = {  # in the order of the help
         _argument("--descending", action="store_true", help="sort largest first"),
         _argument("--limit", type=_positive, metavar="N", help="show the first N runs"),
         _argument("--json", action="store_true", help="print JSON: the answer of filter_summary_lineage and run_info"),
+    ),
+    "compare": _verb(
+        "Compare two runs: are they the same training, and if not, at which step and in which tensors do they part? "
+        "Exit 0: the same, 1: different, 2: not comparable.",
+        _argument("a", metavar="A", help="a run"),
+        _argument("b", metavar="B", help="another run, of another framework perhaps"),
+        _argument("--map", metavar="FILE", help="lines of a tensor's name in A and its name in B"),
+        _argument(
+            "--tolerance",
+            type=_tolerance,
+            metavar="float32|bfloat16|NUMBER",
+            help="distance up to which values are the same; without it by the precision that the runs state",
+        ),
+        _json("the result"),
+        _argument("--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"),
     ),
     "landscape": _verb(
         "Compute a run's loss landscapes from the checkpoints that its collector saved.",

@@ -32,7 +32,7 @@ def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
 def merged_scalars(files: Iterable[FollowedFile], tag: str) -> ScalarSeries:
     """One scalar of a run; ``files`` are in the reader's order, and at least one holds it."""
     parts = [(file.path, file.scalars(tag)) for file in files if ("scalar", tag) in file.tags]
-    kept = _kept_samples([(path, series.steps) for path, series in parts])
+    kept = selected_samples([(path, series.steps) for path, series in parts])
     return ScalarSeries(
         *(np.concatenate([getattr(series, name) for _, series in parts])[kept] for name in ScalarSeries.__slots__)
     )
@@ -46,7 +46,7 @@ def merged_samples(
 ) -> list[LocatedSample]:
     """Samples of one tag of another kind, by step; see :meth:`FollowedRun.samples`."""
     parts = [(file, file.steps(kind, tag)) for file in files if (kind, tag) in file.tags]
-    kept = _kept_samples([(file.path, steps) for file, steps in parts])
+    kept = selected_samples([(file.path, steps) for file, steps in parts])
     if select is not None:
         kept = kept[select(np.concatenate([steps for _, steps in parts])[kept])]
     begins = np.cumsum([0, *(steps.size for _, steps in parts)])
@@ -55,7 +55,7 @@ def merged_samples(
     return [parts[owner][0].sample(kind, tag, index) for owner, index in zip(owners.tolist(), indices, strict=True)]
 
 
-def _kept_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
+def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
     """Indices of the samples that count, by step, each step once, by the rule of MindInsight's reader.
 
     ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices

@@ -22,6 +22,7 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import decoded
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_numbers
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, ScalarSeries
 from mindsummary_lightning.reading.value_locations import LocatedSample
@@ -116,6 +117,15 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         return self._values("histogram", tag)
+
+    def histogram_statistics(self) -> dict[str, HistogramStatistics]:
+        """Minimum, maximum, mean and counts of every histogram by its tag, as columns; no bucket is decoded.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        self._check_is_run()
+        return read_numbers(self.run_dir).histograms
 
     def images(self, tag: str) -> Iterator[tuple[int, float, Image]]:
         """Encoded images of a tag; yields and raises as :meth:`histograms`."""

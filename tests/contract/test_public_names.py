@@ -12,6 +12,7 @@ import pytest
 import mindsummary_lightning
 
 _PROMISED = {
+    "Comparison",
     "EvalLineage",
     "HistogramSummary",
     "ImageSummary",
@@ -23,6 +24,8 @@ _PROMISED = {
     "SummaryRecord",
     "TensorSummary",
     "TrainLineage",
+    "carried_weights",
+    "compare_runs",
     "filter_summary_lineage",
     "get_summary_lineage",
     "histogram_summary",
@@ -78,7 +81,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 @pytest.mark.slow
 def test_reading_recording_and_querying_need_no_torch() -> None:
-    names = "SummaryReader, SummaryRecord, get_summary_lineage, filter_summary_lineage"
+    names = "SummaryReader, SummaryRecord, compare_runs, get_summary_lineage, filter_summary_lineage"
 
     assert not _modules_after(f"from mindsummary_lightning import {names}") & {
         "torch",

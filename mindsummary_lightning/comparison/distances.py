@@ -1,0 +1,76 @@
+"""Distances of two recordings of one number or tensor, and from which distance on they are different."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_LOSS_FLOOR = 0.05  # of the first loss: one that falls to nothing is noise
+_SCALE_FLOOR = 0.1  # of the larger tensors' greatest element: rounding in a small bias is that of large weights
+
+
+class Tolerance(NamedTuple):
+    """Distances up to which two runs are the same.
+
+    Attributes:
+        name: ``float32``, ``bfloat16`` or the number that was asked for.
+        loss: of losses.
+        tensor: of tensors.
+    """
+
+    name: str
+    loss: float
+    tensor: float
+
+
+TOLERANCES = {"float32": Tolerance("float32", 1e-5, 3e-6), "bfloat16": Tolerance("bfloat16", 2e-3, 3e-2)}
+
+
+def loss_distances(a: Floats, b: Floats) -> Floats:
+    """Relative differences of two losses of the same steps, shape ``(steps,)``; infinite where only one is a number."""
+    floor = _LOSS_FLOOR * max(abs(a[0]), abs(b[0])) if a.size and np.isfinite([a[0], b[0]]).all() else 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), floor)
+        distances = np.where(a == b, 0.0, np.abs(a - b) / scale)
+    return _unequal_numbers(a, b, distances)
+
+
+def tensor_distances(a: Floats, b: Floats) -> Floats:
+    """Distances of tensors by their minimum, maximum and mean.
+
+    Args:
+        a: float64, shape ``(tensors, steps, 3)``; NaN where a tensor was not recorded.
+        b: those of the other run.
+
+    Returns:
+        Shape ``(tensors, steps)``: the largest difference of the three over the largest element so far; NaN where
+        either was not recorded.
+    """
+    scale = np.fmax(np.abs(a[:, :, :2]).max(axis=2, initial=0.0), np.abs(b[:, :, :2]).max(axis=2, initial=0.0))
+    scale = np.fmax.accumulate(scale, axis=1)  # a bias may pass through zero
+    first = [row[np.isfinite(row)][:1] for row in scale]  # later ones may have grown beyond any bound
+    floor = _SCALE_FLOOR * float(np.quantile(np.concatenate(first), 0.75)) if any(map(len, first)) else 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference = np.abs(a - b).max(axis=2, initial=0.0)
+        return np.where(difference == 0, 0.0, difference / np.maximum(scale, floor))
+
+
+def _unequal_numbers(a: Floats, b: Floats, distances: Floats) -> Floats:
+    finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+    both = finite_a & finite_b
+    same = ~finite_a & ~finite_b & ((a == b) | (np.isnan(a) & np.isnan(b)))
+    return np.where(both, distances, np.where(same, 0.0, np.inf))
+
+
+def smoothed(values: Floats, weight: float = 0.9) -> Floats:
+    """Exponential moving average, corrected for its beginning; NaN and infinities are skipped."""
+    averages, total, mass = np.empty_like(values), 0.0, 0.0
+    for index, value in enumerate(values.tolist()):
+        if np.isfinite(value):
+            total, mass = weight * total + (1 - weight) * value, weight * mass + (1 - weight)
+        averages[index] = total / mass if mass else np.nan
+    return averages

@@ -1,0 +1,210 @@
+"""One self-contained HTML page about a comparison of two runs; it opens without a network and holds no script."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.comparison.distances import Floats
+from mindsummary_lightning.comparison.names import GRADIENT
+from mindsummary_lightning.comparison.verdict import Comparison
+from mindsummary_lightning.conversion.image_grid import encode_png
+from mindsummary_lightning.fileio.replace import replace_file
+
+_WIDTH, _CURVE, _MARGIN = 900, 220, 56
+_MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
+_ROW = 14  # pixels
+_LONGEST_NAME = 38
+_DECADES = 7  # of distances in the map, the last of them 1
+# From "the same" to "entirely different", readable in light and dark and by the colour-blind.
+_COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]])
+_COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite")
+
+
+def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write the page of a comparison, whole or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    style = (files("mindsummary_lightning.export") / "report" / "templates" / "report.css").read_text(encoding="utf-8")
+    title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
+    page = (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}{_STYLE}</style></head>"
+        f"<body>{''.join(_parts(comparison))}</body></html>\n"
+    )
+    replace_file(os.fspath(path), page.encode())
+
+
+_STYLE = """
+svg { width: 100%; height: auto; max-width: 1000px; display: block; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
+.verdict { font-size: 17px; border-left: 5px solid #2b8a3e; padding: 8px 14px; background: var(--card); }
+.different { border-color: #c92a2a; } .not_comparable { border-color: #868e96; }
+.a { stroke: #1c7ed6; } .b { stroke: #e8590c; } .d { stroke: #862e9c; }
+.a, .b, .d { fill: none; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+.limit { stroke: var(--soft); stroke-dasharray: 4 4; } .axis { stroke: var(--line); }
+.key::before { content: ""; display: inline-block; width: 18px; border-top: 3px solid; margin-right: 6px;
+  vertical-align: middle; }
+.key.ka::before { color: #1c7ed6; } .key.kb::before { color: #e8590c; } .key.kd::before { color: #862e9c; }
+.b { stroke-dasharray: 6 4; }
+.scroll svg { min-width: 560px; }
+"""
+
+
+def _parts(comparison: Comparison) -> Iterator[str]:
+    yield f"<h1>{escape(comparison.verdict.replace('_', ' '))}</h1>"
+    yield f'<p class="verdict {comparison.verdict}">{escape(comparison.sentence)}</p>'
+    yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}</p>'
+    for hint in comparison.hints:
+        yield f"<p>{escape(hint.text)}</p>"
+    unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
+    if unmatched:
+        yield "<h2>Tensors of one run only</h2>" + _table(("run", "tensor"), unmatched)
+    if comparison.guessed:
+        yield "<h2>Matched by their place alone</h2>" + _table(("a", "b"), comparison.guessed)
+    if comparison.settings:
+        settings = [(name, one, other) for name, (one, other) in comparison.settings.items()]
+        yield "<h2>Settings that differ</h2>" + _table(("", "a", "b"), settings)
+    if comparison.losses.size:
+        yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
+        yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
+        yield _curves(comparison)
+        yield '<p class="small"><span class="key kd">distance of the losses, logarithmic; dashed: tolerance</span></p>'
+        yield _distance_curve(comparison)
+    if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
+        yield "<h2>Distance of every tensor at every step</h2>" + _map(comparison)
+    if comparison.first_difference and comparison.first_difference.tensors:
+        first = comparison.first_difference
+        tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
+        yield f"<h2>At step {first.step}</h2>" + _table(("distance", "a", "b"), tensors)
+    trend = [(name.replace("_", " "), f"{value:.4g}") for name, value in comparison.trend.items() if value is not None]
+    if trend:
+        yield "<h2>Courses</h2>" + _table(("", ""), trend)
+    if comparison.scalars:
+        scalars = [(tag, f"{value:.1e}") for tag, value in list(comparison.scalars.items())[:20]]
+        yield "<h2>Other scalars: largest difference</h2>" + _table(("scalar", "difference"), scalars)
+    yield (
+        '<p class="small">A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights '
+        "look the same. After the first difference everything differs; nothing behind it is ranked.</p>"
+    )
+
+
+def _table(heads: tuple[str, ...], rows: Any) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
+
+
+def _curves(comparison: Comparison) -> str:
+    losses = comparison.alignment.losses
+    finite = losses[np.isfinite(losses)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    lines = [
+        _line(comparison.alignment.loss_steps, (values - low) / (high - low), name)
+        for name, values in zip("ab", losses, strict=True)
+    ]
+    return _chart(comparison.alignment.loss_steps, lines, f"{high:.4g}", f"{low:.4g}")
+
+
+def _distance_curve(comparison: Comparison) -> str:
+    with np.errstate(divide="ignore"):
+        heights = np.clip(np.log10(np.maximum(comparison.losses, 10.0**-_DECADES - 1e-30)) / _DECADES + 1, 0, 1)
+    limit = _CURVE * (1 - max(0.0, np.log10(comparison.tolerance.loss) / _DECADES + 1))
+    lines = [
+        f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>',
+        _line(comparison.alignment.loss_steps, heights, "d"),
+    ]
+    return _chart(comparison.alignment.loss_steps, lines, "1", f"1e-{_DECADES}")
+
+
+def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str) -> str:
+    return (
+        f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img">'
+        f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" fill="none"/>'
+        f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
+        f'<text x="{_MARGIN - 4}" y="{_CURVE}" text-anchor="end">{bottom}</text>'
+        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14)}</svg></div>"
+    )
+
+
+def _step_axis(steps: NDArray[np.int64], y: float, left: float = _MARGIN) -> str:
+    first, last = int(steps[0]), int(steps[-1])
+    texts = f'<text x="{left}" y="{y}">step {first}</text>'
+    return texts + f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>'
+
+
+def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
+    """A curve of heights between 0 and 1; of many points the greatest of each stretch."""
+    span = max(1, int(steps[-1] - steps[0]))
+    chunks = np.array_split(np.arange(steps.size), min(steps.size, _MAX_POINTS))
+    points = []
+    for chunk in chunks:
+        values = heights[chunk]
+        if np.isfinite(values).any():
+            at = chunk[int(np.nanargmax(np.where(np.isfinite(values), values, -np.inf)))]
+            x = _MARGIN + (_WIDTH - _MARGIN) * (steps[at] - steps[0]) / span
+            points.append(f"{x:.1f},{_CURVE * (1 - heights[at]):.1f}")
+    return f'<polyline class="{name}" points="{" ".join(points)}"/>'
+
+
+def _map(comparison: Comparison) -> str:
+    """A row per tensor, a column per step or stretch of steps, coloured by the largest distance."""
+    alignment, distances = comparison.alignment, comparison.distances
+    columns = np.array_split(np.arange(alignment.steps.size), min(alignment.steps.size, _MAX_COLUMNS))
+    rows = np.array_split(np.arange(len(distances)), min(len(distances), _MAX_ROWS))
+    largest = np.array([[_largest(distances[np.ix_(row, column)]) for column in columns] for row in rows])
+    height, left = _ROW * len(rows), 250
+    picture = base64.b64encode(encode_png(_coloured(largest))).decode()
+    labels = "".join(
+        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{_row_name(comparison, rows[index])}</text>'
+        for index in range(0, len(rows), 1 if len(rows) <= 100 else 4)
+    )
+    colours = [f"rgb({red},{green},{blue})" for red, green, blue in _COLOURS]
+    key = " ".join(
+        f'<span class="chip" style="background:{colour}"></span>{text}'
+        for colour, text in zip(colours, _COLOUR_TEXTS, strict=True)
+    )
+    first = comparison.first_difference
+    mark = ""
+    if first is not None:
+        at = int(np.searchsorted(alignment.steps, first.step))
+        x = left + (_WIDTH - left) * at / alignment.steps.size
+        mark = f'<line class="d" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}"/>'
+    return (
+        f'<p class="small">{key}</p><div class="scroll"><svg viewBox="0 0 {_WIDTH} {height + 20}" role="img">'
+        f'<image x="{left}" y="0" width="{_WIDTH - left}" height="{height}" preserveAspectRatio="none" '
+        f'style="image-rendering:pixelated" href="data:image/png;base64,{picture}"/>{labels}{mark}'
+        f"{_step_axis(alignment.steps, height + 14, left)}</svg></div>"
+    )
+
+
+def _largest(part: Floats) -> float:
+    known = part[~np.isnan(part)]
+    return float(known.max()) if known.size else np.nan
+
+
+def _coloured(distances: Floats) -> NDArray[np.uint8]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places = np.clip(np.log10(np.maximum(distances, 1e-30)) / _DECADES + 1, 0, 1) * (len(_COLOURS) - 1)
+    places = np.where(np.isinf(distances), len(_COLOURS) - 1, places)
+    below = np.clip(np.nan_to_num(places).astype(int), 0, len(_COLOURS) - 2)
+    share = (np.nan_to_num(places) - below)[:, :, None]
+    colours = _COLOURS[below] * (1 - share) + _COLOURS[below + 1] * share
+    return np.where(np.isnan(distances)[:, :, None], 128, colours).astype(np.uint8)
+
+
+def _row_name(comparison: Comparison, row: NDArray[np.intp]) -> str:
+    names = [comparison.alignment.names.pairs[index].a for index in row.tolist()]
+    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return escape(name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}")

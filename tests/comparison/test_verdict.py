@@ -1,0 +1,158 @@
+"""Rules of the verdict, each by a run that was made for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryRecord, compare_runs
+from mindsummary_lightning.comparison.distances import loss_distances, smoothed, tensor_distances
+
+_STEPS = 12
+_RANDOM = np.random.default_rng(0)
+_FIRST = {
+    "fc.weight": _RANDOM.normal(size=300),
+    "fc.bias": _RANDOM.normal(size=40),
+    "out.weight": _RANDOM.normal(size=80),
+}
+
+
+def write_run(
+    directory: Path,
+    change: Callable[[int, str, np.ndarray], np.ndarray] = lambda step, name, tensor: tensor,
+    loss: Callable[[int], float] = lambda step: 1.0 / step,
+    steps: range = range(1, _STEPS + 1),
+    names: dict[str, str] | None = None,
+) -> Path:
+    """Write a run whose tensors shrink a little at every step."""
+    with SummaryRecord(directory) as record:
+        for step in steps:
+            record.add_value("scalar", "loss/auto", loss(step))
+            for name, first in _FIRST.items():
+                tensor = change(step, name, first * 0.99**step)
+                record.add_value("histogram", f"{(names or {}).get(name, name)}/auto", tensor.astype(np.float32))
+            record.record(step)
+    return directory
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "a")
+
+
+def test_the_first_nan_comes_first(run: Path, tmp_path: Path) -> None:
+    def change(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(tensor.size) == 3, np.nan, tensor) if step >= 7 and name == "fc.bias" else tensor
+
+    comparison = compare_runs(run, write_run(tmp_path / "b", change))
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (7, "update")
+    assert comparison.hints[0].rule == "not_finite"
+    assert comparison.hints[0].numbers == {"tensor": "fc.bias", "step": 7, "a": 0, "b": 1}
+
+
+def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, write_run(tmp_path / "b", steps=range(100, 110)))
+
+    assert (comparison.verdict, comparison.mode) == ("not_comparable", None)
+    assert "collect_freq=1 and histogram_regular='.*'" in comparison.sentence
+
+
+def test_unmatched_tensors_are_named(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, write_run(tmp_path / "b", names={"fc.bias": "extra.scale"}))
+
+    assert comparison.unmatched == {"a": ("fc.bias",), "b": ("extra.scale",)}
+    assert comparison.verdict == "same"
+
+
+def test_a_map_matches_what_no_rule_does(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b", names={"fc.bias": "extra.scale"})
+
+    comparison = compare_runs(run, other, names={"fc.bias": "extra.scale"})
+
+    assert comparison.compared == {"steps": _STEPS, "tensors": 3, "losses": _STEPS}
+
+
+@pytest.mark.parametrize("tolerance", ["float64", 0, 1.5, True])
+def test_a_tolerance_that_is_none_is_refused(run: Path, tolerance: object) -> None:
+    with pytest.raises(ValueError, match="tolerance must be float32, bfloat16, float16 or a number between 0 and 1"):
+        compare_runs(run, run, tolerance=tolerance)  # type: ignore[arg-type]
+
+
+def test_the_tolerance_decides_what_is_a_difference(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1.001)
+
+    assert [compare_runs(run, other, tolerance=limit).verdict for limit in (None, "bfloat16", 1e-4)] == [
+        "different",
+        "same",
+        "different",
+    ]
+
+
+def test_the_weaker_precision_of_both_runs_sets_the_tolerance(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b")
+    with SummaryRecord(other) as record:
+        record.add_value("custom_lineage_data", "info", {"precision": "bf16-mixed"})
+        record.record(99)
+
+    assert compare_runs(run, other).tolerance.name == "bfloat16"
+
+
+def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (0.1 if step == 5 else 0.0))
+
+    result = json.loads(json.dumps(compare_runs(run, other).to_dict(), allow_nan=False))
+
+    assert (result["verdict"], result["mode"]) == ("different", "exact")
+    assert (result["first_difference"]["step"], result["first_difference"]["class"]) == (5, "forward")
+    assert [hint["rule"] for hint in result["hints"]] == ["batch"]
+    assert set(result) >= {"unmatched", "compared", "largest", "tolerance", "settings", "hints"}
+
+
+def test_rounding_that_grows_late_and_slowly_is_a_remark(tmp_path: Path) -> None:
+    def drift(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor + 1e-8 * 1.2**step
+
+    steps = range(1, 60)
+    a = write_run(tmp_path / "a", steps=steps)
+    b = write_run(tmp_path / "b", drift, steps=steps)
+
+    comparison = compare_runs(a, b)
+
+    assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["rounding"])
+
+
+def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(FileNotFoundError, match="empty holds no scalar and no histogram"):
+        compare_runs(run, tmp_path / "empty")
+
+
+def test_a_loss_that_falls_to_nothing_is_noise() -> None:
+    a, b = np.array([2.0, 1e-6]), np.array([2.0, 2e-6])
+
+    assert loss_distances(a, b).max() < 1.1e-5
+
+
+def test_a_number_beside_nan_is_infinitely_far() -> None:
+    nan = np.array([1.0, np.nan, np.inf])
+
+    assert loss_distances(nan, nan).tolist() == [0.0, 0.0, 0.0]
+    assert loss_distances(nan, np.array([1.0, 1.0, 1.0])).tolist() == [0.0, np.inf, np.inf]
+
+
+def test_the_distance_of_tensors_is_the_largest_of_three_over_the_largest_element() -> None:
+    a = np.array([[[-2.0, 4.0, 1.0]]])
+    b = np.array([[[-2.0, 4.0, 1.4]]])
+
+    assert tensor_distances(a, b).item() == pytest.approx(0.1)
+
+
+def test_smoothing_skips_what_is_not_finite() -> None:
+    assert smoothed(np.array([1.0, np.nan, 1.0])).tolist() == pytest.approx([1.0, 1.0, 1.0])

@@ -1,0 +1,37 @@
+"""Scalars and histogram statistics of a run, as the reader gives them one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.reading import run_numbers
+from mindsummary_lightning.reading.run_numbers import read_numbers
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    random = np.random.default_rng(1)
+    for steps in (range(1, 9), range(6, 12)):  # the second fit resumes at step 6
+        with SummaryRecord(tmp_path) as record:
+            for step in steps:
+                record.add_value("scalar", "loss", float(step + len(steps)))
+                record.add_value("histogram", "w", np.append(random.normal(size=20), np.nan))
+                record.record(step)
+    return tmp_path
+
+
+def test_numbers_are_those_of_the_reader(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_numbers, "_MAX_GROUP", 1)  # many groups
+    numbers, reader = read_numbers(str(run)), SummaryReader(run)
+
+    series, statistics = reader.scalars("loss"), list(reader.histograms("w"))
+    assert numbers.scalars["loss"].steps.tolist() == series.steps.tolist()
+    assert numbers.scalars["loss"].values.tolist() == series.values.tolist()
+    columns = reader.histogram_statistics()["w"]
+    assert columns.steps.tolist() == [step for step, _, _ in statistics]
+    assert columns.mean.tolist() == [value.sum / 20 for _, _, value in statistics]
+    assert (columns.nan_count.tolist(), columns.count.tolist()) == ([1] * 11, [21] * 11)
