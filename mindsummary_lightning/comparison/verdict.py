@@ -28,13 +28,9 @@ from mindsummary_lightning.comparison.distances import (
 )
 from mindsummary_lightning.comparison.hints import Hint, hints_of, loss_ratio
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
+from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 
 _COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
-_LATE = 30  # recorded steps after which a slow departure is rounding that has grown
-_FEW_STEPS, _NEARLY = 8, 4.0  # times the tolerance that rounding in small biases reaches by and by
-_JUMP = 5.0  # times the distance of the step before
-_OTHER_UPDATE = 0.1  # share of its updates by which a tensor that walks freely differs
-_ENOUGH_LOSSES = 2
 _MANY_ELEMENTS, _RANDOM_BEGINNING = 64, 0.2
 
 
@@ -255,16 +251,16 @@ def _first_difference(
     alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance
 ) -> tuple[FirstDifference | None, list[Hint]]:
     """Where the runs part, if they do; and what departs without being a difference."""
-    wandering = _wandering(alignment, losses, distances, limits)
+    wandering = wandering_tensors(alignment, losses, distances, limits)
     gradients = np.array([pair.a.endswith(GRADIENT) for pair in alignment.names.pairs], np.bool_)
-    kept = np.where((wandering | gradients)[:, None], 0.0, distances)  # rounding shows in gradients first
-    exceeding = kept > limits.tensor
+    counting = np.where((wandering | gradients)[:, None], 0.0, distances)  # rounding shows in gradients first
+    exceeding = counting > limits.tensor
     steps = np.union1d(alignment.steps[exceeding.any(axis=0)], alignment.loss_steps[losses > limits.loss])
     remarks = [_wanders(alignment, distances, index) for index in np.flatnonzero(wandering).tolist()]
     if not steps.size:
         return None, remarks
     step = int(steps[0])
-    if _stays_small(alignment, losses, kept, step, limits) or _has_grown_slowly(alignment, losses, kept, step):
+    if stays_small(alignment, losses, counting, step, limits) or has_grown_slowly(alignment, losses, counting, step):
         numbers = {"step": step, "loss": _at(alignment.loss_steps, losses, step), "tolerance": limits.tensor}
         text = f"distances grew from rounding level, without a jump, and exceed the tolerance from step {step} on"
         return None, [*remarks, Hint("rounding", f"looks like rounding that has grown: {text}", numbers)]
@@ -293,57 +289,6 @@ def _updates_one_side(alignment: Alignment) -> bool:
         for names in (alignment.names.unmatched_a, alignment.names.unmatched_b)
     ]
     return bool(weights[0]) != bool(weights[1])
-
-
-def _wandering(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> NDArray[np.bool_]:
-    """Tensors that walk freely: far apart at once, both moving, while no later loss shows any of it.
-
-    A parameter whose true gradient is zero gets rounding noise as gradient, which Adam scales to whole steps.
-    """
-    wandering = np.zeros(len(distances), np.bool_)
-    parted = alignment.loss_steps[losses > limits.loss]
-    equal_until = parted[0] if parted.size else np.inf
-    for index, row in enumerate(distances):
-        far = np.flatnonzero(row > limits.tensor)
-        if not far.size or not np.isfinite(row[far]).all():
-            continue
-        first = alignment.steps[far[0]]
-        later = (alignment.loss_steps > first) & (alignment.loss_steps < equal_until)
-        wandering[index] = later.sum() >= _ENOUGH_LOSSES and _walks(alignment.tensors[:, index])
-    others = (distances[~wandering] > limits.tensor).any() if len(distances) else False
-    # A loss that parts while nothing else does may be what these tensors do to it.
-    return wandering if not parted.size or others else np.zeros_like(wandering)
-
-
-def _walks(tensor: Floats) -> bool:
-    """Whether two recordings of a tensor change by amounts that have little to do with each other, step by step."""
-    known = np.isfinite(tensor[:, :, 0]).all(axis=0)
-    one, other = np.diff(tensor[:, known], axis=1)
-    if not len(one) or not one.any() or not other.any():
-        return False
-    updates, differences = (float(np.median(np.abs(changes).max(axis=1))) for changes in (one, one - other))
-    return differences > _OTHER_UPDATE * updates
-
-
-def _stays_small(alignment: Alignment, losses: Floats, distances: Floats, step: int, limits: Tolerance) -> bool:
-    """Whether no loss shows a difference, and tensors hardly leave the tolerance, and not before some steps."""
-    is_early = int(np.searchsorted(alignment.steps, step)) < _FEW_STEPS
-    within = bool((losses <= limits.loss).all()) and float(np.nanmax(distances, initial=0.0)) <= _NEARLY * limits.tensor
-    return within and not is_early
-
-
-def _has_grown_slowly(alignment: Alignment, losses: Floats, distances: Floats, step: int) -> bool:
-    """Whether the distances at a late step continue those before it, which began at rounding level."""
-    for steps, series in ((alignment.steps, np.nanmax(distances, axis=0, initial=0.0)), (alignment.loss_steps, losses)):
-        until = series[steps <= step]
-        if until.size <= _LATE or not np.isfinite(until).all():
-            if series.size:
-                return False
-            continue
-        recent = float(until[-_LATE // 3 : -1].max())
-        if until[-1] > _JUMP * recent:
-            return False
-    return True
 
 
 def _at(steps: NDArray[np.int64], values: Floats, step: int) -> float | None:

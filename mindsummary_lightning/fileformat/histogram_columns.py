@@ -19,7 +19,6 @@ from mindsummary_lightning.fileformat.summary_codec import decode_value
 from mindsummary_lightning.values import Histogram
 
 _WALL_TIME_KEY, _STEP_KEY, _SUMMARY_KEY, _VALUE_KEY = 0x09, 0x10, 0x2A, 0x0A
-_HISTOGRAM_KEY = 0x4A
 _SCALAR_KEY = 0x1D
 _MAX_VARINT = 10  # bytes
 _MAX_LENGTH = 4  # bytes of the varint of a length: 256 MB
@@ -32,6 +31,8 @@ _MAXIMUM, _MINIMUM, _SUM = slice(7, 15), slice(16, 24), slice(25, 33)
 _FIELDS = ("min", "max", "sum")
 _COUNTS = ("count", "nan_count", "pos_inf_count", "neg_inf_count")
 
+
+_NUMBER_KINDS = ("scalar", "histogram")
 
 _Located: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]"
 
@@ -74,7 +75,7 @@ def decode_histogram_events(payloads: Sequence[bytes]) -> list[HistogramColumns]
     buffer = np.frombuffer(b"".join(payloads), np.uint8)
     ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
     while wide:
-        template = [(value.kind, value.tag) for value in outline_event(payloads[wide[0]]).values]
+        template = _template(payloads[wide[0]])
         rows = np.array(wide, np.int64)
         starts = np.array([heads[row][1] for row in wide], np.int64)  # type: ignore[index]
         begins = ends[rows] - np.array([len(payloads[row]) for row in wide], np.int64)
@@ -86,7 +87,7 @@ def decode_histogram_events(payloads: Sequence[bytes]) -> list[HistogramColumns]
             chosen = [heads[row] for row in rows[walked].tolist()]
             steps, wall_times = (np.array([head[index] for head in chosen]) for index in (0, 2))
             numbers, counts = _tails(buffer, located[:, walked].reshape(-1, 3))
-            tags = {kind: tuple(tag for known, tag in template if known == kind) for kind in ("scalar", "histogram")}
+            tags = {kind: tuple(value.tag for value in template if value.kind == kind) for kind in _NUMBER_KINDS}
             columns.append(
                 HistogramColumns(
                     rows[walked],
@@ -103,6 +104,24 @@ def decode_histogram_events(payloads: Sequence[bytes]) -> list[HistogramColumns]
     for row in sorted(single):
         columns += _decoded(row, payloads[row])
     return columns
+
+
+class _TemplateValue(NamedTuple):
+    """What all events that are walked side by side have in common: a value's kind, its tag and the key of its field."""
+
+    kind: str
+    tag: str
+    tag_field: NDArray[np.uint8]
+    key: int
+
+
+def _template(payload: bytes) -> list[_TemplateValue]:
+    template = []
+    for value in outline_event(payload).values:
+        tag_field = _tag_field(value.tag)
+        key = payload[value.start + tag_field.size : value.end][:1]  # none if only a tag is there
+        template.append(_TemplateValue(value.kind, value.tag, tag_field, key[0] if key else 0))
+    return template
 
 
 def _head(payload: bytes) -> tuple[int, int, float] | None:
@@ -129,7 +148,7 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
 
 
 def _walk(
-    buffer: NDArray[np.uint8], at: NDArray[np.int64], ends: NDArray[np.int64], template: list[tuple[str, str]]
+    buffer: NDArray[np.uint8], at: NDArray[np.int64], ends: NDArray[np.int64], template: list[_TemplateValue]
 ) -> tuple[NDArray[np.bool_], NDArray[np.float32], NDArray[np.int64]]:
     """Walk events side by side.
 
@@ -137,28 +156,26 @@ def _walk(
         Which of them hold exactly the template's values, shape ``(n,)``; their scalars, shape ``(scalars, n)``; start
         of the value, start and end of each histogram, shape ``(histograms, n, 3)``.
     """
-    kinds = [kind for kind, _ in template]
+    kinds = [value.kind for value in template]
     walked = np.zeros(at.size, np.bool_)
     scalars = np.zeros((kinds.count("scalar"), at.size), np.float32)
     located = np.zeros((kinds.count("histogram"), at.size, 3), np.int64)
     alive = np.arange(at.size)
     number = {"scalar": 0, "histogram": 0}
-    for kind, tag in template:
-        expected = _tag_field(tag)
-        if kind == "histogram":
-            body, begin, stop, same = _histograms_alike(buffer, at, expected)
-            if not same.all():
-                body, begin, stop, same = _histograms(buffer, at, expected)
-            same &= stop <= ends
-            located[number[kind], alive] = np.stack([body, begin, stop], axis=1)
+    for kind, _, tag_field, key in template:
+        if kind == "scalar":
+            body, stop, same = _values(buffer, at, tag_field)
+            same &= (stop <= ends) & (stop - body == tag_field.size + 5) & (buffer[stop * same - 5] == _SCALAR_KEY)
+            words = np.ascontiguousarray(buffer[(stop * same)[:, None] + np.arange(-4, 0)])
+            scalars[number[kind], alive] = words.view("<f4")[:, 0]
             number[kind] += 1
         else:
-            body, stop, same = _values(buffer, at, expected)
+            body, begin, stop, same = _messages_alike(buffer, at, tag_field, key)
+            if not same.all():
+                body, begin, stop, same = _messages(buffer, at, tag_field, key)
             same &= stop <= ends
-            if kind == "scalar":
-                same &= (stop - body == expected.size + 5) & (buffer[stop * same - 5] == _SCALAR_KEY)
-                words = np.ascontiguousarray(buffer[(stop * same)[:, None] + np.arange(-4, 0)])
-                scalars[number[kind], alive] = words.view("<f4")[:, 0]
+            if kind == "histogram":
+                located[number[kind], alive] = np.stack([body, begin, stop], axis=1)
                 number[kind] += 1
         if not same.all():
             ends, alive, stop = ends[same], alive[same], stop[same]
@@ -167,8 +184,10 @@ def _walk(
     return walked, scalars, located
 
 
-def _histograms_alike(buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8]) -> _Located:
-    """As :func:`_histograms`, for values whose lengths all take as many bytes as those of the first: one comparison."""
+def _messages_alike(
+    buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8], key: int
+) -> _Located:
+    """As :func:`_messages`, for values whose lengths all take as many bytes as those of the first: one comparison."""
     first = buffer[at[0] : at[0] + 2 * _MAX_LENGTH + tag_field.size + 2].tobytes() if at.size else b""
     outer = 1 + next((index for index, byte in enumerate(first[1 : 1 + _MAX_LENGTH], 1) if byte < 128), 0)
     middle = outer + tag_field.size
@@ -177,8 +196,8 @@ def _histograms_alike(buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_fiel
     wanted = np.full(middle + inner, 128, np.uint8)
     mask = wanted.copy()
     wanted[[outer - 1, -1]] = 0  # the last byte of a varint
-    for column, key in ((0, _VALUE_KEY), (middle, _HISTOGRAM_KEY)):
-        wanted[column], mask[column] = key, 255
+    for column, byte in ((0, _VALUE_KEY), (middle, key)):
+        wanted[column], mask[column] = byte, 255
     wanted[outer:middle], mask[outer:middle] = tag_field, 255
     window = buffer[np.minimum(at[:, None] + np.arange(wanted.size), buffer.size - 1)]
     same = ((window & mask) == wanted).all(axis=1)
@@ -195,11 +214,11 @@ def _varints(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
     return numbers
 
 
-def _histograms(buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8]) -> _Located:
-    """Start of the value, start and end of the histogram at the offsets, and where there is one of this tag."""
+def _messages(buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8], key: int) -> _Located:
+    """Start of the value, start and end of its message, and where there is one of this tag and key, and no more."""
     body, stop, same = _values(buffer, at, tag_field)
-    length, begin, is_histogram = _message(buffer, body + tag_field.size, _HISTOGRAM_KEY)
-    return body, begin, stop, same & is_histogram & (begin + length == stop)
+    length, begin, has_key = _message(buffer, body + tag_field.size, key)
+    return body, begin, stop, same & has_key & (begin + length == stop)
 
 
 def _values(
