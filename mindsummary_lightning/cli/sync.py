@@ -21,8 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise missing_packages("sync", "fsspec") from error
 
+    from mindsummary_lightning.remote.rounds import carry
     from mindsummary_lightning.remote.run_copies import RunCopies
-    from mindsummary_lightning.remote.schedule import carry
     from mindsummary_lightning.remote.store import Store
 
     source = Store(arguments.source)

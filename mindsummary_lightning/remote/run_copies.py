@@ -133,6 +133,7 @@ class RunCopies:
         if at and path not in copy.checked:
             with self._source.open(path) as ours, self._destination.open(path) as theirs:
                 if at > size or _fingerprint(theirs, at) != _fingerprint(ours, at):
+                    copy.sizes[path] = 0  # of ours, nothing is there
                     raise self._foreign(path)
         copy.checked.add(path)
         records = WholeRecords(self._source, path, size, self._borders.get(path, 0))

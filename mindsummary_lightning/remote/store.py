@@ -109,9 +109,10 @@ class Store:
             self._make_folder(name)
             if self.is_local:  # as private as what is recorded; open() would leave that to the umask
                 os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o600))
+            there = sum(file.size for file in self.list(name).values())
+            if there != at:
+                raise OSError(f"{self.path(name)} has {there} bytes, not {at}: something else writes to it")
             with self._files.open(self.path(name), "ab") as file:
-                if file.tell() != at:
-                    raise OSError(f"{self.path(name)} has {file.tell()} bytes, not {at}: something else writes to it")
                 for chunk in self._counted(records_after(at)):
                     file.write(chunk)
         elif self._is_s3:

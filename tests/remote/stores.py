@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -149,3 +152,33 @@ def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
             (Path(there) / name).write_bytes(files[name])
         reader = SummaryReader(there)
         return reader.scalars("loss").steps.tolist() if "loss" in reader.tags()["scalar"] else []
+
+
+@contextlib.contextmanager
+def s3_server() -> Iterator[str]:
+    """A server with S3's interface and an empty bucket ``bucket``; yields its address, which the environment names."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    names = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        s3 = fsspec.filesystem("s3", skip_instance_cache=True)
+        s3.mkdir("bucket")
+        yield names["AWS_ENDPOINT_URL"]
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        server.stop()
