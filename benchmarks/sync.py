@@ -2,8 +2,8 @@
 
 ``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N]``. A program records 10 MB/s in tensors, or scalars
 of some kB/s. The stores are a directory, and moto's server of the S3 interface in a process of its own, which adds up
-the bodies of all requests; it is Python and handles 10 to 40 MB/s. For the step time a training and the command run side
-by side, and the command is stopped (SIGSTOP) in every other stretch of steps.
+the bodies of all requests; it is Python and handles 10 to 40 MB/s. For the step time a training and the command run
+side by side, and the command is stopped (SIGSTOP) in every other stretch of steps.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def behind(folder: Path, counter: Path, address: str, name: str, elements: int, 
     sent = int(counter.read_text()) - before
     place = "S3" if address.startswith("s3:") else "a directory"
     print(
-        f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | {max(lags):.1f} s behind at worst | "
+        f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most {max(lags):.1f} s behind | "
         f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from SIGTERM to the end |",
         flush=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.remote.run_copies import ForeignFileError, RunCopies
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.remote.store import Store, StoredFile
 from tests.support import summary_paths
 
 
@@ -126,6 +127,40 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(tmp_path: Pat
     assert "mindsummary repair" in str(problem)
     assert copies.missing > sum(path.stat().st_size for path in newer)
     assert not copies.may_succeed
+
+
+def test_a_file_that_grew_after_it_was_listed_with_its_successor_is_complete_before_that(tmp_path: Path) -> None:
+    _record(tmp_path / "run", max_file_size=250)
+    first, *newer = summary_paths(tmp_path / "run")
+    data = first.read_bytes()
+    assert newer
+
+    class ListedTooSoon(Store):
+        def list(self, below: str = "") -> dict[str, StoredFile]:
+            first.write_bytes(data[:100])
+            listed = super().list(below)
+            first.write_bytes(data)
+            return listed
+
+    RunCopies(ListedTooSoon(str(tmp_path / "run")), Store(str(tmp_path / "far"))).send()
+
+    assert (tmp_path / "far" / first.name).read_bytes() == data
+    assert (tmp_path / "far" / newer[0].name).exists()
+
+
+@pytest.mark.slow
+def test_a_run_goes_to_s3_while_it_grows_and_comes_back(run: Path, tmp_path: Path, s3: Callable[[], str]) -> None:
+    address = s3()
+    copies = RunCopies(Store(str(tmp_path / "runs")), Store(address))
+    for name in ("digits/version_0", "digits/version_1", "digits/version_1"):
+        _record(tmp_path / "runs" / name, 11, 20)
+        copies.send()
+        assert not copies.problems
+
+    assert not _sent(address, tmp_path / "back").problems
+    assert _names(tmp_path / "back") == _names(tmp_path / "runs")
+    for name in _names(tmp_path / "back"):
+        assert (tmp_path / "back" / name).read_bytes() == (tmp_path / "runs" / name).read_bytes()
 
 
 @pytest.mark.parametrize("change", [lambda data: b"other" + data[5:], lambda data: data + b"longer"])
