@@ -9,8 +9,8 @@ import functools
 import inspect
 import io
 import logging
-import sys
 import pickle
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping

@@ -21,7 +21,7 @@ def decayed():
     net = nn.SequentialCell(nn.Dense(4, 4), nn.BatchNorm1d(4))
     optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9, weight_decay=0.1)
     names = [parameter.name.rpartition(".")[2] for parameter in optimizer.parameters]
-    return [name for name, is_decayed in zip(names, optimizer.decay_flags) if is_decayed]
+    return [name for name, is_decayed in zip(names, optimizer.decay_flags, strict=True) if is_decayed]
 
 
 def first_adam_step(eps):
