@@ -32,7 +32,7 @@ def _defaults_of_torch() -> dict[str, object]:
         "Conv2d bias": nn.Conv2d(1, 1, 3).bias is not None,
         "MaxPool2d(2) stride": nn.MaxPool2d(2).stride,
         "LeakyReLU slope": nn.LeakyReLU().negative_slope,
-        "Embedding standard deviation": round(float(nn.Embedding(1000, 64).weight.std()), 2),
+        "Embedding standard deviation": round(float(nn.Embedding(1000, 64).weight.detach().std()), 2),
         "AdamW epsilon": torch.optim.AdamW([nn.Parameter(torch.zeros(1))]).defaults["eps"],
         "Adam's first step on a gradient as small as epsilon": _first_adam_step(1e-6),
         "cross entropy of a batch": nn.CrossEntropyLoss().reduction,
@@ -48,5 +48,5 @@ def test_the_table_of_defaults_is_what_both_frameworks_do() -> None:
     theirs = json.loads((ROOT / "tests" / "golden" / "mindspore_defaults.json").read_text(encoding="utf-8"))
     ours = _defaults_of_torch()
 
-    assert rows[2:] == [(name, written(theirs[name]), written(ours[name])) for name in theirs]
+    assert rows[1:] == [(name, written(theirs[name]), written(ours[name])) for name in theirs]
     assert theirs.keys() == ours.keys()
