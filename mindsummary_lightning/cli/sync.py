@@ -17,13 +17,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.every <= 0:
         raise UsageError(f"--every {arguments.every:g} is not a number of seconds")
     try:
-        import fsspec  # noqa: F401
+        from mindsummary_lightning.remote.rounds import carry
+        from mindsummary_lightning.remote.run_copies import RunCopies
+        from mindsummary_lightning.remote.store import Store
     except ImportError as error:
         raise missing_packages("sync", "fsspec") from error
-
-    from mindsummary_lightning.remote.rounds import carry
-    from mindsummary_lightning.remote.run_copies import RunCopies
-    from mindsummary_lightning.remote.store import Store
 
     source = Store(arguments.source)
     total = 0

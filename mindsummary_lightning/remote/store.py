@@ -21,8 +21,7 @@ from mindsummary_lightning.fileio.replace import replacement
 CHUNK = 8 << 20  # bytes in memory at a time
 _SMALLEST_PART = 5 << 20  # of an upload in parts to S3, but for the last one
 _LARGEST_COPY = 4 << 30  # S3 takes 5 GiB
-_WITH_FOLDERS = {"file", "local", "hdfs"}
-_APPENDING = {*_WITH_FOLDERS, "memory"}
+_APPENDING = {"file", "local", "hdfs", "memory"}
 _CHANGING = ("mtime", "ino", "ETag", "etag", "LastModified", "last_modified", "updated", "created")
 
 
@@ -63,7 +62,6 @@ class Store:
         self.is_local = "file" in protocols
         self._is_s3 = "s3" in protocols
         self._appends = bool(protocols & _APPENDING)
-        self._has_folders = bool(protocols & _WITH_FOLDERS)
         self.rewrites = not (self._appends or self._is_s3)
         self.sent = 0  # bytes, those that were sent again too
 
@@ -137,7 +135,7 @@ class Store:
             self._files.put_file(gathered.name, self.path(name))
 
     def _make_folder(self, name: str) -> None:
-        if self._has_folders:
+        if self._appends:  # the others have no directories
             self._files.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
 
     def _counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
