@@ -116,6 +116,9 @@ class RunCopies:
     def _send_run(self, run: str, files: Mapping[str, StoredFile]) -> None:
         if run not in self._copies:
             self._copies[run] = _Copy(self._destination, run)
+            for path in files:  # somebody may have removed what was there
+                if path not in self._copies[run].sizes:
+                    self._done.pop(path, None)
         copy = self._copies[run]
         for path, file in files.items():
             if self._done.get(path) == file or not file.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.remote.run_copies import ForeignFileError, RunCopies
 from mindsummary_lightning.remote.store import Store, StoredFile
+from tests.remote.stores import AppendingStore, Faults, files_in_memory
 from tests.support import summary_paths
 
 
@@ -109,6 +111,49 @@ def test_a_copy_that_ends_within_a_record_is_continued(end: int, tmp_path: Path)
 
     assert not _sent(tmp_path / "run", tmp_path / "far").problems
     assert (tmp_path / "far" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_an_attempt_that_failed_halfway_is_continued_where_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _record(tmp_path / "run")
+    AppendingStore.store.clear()
+    faults = Faults(0, 0.0)
+    calls: list[int] = []
+
+    def half_of_the_write(effect: Callable[[float], object]) -> object:
+        calls.append(len(calls))
+        is_write = len(calls) == 3  # after two listings
+        answer = effect(0.5 if is_write else 1.0)
+        if is_write:
+            raise OSError("500")
+        return answer
+
+    monkeypatch.setattr(faults, "call", half_of_the_write)
+    monkeypatch.setattr(AppendingStore, "faults", faults)
+    copies = RunCopies(Store(str(tmp_path / "run")), Store("appending://run"))
+    copies.send()
+    (path,) = summary_paths(tmp_path / "run")
+    assert copies.may_succeed
+    assert len(files_in_memory(AppendingStore)[path.name]) == path.stat().st_size // 2
+    copies.send()
+
+    assert not copies.problems
+    assert files_in_memory(AppendingStore) == {path.name: path.read_bytes()}
+
+
+def test_what_somebody_removed_there_is_sent_again_with_what_is_new(run: Path, tmp_path: Path) -> None:
+    newest = summary_paths(run)[-1]
+    data = newest.read_bytes()
+    newest.write_bytes(data[:-3])
+    copies = _sent(tmp_path / "runs", tmp_path / "far")
+    shutil.rmtree(tmp_path / "far")
+    newest.write_bytes(data)
+    copies.send()
+    copies.send()
+
+    assert not copies.problems
+    assert _names(tmp_path / "far") == _names(tmp_path / "runs")
 
 
 def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(tmp_path: Path) -> None:
