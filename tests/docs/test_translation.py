@@ -13,6 +13,7 @@ TRANSLATIONS = {
     "README.md": "README_CN.md",
     "docs/first-run.md": "docs/zh/first-run.md",
     "docs/accelerators.md": "docs/zh/accelerators.md",
+    "docs/is-my-port-right.md": "docs/zh/is-my-port-right.md",
 }
 PICTURES = {"docs/images/first-run-dashboard.png": "docs/images/first-run-dashboard-zh.png"}
 
