@@ -131,7 +131,7 @@ def test_without_a_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(
         OSError,
-        match=r"could not be fetched: no matching distribution\. Where the index does not have it, pass --wheel",
+        match=r"could not be fetched: no matching distribution\. Where the index .* as --wheel a copy",
     ):
         frontend_wheel(lambda line: None)
     assert list(cache.iterdir()) == []
