@@ -13,7 +13,7 @@ project = "mindsummary-lightning"
 copyright = "the mindsummary-lightning authors, Apache-2.0"  # noqa: A001  # Sphinx's name
 version = release = mindsummary_lightning.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["changes"]  # fragments, gathered into the page "changelog"
 
 myst_heading_anchors = 3  # the anchors GitHub gives
@@ -35,6 +35,11 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = f"mindsummary-lightning {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is typed is copied, without prompts and output
+copybutton_prompt_is_regexp = True
 
 
 _FRAGMENTS = "<!-- fragments of docs/changes -->"
