@@ -22,7 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--full"):  # hundreds of trials, on a machine that may do much else
+    if not config.getoption("--full"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+    else:  # hundreds of trials, on a machine that may do much else
         for item in items:
             item.add_marker(pytest.mark.timeout(3600), append=False)
 

@@ -7,8 +7,10 @@ import argparse
 from mindsummary_lightning.cli.output import UsageError, counted, heading, say, say_json
 from mindsummary_lightning.cli.runs import one_run
 from mindsummary_lightning.comparison.names import GRADIENT, read_names
+from mindsummary_lightning.comparison.page import comparison_page
 from mindsummary_lightning.comparison.verdict import Comparison, compare_runs
 from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.fileio.replace import replace_file
 
 _EXIT = {"same": 0, "different": 1, "not_comparable": 2}
 _LISTED = 8
@@ -23,9 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
         raise UsageError(str(error)) from error
     if arguments.html:
-        from mindsummary_lightning.export.comparison_page import write_comparison
-
-        write_comparison(comparison, arguments.html)
+        replace_file(arguments.html, comparison_page(comparison).encode())
     if arguments.json:
         say_json(comparison.to_dict())
     else:

@@ -22,7 +22,6 @@ from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.merge_rule import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 
 _READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take no time worth saving
@@ -75,7 +74,10 @@ def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: boo
     is_whole = True
     with contextlib.suppress(DamagedFileError):
         tags, is_whole = survey.tags(summaries, is_exact)
-        SummaryReader(path).lineage()
+        if lineages:  # with Protobuf, which most lists do not need
+            from mindsummary_lightning.reading.summary_reader import SummaryReader
+
+            SummaryReader(path).lineage()
         kinds = [kind for kind, _ in tags]
         numbers = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
     return {

@@ -17,6 +17,7 @@ _ROUNDING = 3e-6  # of a tensor's largest element; updates that are not far abov
 _SAME_RATIO = 0.02  # spread of what is called one ratio
 _MAX_DECAY = 2e-3  # learning rate times weight decay
 _SUDDEN = 30.0  # times the distance of the loss before
+_MOST_GROWTH = 10.0  # of a tensor's second update by its first; beyond it, the tensor did not begin as assumed
 _LISTED = 5
 
 
@@ -196,20 +197,24 @@ def _ratio_of_updates(alignment: Alignment, at: int) -> tuple[float, list[str]] 
 
 
 def _before(alignment: Alignment, index: int, at: int, name: str) -> Floats | None:
-    """A tensor of both runs before a step: as recorded at the step before, or as layers begin."""
+    """A tensor of both runs before a step: as recorded at the step before, or as layers begin, if its updates fit."""
     if at:
         before = alignment.tensors[:, index, at - 1]
         is_next = alignment.steps[at] - alignment.steps[at - 1] == 1
         return before if is_next and np.isfinite(before).all() else None
     last = plain_name(name).rpartition(".")[2]
     now = alignment.tensors[:, index, at]
-    if alignment.steps[at] != 1:
+    if list(alignment.steps[at : at + 2]) != [1, 2]:
         return None
     if last == "bias":
-        return np.zeros_like(now)
-    if last == "weight" and np.abs(now - 1).max() < 0.2:  # of a normalization
-        return np.ones_like(now)
-    return None
+        before = np.zeros_like(now)
+    elif last == "weight" and np.abs(now - 1).max() < 0.2:  # of a normalization
+        before = np.ones_like(now)
+    else:
+        return None
+    next_update = np.abs(alignment.tensors[:, index, 1] - now).max()
+    has_begun_there = np.abs(now - before).max() <= _MOST_GROWTH * next_update
+    return before if has_begun_there else None
 
 
 def _weight_decay(alignment: Alignment, distances: Floats, at: int, limits: Tolerance) -> list[Hint]:

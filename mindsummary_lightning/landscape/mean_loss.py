@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import io
 import logging
 import pickle
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -182,6 +182,7 @@ def borrowed(loss: MeanLoss) -> Iterator[None]:
         yield
     finally:
         state.restore()
+        _idle_trainer.cache_clear()
 
 
 def _as_loss(answer: Any) -> Tensor:
@@ -250,13 +251,13 @@ def _idle_trainer(package: str) -> Any:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        trainer = importlib.import_module(name).Trainer(
+        trainer = sys.modules[name].Trainer(
             accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
             enable_model_summary=False,
         )  # fmt: skip
     finally:
         logger.setLevel(level)
-    trainer.loggers = [importlib.import_module(f"{name}.loggers.logger").DummyLogger()]
+    trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
     return trainer
 
 

@@ -20,7 +20,7 @@ _UNKNOWN_RUN = "50545005"
 NOT_LISTED = "Train job is not exist. Detail: Can not find the train job in data manager."
 _NOT_IN_CACHE = "Train job is not exist. Detail: Can not find the given train job in cache."
 
-Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"  # Any: whatever json encodes, or an EncodedImage
+Handler: TypeAlias = "Callable[[LoadedRuns, ApiRequest], Any]"  # Any: whatever json encodes, or an EncodedAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class ApiRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedImage:
-    """An image as it was recorded, for an answer that is not JSON."""
+class EncodedAnswer:
+    """An image as it was recorded, or a page: an answer that is not JSON."""
 
     content: bytes
     content_type: str

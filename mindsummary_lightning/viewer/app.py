@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
 from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
@@ -129,7 +129,7 @@ def _takes_gzip(request: web.Request) -> bool:
 
 
 def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
-    if isinstance(answer, EncodedImage):
+    if isinstance(answer, EncodedAnswer):
         return answer.content, {"Content-Type": answer.content_type}
     body = _json_bytes(answer)
     headers = {"Content-Type": "application/json"}

@@ -156,3 +156,15 @@ def test_the_distance_of_tensors_is_the_largest_of_three_over_the_largest_elemen
 
 def test_smoothing_skips_what_is_not_finite() -> None:
     assert smoothed(np.array([1.0, np.nan, 1.0])).tolist() == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tmp_path: Path) -> None:
+    names = {"out.weight": "out.bias"}
+
+    def decayed(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor * 0.9995**step if name != "fc.weight" else tensor
+
+    comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", decayed, names=names))
+
+    assert [hint.rule for hint in comparison.hints] == ["weight_decay"]
+    assert comparison.hints[0].numbers["tensors"] == ["fc.bias", "out.bias"]

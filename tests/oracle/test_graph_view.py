@@ -51,7 +51,7 @@ def test_random_graphs_are_arranged_as_mindinsight_does(arranged: Path, mode: st
 
 
 def _nodes(view: GraphView) -> Any:
-    return _plain([{**node.shown(), "scope": node.scope} for node in view.table.values()])
+    return _plain([{**node.to_json(), "scope": node.scope} for node in view.table.values()])
 
 
 def _plain(value: Any) -> Any:

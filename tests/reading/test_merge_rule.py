@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from mindsummary_lightning.reading.merge_rule import _kept_samples
+from mindsummary_lightning.reading.merge_rule import selected_samples
 
 
 def _by_the_rule(files: list[tuple[str, list[int]]]) -> list[tuple[int, int]]:
@@ -31,7 +31,7 @@ def test_the_samples_of_resumed_runs_are_those_of_the_rule(seed: int) -> None:
     files = [(str(second), [draw.randint(-3, 12) for _ in range(draw.randint(1, 5))]) for second in seconds]
 
     paths = [(f"/run/e.out.events.summary.{digits}.0.h_MS", np.array(steps, np.int64)) for digits, steps in files]
-    indices = _kept_samples(paths)
+    indices = selected_samples(paths)
     joined = [(index, step) for index, (_, steps) in enumerate(files) for step in steps]
     assert [joined[index] for index in indices.tolist()] == _by_the_rule(files)
     last_ones = {pair: index for index, pair in enumerate(joined)}
@@ -45,19 +45,19 @@ def test_the_file_that_goes_back_furthest_takes_the_place_of_all_before_it() -> 
         ("summary.999.0_MS", np.array([2])),
     ]
 
-    assert _kept_samples(files).tolist() == [2]
+    assert selected_samples(files).tolist() == [2]
 
 
 def test_the_extreme_steps_of_64_bits_are_kept() -> None:
     steps = np.array([-(2**63), 0, 2**63 - 1])
 
-    assert _kept_samples([("summary.1.0_MS", steps)]).tolist() == [0, 1, 2]
-    assert _kept_samples([("summary.1.0_MS", steps), ("summary.2.0_MS", steps[1:2])]).tolist() == [0, 3]
+    assert selected_samples([("summary.1.0_MS", steps)]).tolist() == [0, 1, 2]
+    assert selected_samples([("summary.1.0_MS", steps), ("summary.2.0_MS", steps[1:2])]).tolist() == [0, 3]
 
 
 def test_merging_is_not_quadratic_in_the_files() -> None:
     files = [(f"summary.{1_000_000 + number}.0_MS", np.array([number])) for number in range(20_000)]
     start = time.process_time()
 
-    assert _kept_samples(files).size == 20_000
+    assert selected_samples(files).size == 20_000
     assert time.process_time() - start < 3  # 35 where each file is compared with all before it

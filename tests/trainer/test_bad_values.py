@@ -334,12 +334,12 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Replace(L.Callback):  # before that, a directory that is a file is refused
-        def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-            shutil.rmtree(tmp_path / "runs")
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            shutil.rmtree(tmp_path / "runs", ignore_errors=True)
             (tmp_path / "runs").write_text("not a directory")
 
     logger = MindInsightLogger(tmp_path / "runs")
-    running = trainer(logger=logger, callbacks=[SummaryCollector(), Replace()])
+    running = trainer(logger=logger, callbacks=[Replace(), SummaryCollector()])
     running.fit(Net(), loader())
 
     assert running.global_step == 6

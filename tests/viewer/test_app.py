@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning.viewer import pages
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedImage, Handler
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
 from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.viewer.pages_client import Client, visit
 
@@ -34,7 +34,7 @@ def _echo(runs: object, request: ApiRequest) -> Any:
 _HANDLERS: dict[str, Handler] = {
     "GET echo": _echo,
     "POST echo": _echo,
-    "GET image": lambda runs, request: EncodedImage(b"\x89PNG", "image/png"),
+    "GET image": lambda runs, request: EncodedAnswer(b"\x89PNG", "image/png"),
     "GET numbers": lambda runs, request: {"z": 1.0, "a": [math.nan, math.inf, 0.1], "ä": None},
     "GET large": lambda runs, request: ["large"] * 10_000,
     "GET fail": _fail,

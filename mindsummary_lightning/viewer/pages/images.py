@@ -13,7 +13,7 @@ from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import (
     ApiError,
     ApiRequest,
-    EncodedImage,
+    EncodedAnswer,
     known_run,
     known_tag,
     required,
@@ -38,7 +38,7 @@ def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     }
 
 
-def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedImage:
+def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     """The image of a step, ``-1`` for the newest; any recorded step will do, not only those that are listed."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")
@@ -54,7 +54,7 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedImage:
         raise ApiError(
             _UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: Can not find the step with given train job id and tag."
         ) from None
-    return EncodedImage(image.encoded, image.media_type)
+    return EncodedAnswer(image.encoded, image.media_type)
 
 
 def _image_tag(run: FollowedRun, plugin_tag: str) -> str:

@@ -13,7 +13,7 @@
     "search": ["search names and settings, or metric/accuracy>0.9", "搜索名称和参数,或输入 metric/accuracy>0.9"],
     "count": ["{0} of {1} runs", "{1} 个训练中的 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页,共 {1} 页"],
     "ticked": ["{0} ticked:", "已选 {0} 个:"], "untick": ["untick all", "全部取消"], "reading": [", {0} being read", ",正在读取 {0} 个"],
-    "compare": ["compare curves", "对比标量"], "surfaces": ["compare loss landscapes", "对比损失地形图"],
+    "compare": ["compare curves", "对比标量"], "difference": ["where they part", "从哪里开始不同"], "surfaces": ["compare loss landscapes", "对比损失地形图"],
     "table": ["model lineage of these", "所选训练的溯源"], "dashboard": ["dashboard", "看板"], "graph": ["graph", "计算图"],
     "landscape": ["landscape", "损失地形"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
     "unknown": ["no run has {0}", "没有训练含有 {0}"], "number": ["{0} is compared with a number", "{0} 应与数字比较"],
@@ -242,6 +242,7 @@
   // Pages about the ticked runs: text, address, least and most runs. A page that compares two runs is one more line.
   const COMPARISONS = [
     ["compare", (ids) => `only/${encoded(ids)}/#/compare-analysis/scalar`, 1, 999],
+    ["difference", ([a, b]) => `v1/mindinsight/comparison?${new URLSearchParams({ a, b })}`, 2, 2],
     ["surfaces", (ids) => `only/${encoded(ids)}/#/compare-analysis/loss`, 1, 999],
     ["table", (ids) => `only/${encoded(ids)}/#/model-traceback`, 1, 999],
   ];

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.values import Image
-from mindsummary_lightning.viewer.api import ApiError, EncodedImage
+from mindsummary_lightning.viewer.api import ApiError, EncodedAnswer
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.reading.runs import values_at, write_summary
 from tests.viewer.pages.asking import ask
@@ -30,7 +30,7 @@ def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
     one = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1")
     newest = ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="-1")
 
-    assert (one, newest) == (EncodedImage(PNG + b"\1", "image/png"), EncodedImage(PNG + b"\2", "image/png"))
+    assert (one, newest) == (EncodedAnswer(PNG + b"\1", "image/png"), EncodedAnswer(PNG + b"\2", "image/png"))
 
 
 def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path) -> None:

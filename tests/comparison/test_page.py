@@ -6,20 +6,19 @@ import re
 from pathlib import Path
 
 from mindsummary_lightning import compare_runs
-from mindsummary_lightning.export.comparison_page import write_comparison
+from mindsummary_lightning.comparison.page import comparison_page
 from tests.comparison.test_verdict import write_run
 
 
-def _page(a: Path, b: Path, path: Path) -> str:
-    write_comparison(compare_runs(a, b), path)
-    return path.read_text(encoding="utf-8")
+def _page(a: Path, b: Path) -> str:
+    return comparison_page(compare_runs(a, b))
 
 
 def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a")
     b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1.01 if step > 6 else 1.0))
 
-    page = _page(a, b, tmp_path / "page.html")
+    page = _page(a, b)
 
     assert "The runs part at step 7, in the update" in page
     assert page.count("<polyline") == 3
@@ -31,7 +30,7 @@ def test_names_do_not_become_markup(tmp_path: Path) -> None:
     evil = '<img src=x onerror="alert(1)">'
     a, b = (write_run(tmp_path / name, names={"fc.bias": f"{evil}{name}"}) for name in "ab")
 
-    page = _page(a, b, tmp_path / "page.html")
+    page = _page(a, b)
 
     assert evil not in page
     assert "&lt;img src=x" in page
@@ -40,4 +39,4 @@ def test_names_do_not_become_markup(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_have_a_page_that_says_so(tmp_path: Path) -> None:
     a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", steps=range(50, 55))
 
-    assert "not comparable" in _page(a, b, tmp_path / "page.html")
+    assert "not comparable" in _page(a, b)

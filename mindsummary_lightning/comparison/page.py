@@ -16,7 +16,6 @@ from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.verdict import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
-from mindsummary_lightning.fileio.replace import replace_file
 
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
@@ -28,37 +27,16 @@ _COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 
 _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite")
 
 
-def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write the page of a comparison, whole or not at all.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    style = (files("mindsummary_lightning.export") / "report" / "templates" / "report.css").read_text(encoding="utf-8")
+def comparison_page(comparison: Comparison) -> str:
+    """The page of a comparison, as HTML."""
+    style = (files("mindsummary_lightning.comparison") / "page.css").read_text(encoding="utf-8")
     title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
-    page = (
+    return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{style}{_STYLE}</style></head>"
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
         f"<body>{''.join(_parts(comparison))}</body></html>\n"
     )
-    replace_file(os.fspath(path), page.encode())
-
-
-_STYLE = """
-svg { width: 100%; height: auto; max-width: 1000px; display: block; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
-.verdict { font-size: 17px; border-left: 5px solid #2b8a3e; padding: 8px 14px; background: var(--card); }
-.different { border-color: #c92a2a; } .not_comparable { border-color: #868e96; }
-.a { stroke: #1c7ed6; } .b { stroke: #e8590c; } .d { stroke: #862e9c; }
-.a, .b, .d { fill: none; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
-.limit { stroke: var(--soft); stroke-dasharray: 4 4; } .axis { stroke: var(--line); }
-.key::before { content: ""; display: inline-block; width: 18px; border-top: 3px solid; margin-right: 6px;
-  vertical-align: middle; }
-.key.ka::before { color: #1c7ed6; } .key.kb::before { color: #e8590c; } .key.kd::before { color: #862e9c; }
-.b { stroke-dasharray: 6 4; }
-.scroll svg { min-width: 560px; }
-"""
 
 
 def _parts(comparison: Comparison) -> Iterator[str]:

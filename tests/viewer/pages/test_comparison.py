@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.viewer.api import ApiError
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from tests.comparison.test_verdict import write_run
+from tests.viewer.pages.asking import ask
+
+
+def test_two_runs_of_the_table_are_compared(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1.01 if step > 6 else 1.0))
+
+    answer = ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b")
+
+    assert answer.content_type == "text/html; charset=utf-8"
+    assert "The runs part at step 7, in the update" in answer.content.decode()
+
+
+@pytest.mark.parametrize(("a", "b"), [("./a", "./c"), ("./../a", "./a")])
+def test_only_runs_of_the_list_are_compared(tmp_path: Path, a: str, b: str) -> None:
+    write_run(tmp_path / "a")
+
+    with pytest.raises(ApiError, match="is not a run"):
+        ask(LoadedRuns(str(tmp_path)), "comparison", a=a, b=b)
+    with pytest.raises(ApiError, match="'b' is required"):
+        ask(LoadedRuns(str(tmp_path)), "comparison", a="./a")
+
+
+def test_a_damaged_run_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    (path,) = write_run(tmp_path / "b").iterdir()
+    content = bytearray(path.read_bytes())
+    content[200] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(ApiError, match=r"cannot be compared.*summary"):
+        ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b")
