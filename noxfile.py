@@ -326,7 +326,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
-    """Build the site into site/; a warning is an error. The tests build it too."""
+    """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
     run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
 
 import mindsummary_lightning
+
+for _needed in ("torch", "lightning"):
+    if importlib.util.find_spec(_needed) is None:  # autodoc's stand-ins would leave out what their decorators wrap
+        raise ConfigError(
+            f"the reference describes classes that need {_needed}, which is not installed here: run `python -m pip "
+            "install -e .`, on a machine without a GPU after PyTorch's CPU build (docs/install.md), or `python -m nox "
+            "-s docs`, which does it in an environment of its own"
+        )
 
 project = "mindsummary-lightning"
 copyright = "the mindsummary-lightning authors, Apache-2.0"  # noqa: A001  # Sphinx's name
