@@ -392,7 +392,7 @@
     update();
   });
 
-  language = localStorage.getItem("milang") === "zh-cn" ? 1 : 0;
+  language = (localStorage.getItem("milang") ?? navigator.language).startsWith("zh") ? 1 : 0;
   readAddress();
   $("search").value = state.q;
   $("size").value = state.size;
