@@ -167,6 +167,7 @@ def parity(session: nox.Session) -> None:
     scripts = {
         "mindspore_values": (writer, "write_with_mindspore.py"),
         "mindspore_signatures": (writer, "write_signatures.py", "mindspore"),
+        "mindspore_defaults": (writer, "write_defaults.py"),
         "mindinsight_signatures": (python_of(session, "mindinsight-server"), "write_signatures.py", "mindinsight"),
     }
     for name, (python, script, *words) in scripts.items():
