@@ -156,6 +156,18 @@ VERBS = {  # in the order of the help
         _argument("--out", required=True, metavar="DIR", help="directory for the runs; new or empty"),
         _json("the imported runs"),
     ),
+    "sync": _verb(
+        "Carry runs to or from a remote store, whole records only; exit 1 if anything is not there at the end.",
+        _argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
+        _argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
+        _argument(
+            "--follow", action="store_true", help="go on until the runs have ended, or until SIGTERM and a last round"
+        ),
+        _argument(
+            "--every", type=float, default=30.0, metavar="SECONDS", help="from round to round (default: %(default)g)"
+        ),
+        _json("what was sent"),
+    ),
     "report": _verb(
         "Write one self-contained HTML page about some runs.",
         _argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
