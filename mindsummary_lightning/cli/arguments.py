@@ -45,7 +45,7 @@ VERBS = {  # in the order of the help
         _argument("--no-browser", action="store_true", help="do not open a browser"),
         _argument("--no-token", action="store_true", help="answer everyone who reaches the port"),
         _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded"),
-        _argument("--wheel", metavar="FILE", help="MindInsight's wheel, where there is no network"),
+        _argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
     ),
     "doctor": _verb(
         "Check what `mindsummary view` needs, or which pages of an installed MindInsight are broken; exit 1 if any is.",

@@ -68,7 +68,7 @@ def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
 
 
 @functools.cache
-def _wide(device_type: str) -> torch.dtype:
+def wide_dtype(device_type: str) -> torch.dtype:
     """The dtype to sum in: float64, or float32 on devices without it (Apple's GPUs)."""
     try:
         return torch.zeros((), dtype=torch.float64, device=device_type).dtype
@@ -90,7 +90,7 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     tallies = torch.zeros(4, dtype=torch.int64, device=device)
     tallies[0] = flat.numel()
     extremes = torch.full((2,), inf, dtype=torch.float32, device=device)
-    total = torch.zeros(1, dtype=_wide(device.type), device=device)
+    total = torch.zeros(1, dtype=wide_dtype(device.type), device=device)
     for chunk in _chunks(flat):
         tallies[1:] += torch.stack([chunk.isnan().sum(), (chunk == inf).sum(), (chunk == -inf).sum()])
         low = chunk.nan_to_num(inf, inf, inf).amin()

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
+from mindsummary_lightning.collection.parameter_selection import EVERY
 from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.values.lineage_info import CustomValue
@@ -94,6 +95,13 @@ def checked_gradients(collect_gradients: Any) -> str | bool | None:
     if isinstance(collect_gradients, bool):
         return collect_gradients
     return _checked_expression("collect_gradients", collect_gradients)
+
+
+def checked_statistics(collect_parameter_statistics: Any) -> str | None:
+    """An expression for the names of the parameters that have statistics, ``None`` for none; errors as above."""
+    if isinstance(collect_parameter_statistics, bool):
+        return EVERY if collect_parameter_statistics else None
+    return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
 
 
 def _checked_expression(name: str, expression: Any) -> str | None:

@@ -12,6 +12,9 @@ from torch.optim import Optimizer
 
 from mindsummary_lightning.collection.sharding import is_sharded
 
+EVERY = ".*"
+"""The expression that matches every parameter."""
+
 _DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is given
 _COMPILED = "_orig_mod."
 _PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original\d*$")  # by torch.nn.utils.parametrize
@@ -61,6 +64,8 @@ def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> l
     """The parameters whose name an expression matches from its start; the first five for ``None``."""
     if pattern is None:
         return list(named[:_DEFAULT_COUNT])
+    if pattern == EVERY:
+        return list(named)
     expression = re.compile(pattern)
     return [each for each in named if each.matches(expression)]
 

@@ -72,6 +72,20 @@ class Schedule:
         """Whether the input images of this step are recorded."""
         return step == 1 or step in self._inputs
 
+    def collects_tables(self, step: int) -> bool:
+        """Whether a collected step's statistics of parameters are recorded whole: the first after a step of tensors."""
+        return step in (1, self._total) or self._has_passed(self._tensors, step)
+
+    def collects_pictures(self, step: int) -> bool:
+        """Whether they are drawn after a collected step: ten times in a run at most, its end included."""
+        return step == self._total or (step > 1 and self._has_passed(self._default_image_steps, step))
+
+    def _has_passed(self, steps: Container[int], step: int) -> bool:
+        """Whether one of these steps lies behind the last collected one, up to this."""
+        if isinstance(steps, range):  # of a fixed gap, without an end
+            return step % steps.step < self._freq
+        return isinstance(steps, frozenset) and any(max(1, step - self._freq) < number <= step for number in steps)
+
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
         return step % self._freq == 0 or step in (1, self._total) or step in self._tensors or step in self._inputs

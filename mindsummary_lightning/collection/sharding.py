@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 
 
@@ -17,3 +20,24 @@ def is_flattened(parameter: torch.Tensor) -> bool:
     parameter nor its ranks can be read from it, so its values cannot be reduced as those of a `DTensor` are.
     """
     return bool(getattr(parameter, "_fsdp_flattened", False))
+
+
+def groups_that_share(tensor: Any) -> tuple[Any, ...]:
+    """One process group for each mesh dimension that a ``DTensor`` is sharded over.
+
+    Raises:
+        TypeError: each rank holds a summand and not a part.
+    """
+    placements = tensor.placements
+    if any(not (placement.is_shard() or placement.is_replicate()) for placement in placements):
+        raise TypeError(f"expected a DTensor that is sharded or replicated, found placements {placements}")
+    return tuple(tensor.device_mesh.get_group(n) for n, placement in enumerate(placements) if placement.is_shard())
+
+
+def largest_shard(tensor: Any) -> int:
+    """Elements of a ``DTensor`` on the rank that has most of them."""
+    shape = list(tensor.shape)
+    for n, placement in enumerate(tensor.placements):
+        if placement.is_shard():
+            shape[placement.dim] = -(-shape[placement.dim] // tensor.device_mesh.size(n))
+    return math.prod(shape)

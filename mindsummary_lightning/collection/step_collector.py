@@ -10,7 +10,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,6 +19,7 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.gradients import GradientCollector
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import NamedParameter, select_parameters
+from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepValues
@@ -30,6 +31,14 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_IN_FLIGHT = 2  # steps; a device further behind is waited for, so that memory stays bounded
 _CLOSEST = 3  # parameter names that a warning proposes
+
+
+class _Selection(NamedTuple):
+    """The parameters that get a histogram, whose gradients do, and that have a row of statistics."""
+
+    histograms: Sequence[NamedParameter]
+    gradients: Sequence[NamedParameter]
+    statistics: Sequence[NamedParameter]
 
 
 class StepCollector:
@@ -48,6 +57,8 @@ class StepCollector:
         gradients: str | bool | None,
         step: int,
         is_rank_zero: bool,
+        statistics: ParameterStatistics | None = None,
+        statistics_pattern: str | None = None,
     ) -> None:
         self.step = step
         self._specified = specified
@@ -59,6 +70,8 @@ class StepCollector:
         if gradients and any(is_flattened(each.parameter) for each in named):
             self._warn("fsdp1", _FSDP1)
             self._gradients = None
+        self._statistics = statistics
+        self._statistics_pattern = statistics_pattern
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
         self._use(lambda: named)
         self._selection()  # warns of what matches none
@@ -68,6 +81,7 @@ class StepCollector:
         weakref.finalize(self, operator_buffer.end_training, self._operators).atexit = False
         self._values: StepValues | None = None
         self._in_flight: deque[tuple[int, StepValues]] = deque()
+        self._last_statistics = step  # the last one handed out
         self._last_state = step  # after which the state was collected, or nothing was done yet
         self._read_loss: Callable[[], torch.Tensor | None] = lambda: None
 
@@ -80,6 +94,11 @@ class StepCollector:
     def default_steps_used(self) -> tuple[int, int]:
         """Steps with tensors and with input images of the default range; a run that resumes has that many less."""
         return self._schedule.default_steps_until(self.step)
+
+    @property
+    def statistics_names(self) -> Sequence[str]:
+        """Names of the rows of the tables of parameters so far."""
+        return [] if self._statistics is None else self._statistics.names
 
     def begin_batch(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
         """A batch begins; take what summary operators give if its step is collected, and its ``parameters`` later."""
@@ -99,8 +118,13 @@ class StepCollector:
 
         ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
         """
-        if self._gradients is not None and self._values is not None and self._schedule.collects(self.step + 1):
-            self._gradients.take(optimizer, parameters, self._selection()[1], scale())
+        if self._values is None or not self._schedule.collects(self.step + 1):
+            return
+        factor = scale()
+        if self._gradients is not None:
+            self._gradients.take(optimizer, parameters, self._selection().gradients, factor)
+        if self._statistics is not None:
+            self._statistics.take_gradients(optimizer, parameters, self._selection().statistics, factor)
 
     def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
         """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed."""
@@ -125,8 +149,9 @@ class StepCollector:
         """The run is over: collect the state after its last step, if that step was not collected."""
         self.close_operators(is_over=True)
         if self._last_state != self.step:
-            if self._gradients is not None:
-                self._gradients.clear()
+            for taken in (self._gradients, self._statistics):
+                if taken is not None:
+                    taken.clear()
             values = StepValues()
             self._use(parameters)
             self._add_state(values)
@@ -138,14 +163,22 @@ class StepCollector:
         self._use(None)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
-        """The steps whose values have arrived, oldest first, and their values; with ``wait`` all in-flight steps."""
+        """The steps whose values have arrived, oldest first, and their values.
+
+        With ``wait`` the run ends: all in-flight steps, and what the last of them has left for the end.
+        """
         in_flight = self._in_flight
         while in_flight and (wait or len(in_flight) > _MAX_IN_FLIGHT or in_flight[0][1].is_ready()):
             step, values = in_flight.popleft()
             pairs = list(values.drain())
+            if self._statistics is not None and self._is_rank_zero:
+                pairs = self._statistics.finish(step, pairs)
+                self._last_statistics = step
             for tag, problem in values.problems:
                 self._warn(tag, "%s is not recorded: %s", tag, problem)
             yield step, pairs
+        if wait and self._statistics is not None:
+            yield self._last_statistics, self._statistics.rest()
 
     def last_loss(self) -> float | None:
         """The loss of the last step done; waits for it."""
@@ -163,11 +196,13 @@ class StepCollector:
 
     def _add_state(self, values: StepValues) -> None:
         self._last_state = self.step
-        for each in self._selection()[0]:
+        for each in self._selection().histograms:
             values.add_histogram(f"{each.name}/auto", each.value())
         # The single numbers come last: of more than 300 tags MindInsight drops those it saw first.
         if self._gradients is not None:
             self._gradients.move_into(values)
+        if self._statistics is not None:
+            self._statistics.move_into(values, self._selection().statistics)
         if self._specified.collect_metric and self._is_rank_zero:
             loss = self._read_loss()
             if loss is not None:
@@ -189,10 +224,10 @@ class StepCollector:
     def _use(self, parameters: Callable[[], Sequence[NamedParameter]] | None) -> None:
         """Ask for the parameters of the present step there; ``None`` between steps, so that nothing is held."""
         self._parameters = parameters
-        self._selected: tuple[Sequence[NamedParameter], Sequence[NamedParameter]] | None = None
+        self._selected: _Selection | None = None
 
-    def _selection(self) -> tuple[Sequence[NamedParameter], Sequence[NamedParameter]]:
-        """The parameters that get a histogram, and those whose gradients do, by what they are in this step."""
+    def _selection(self) -> _Selection:
+        """The parameters that are recorded, by what they are in this step."""
         if self._selected is None:
             named: Sequence[NamedParameter] = [] if self._parameters is None else self._parameters()
             histograms: Sequence[NamedParameter] = []
@@ -201,7 +236,10 @@ class StepCollector:
             gradients = histograms
             if isinstance(self._pattern, str) and self._gradients is not None:
                 gradients = self._select(named, "collect_gradients", self._pattern)
-            self._selected = histograms, gradients
+            statistics: Sequence[NamedParameter] = []
+            if self._statistics is not None:
+                statistics = self._select(named, "collect_parameter_statistics", self._statistics_pattern)
+            self._selected = _Selection(histograms, gradients, statistics)
         return self._selected
 
     def _select(self, named: Sequence[NamedParameter], option: str, pattern: str | None) -> Sequence[NamedParameter]:
@@ -233,8 +271,8 @@ class StepCollector:
 
 _FSDP1 = (
     "FSDP1 (strategy='fsdp') leaves each rank a part of a parameter that cannot be told apart from the whole: "
-    "histograms of parameters and gradients are not recorded. ModelParallelStrategy with fully_shard (FSDP2) records "
-    "them"
+    "histograms and statistics of parameters and gradients are not recorded. ModelParallelStrategy with fully_shard "
+    "(FSDP2) records them"
 )
 
 

@@ -15,7 +15,7 @@ import torch
 
 from mindsummary_lightning.collection.device_copy import DeviceCopy
 from mindsummary_lightning.collection.device_histograms import REDUCIBLE, histogram_from_parts, histogram_parts
-from mindsummary_lightning.collection.sharding import is_sharded
+from mindsummary_lightning.collection.sharding import groups_that_share, is_sharded
 from mindsummary_lightning.conversion.arrays import refuse_what_holds_no_numbers
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
@@ -75,6 +75,13 @@ class StepValues:
     def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
         """Add all elements of a tensor of at least one dimension."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
+
+    def add_deferred(self, tag: str, parts: Sequence[torch.Tensor], build: Callable[[list[torch.Tensor]], Any]) -> None:
+        """Add what ``build`` makes of tensors of one device once they are on the CPU; nobody else may change them."""
+        if parts[0].device.type == "cpu":
+            self._values.append((tag, build([*parts])))
+        else:
+            self._values.append((tag, _Pending(parts, build)))
 
     def extend(self, other: StepValues) -> None:
         """Add the values of another one that has not been sent; it has none any more."""
@@ -183,22 +190,14 @@ def _pending_whole(tensor: torch.Tensor, convert: Callable[[Any], SummaryValue])
 def _pending_histogram(tensor: torch.Tensor) -> _Pending:
     if tensor.dim() == 0:
         raise ValueError("a histogram needs at least one dimension, found a single number: record it as a scalar")
-    groups: list[Any] = []
+    groups: tuple[Any, ...] = ()
     if is_sharded(tensor):
-        groups = _groups_that_share(tensor)
+        if tensor.dtype not in REDUCIBLE:
+            raise TypeError(f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}")
+        groups = groups_that_share(tensor)
         tensor = tensor.to_local()  # type: ignore[attr-defined]  # only a DTensor is sharded
     else:
         tensor = _plain(tensor)
     if tensor.dtype not in REDUCIBLE or (not groups and tensor.numel() <= _COPY_UP_TO):
         return _pending_whole(tensor, to_histogram)
     return _Pending(histogram_parts(tensor, groups), histogram_from_parts)
-
-
-def _groups_that_share(tensor: Any) -> list[Any]:
-    """One process group for each mesh dimension that the ``DTensor`` is sharded over."""
-    placements = tensor.placements
-    if any(not (placement.is_shard() or placement.is_replicate()) for placement in placements):
-        raise TypeError(f"expected a DTensor that is sharded or replicated, found placements {placements}")
-    if tensor.dtype not in REDUCIBLE:
-        raise TypeError(f"expected a DTensor of dtype float32, float16 or bfloat16, found {tensor.dtype}")
-    return [tensor.device_mesh.get_group(n) for n, placement in enumerate(placements) if placement.is_shard()]

@@ -21,6 +21,7 @@ from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import decoded
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_numbers
 from mindsummary_lightning.reading.run_tree import find_run_directories
@@ -143,6 +144,14 @@ class SummaryReader:
     def tensors(self, tag: str) -> Iterator[tuple[int, float, Tensor]]:
         """Tensors of a tag; yields and raises as :meth:`histograms`."""
         return self._values("tensor", tag)
+
+    def parameter_statistics(self) -> ParameterTable | None:
+        """Statistics of every parameter (``collect_parameter_statistics``); ``None`` if the run has none.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        return read_parameter_table(self._refreshed())
 
     def landscapes(self) -> list[RecordedLandscape]:
         """Every loss landscape of the run, by tag and step.

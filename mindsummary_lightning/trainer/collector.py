@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
@@ -21,11 +20,12 @@ from mindsummary_lightning.collection.options import (
     SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
+    checked_statistics,
     hyper_config,
 )
 from mindsummary_lightning.collection.parameter_selection import parameter_names
+from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
 from mindsummary_lightning.collection.schedule import Schedule
-from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
@@ -42,6 +42,7 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
+from mindsummary_lightning.trainer.landscape_writer import landscape_writer
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -53,12 +54,13 @@ from mindsummary_lightning.trainer.run_identity import (
     saved_state,
     steps_before_fit,
 )
+from mindsummary_lightning.trainer.statistics_names import StatisticsNames
 from mindsummary_lightning.trainer.trainer_state import (
     epochs_done,
     is_tuning,
     loss_scale,
     planned_steps,
-    steps_in_first_epoch,
+    scales_loss,
 )
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -97,6 +99,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         collect_input_freq: gap between steps whose input images are collected; ``None``: at most 10 steps of the run.
         landscape_max_bytes: most bytes that the checkpoints for landscapes may take, at least 1. If
             ``collect_landscape`` is not given, they are saved only if all of them fit.
+        collect_parameter_statistics: record a table with statistics of parameters, their gradients and weights, as
+            tensor ``parameter_statistics``, and a picture of it: ``True`` for every parameter of an optimizer, or an
+            expression for others.
+        collect_parameter_updates: have the ratio of each update to its weight in the table, which takes a copy of the
+            weights during a collected step.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
@@ -125,6 +132,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         collect_input_freq: int | None = None,
         landscape_max_bytes: int = 2**26,
         loss: str | None = None,
+        collect_parameter_statistics: bool | str | None = None,
+        collect_parameter_updates: bool = False,
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
@@ -143,6 +152,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._record: RunRecorder | None = None  # until setup, and on ranks above zero; so is the next one
         self._lineage: LineageRecorder | None = None
         self._gradients = checked_gradients(collect_gradients)
+        self._statistics = checked_statistics(collect_parameter_statistics)
+        self._has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
+        self._statistics_names: StatisticsNames | None = None
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
@@ -200,7 +212,14 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
         named = parameter_names(pl_module, trainer.optimizers)
-        self._steps = StepCollector(self._specified, schedule, named, self._gradients, step, record is not None)
+        statistics: ParameterStatistics | None = None
+        if self._statistics is not None:
+            self._statistics_names = None if record is None else StatisticsNames(record)
+            names = [] if self._statistics_names is None else self._statistics_names.recorded
+            statistics = ParameterStatistics(names, schedule, self._has_updates, scales_loss(trainer))
+        self._steps = StepCollector(
+            self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics
+        )
         if record is None or lineage is None:
             return
         with self._guard("the train lineage"):
@@ -215,31 +234,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        self._landscape = self._landscape_writer(record, trainer, pl_module)
+        limit = self._landscape_max_bytes
+        self._landscape = landscape_writer(record, self._specified, limit, trainer, pl_module)
         self._runs[0].announce()
-
-    def _landscape_writer(
-        self, record: RunRecorder, trainer: Any, module: nn.Module
-    ) -> LandscapeCheckpointWriter | None:
-        settings, is_asked_for = self._specified.landscape, "collect_landscape" in self._specified.named
-        if settings is None:
-            return None
-        # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
-        if any(is_flattened(parameter) for parameter in module.parameters()):
-            level = logging.WARNING if is_asked_for else logging.DEBUG
-            _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
-            return None
-        writer = LandscapeCheckpointWriter(
-            record.directory,
-            type(module).__name__,
-            settings,
-            self._landscape_max_bytes,
-            steps_in_first_epoch(trainer),
-            record.options.mode,
-            all_or_nothing=not is_asked_for,
-        )
-        writer.check_budget(module)
-        return writer
 
     # ---- the hot path
 
@@ -264,8 +261,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._lineage.loss_computed(pl_module, loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """Collect gradients, if asked for: accumulated, unscaled and not clipped yet."""
-        if self._gradients and self._steps is not None and self._is_on:
+        """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
+        if (self._gradients or self._statistics) and self._steps is not None and self._is_on:
             self._steps.take_gradients(
                 id(optimizer),
                 [parameter for group in optimizer.param_groups for parameter in group["params"]],
@@ -302,6 +299,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._steps is not None:
             for step, values in self._steps.drain(wait):
                 if self._record is not None:
+                    if self._statistics_names is not None:
+                        self._statistics_names.add(self._steps.statistics_names)
                     self._record.write_values(step, values)
                     self._graph.write_when_observed()
 
@@ -394,4 +393,5 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._own_run.end(status, records_status=self._specified.collect_train_lineage)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_steps": None, "_landscape": None, "_record": None, "_lineage": None}
+        dropped = ("_steps", "_landscape", "_record", "_lineage", "_statistics_names")
+        return {**self.__dict__, **dict.fromkeys(dropped)}

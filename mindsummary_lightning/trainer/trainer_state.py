@@ -82,6 +82,11 @@ def steps_done(trainer: Any) -> int:
     return int(getattr(epoch_loop, "_batches_that_stepped", trainer.global_step))
 
 
+def scales_loss(trainer: Any) -> bool:
+    """Whether the loss is scaled, so that gradients may overflow, whose steps are then skipped."""
+    return getattr(trainer.precision_plugin, "scaler", None) is not None
+
+
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
     """What an optimizer's gradients are multiplied by in its step, on the module's device; ``None``: by nothing.
 

@@ -33,7 +33,7 @@ def fresh_device() -> Iterator[None]:
     from tests.accelerator import npu
 
     npu.reset()
-    device_histograms._wide.cache_clear()
+    device_histograms.wide_dtype.cache_clear()
     device_copy._WARN_ONCE = WarnOnce(device_copy._LOG)
     yield
     npu.reset()

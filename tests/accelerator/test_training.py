@@ -90,6 +90,8 @@ def fit(folder: Path, collector: SummaryCollector, device: str = "npu:0", **opti
 def collector(**options: Any) -> SummaryCollector:
     options.setdefault("collect_freq", 5)
     options.setdefault("collect_gradients", True)
+    options.setdefault("collect_parameter_statistics", True)
+    options.setdefault("collect_parameter_updates", True)
     return SummaryCollector(
         collect_specified_data={"collect_graph": False, "collect_landscape": None, "histogram_regular": ".*"}, **options
     )
@@ -160,8 +162,12 @@ def assert_recorded_alike(found: dict[Any, Any], expected: dict[Any, Any]) -> No
         kind = key[0]
         if kind == "scalar":
             assert value == pytest.approx(expected[key], rel=1e-6), key
+        elif kind == "image" and key[1].startswith("parameter_statistics"):
+            assert (value.height, value.width) == (expected[key].height, expected[key].width)  # colours may be rounded
         elif kind == "image":
             assert value == expected[key], key
+        elif kind == "tensor":
+            np.testing.assert_allclose(value.data, expected[key].data, rtol=1e-5, atol=1e-5, err_msg=str(key))
         else:
             np.testing.assert_allclose(value.lefts, expected[key].lefts, rtol=1e-5, atol=1e-6, err_msg=str(key))
             assert sum(value.counts) == sum(expected[key].counts)

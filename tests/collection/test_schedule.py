@@ -131,3 +131,29 @@ def test_the_last_step_of_a_known_run_is_collected_but_its_tensors_are_not() -> 
 
     assert schedule.collects(15)
     assert not schedule.collects_tensors(15)
+
+
+@pytest.mark.parametrize(("freq", "total"), [(1, 5), (1, 1000), (7, 23), (10, 100_000), (50, 40), (10, None)])
+def test_tables_and_pictures_are_few_and_on_collected_steps(freq: int, total: int | None) -> None:
+    schedule = Schedule(freq, total=total)
+    steps = [step for step in range(1, (total or 100_000) + 1) if schedule.collects(step)]
+    tables = [step for step in steps if schedule.collects_tables(step)]
+    pictures = [step for step in steps if schedule.collects_pictures(step)]
+
+    assert tables[0] == 1
+    assert len(tables) <= 21
+    assert len(pictures) <= 10
+    if total is not None:
+        assert tables[-1] == pictures[-1] == total
+    if len(steps) > 40:
+        assert len(tables) >= 10
+
+
+def test_a_gap_of_tensors_is_that_of_tables() -> None:
+    each = Schedule(10, collect_tensor_freq=1, total=95)
+    assert [step for step in range(1, 96) if each.collects(step) and each.collects_tables(step)] == [
+        1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95,
+    ]  # fmt: skip
+    third = Schedule(10, collect_tensor_freq=30, total=95)
+    tables = [step for step in range(1, 96) if third.collects(step) and third.collects_tables(step)]
+    assert tables == [1, 30, 60, 90, 95]

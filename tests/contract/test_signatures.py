@@ -143,6 +143,8 @@ _KEYWORD_ONLY = {
         "collect_input_freq": None,
         "landscape_max_bytes": 2**26,
         "loss": None,
+        "collect_parameter_statistics": None,
+        "collect_parameter_updates": False,
     },
     "MindInsightLogger": {
         "prefix": "",

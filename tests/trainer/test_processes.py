@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from lightning_utilities.core.rank_zero import rank_zero_only
 
@@ -34,7 +35,8 @@ def main(directory, strategy):
         callbacks = [Look(), ModelCheckpoint()]
         if with_collector:
             specified = {"histogram_regular": ".*"}
-            callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified, collect_gradients=True)]
+            callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified, collect_gradients=True,
+                                           collect_tensor_freq=1, collect_parameter_statistics=True)]
             callbacks += [TrainLineage(directory + "/lineage"), EvalLineage(directory + "/lineage")]
         torch.manual_seed(0)
         net = Net(probe=lambda module, x: scalar_summary("mean", x.mean()) if module.training else None)
@@ -55,6 +57,17 @@ def _histograms(run: Path | str, tag: str) -> list[tuple[int, list[int], float |
     return [(step, h.counts.tolist(), h.min, h.max) for step, _, h in SummaryReader(run).histograms(tag)]
 
 
+def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = False) -> None:
+    ours, theirs = (SummaryReader(path).parameter_statistics() for path in (run, alone))
+    assert ours is not None
+    assert theirs is not None
+    assert ours.steps.tolist() == theirs.steps.tolist() == [1, 2, 4, 6]
+    assert ours.parameters == theirs.parameters
+    for column in ours.columns:
+        if column != "update_ratio" or not without_updates:
+            np.testing.assert_allclose(ours.column(column), theirs.column(column), rtol=2e-6, err_msg=column)
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same training in one process."""
@@ -62,7 +75,13 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("alone")
     collector = SummaryCollector(
-        directory, 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+        directory,
+        2,
+        {"histogram_regular": ".*"},
+        collect_gradients=True,
+        collect_tensor_freq=1,
+        collect_parameter_statistics=True,
+        collect_parameter_updates=True,
     )
     torch.manual_seed(0)
     trainer(logger=False, callbacks=[collector], limit_val_batches=2).fit(Net(), loader(), loader(2))
@@ -103,6 +122,7 @@ def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, str
             SummaryReader(alone).scalars(tag).values.tolist(), rel=1e-6
         )
     assert steps(pair, "train/loss") == [0, 1, 2, 3, 4, 5]
+    _assert_statistics_equal(pair, alone, without_updates=True)
     if strategy == "ddp":
         assert steps(pair, "mean") == [1, 2, 4, 6]
     lineage = SummaryReader(pair).lineage()
@@ -126,7 +146,8 @@ class Sharded(Net):
 if __name__ == "__main__":
     torch.manual_seed(0)
     collector = SummaryCollector(
-        sys.argv[1] + "/run", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+        sys.argv[1] + "/run", 2, {"histogram_regular": ".*"}, collect_gradients=True, collect_tensor_freq=1,
+        collect_parameter_statistics=True, collect_parameter_updates=True,
     )
     strategy = ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo")
     net = Sharded()
@@ -155,6 +176,7 @@ def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, al
         assert SummaryReader(run).scalars(tag).values.tolist() == pytest.approx(
             expected.scalars(tag).values.tolist(), rel=1e-5
         )
+    _assert_statistics_equal(run, alone)
 
 
 _FSDP1 = """
@@ -182,7 +204,8 @@ class Wrapped(Net):
 if __name__ == "__main__":
     for name in ("original", "flat", "without"):
         collector = SummaryCollector(
-            f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True
+            f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True,
+            collect_parameter_statistics=True,
         )
         torch.manual_seed(0)
         strategy = OnCpu(process_group_backend="gloo", use_orig_params=name == "original",
@@ -200,7 +223,7 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without
 
     for name in ("original", "flat"):
         tags = SummaryReader(tmp_path / "runs" / name).tags()
-        assert (tags["histogram"], tags["scalar"]) == ([], ["loss/auto"])
+        assert (tags["histogram"], tags["tensor"], tags["scalar"]) == ([], [], ["loss/auto"])
         assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]
     assert done.stderr.count("FSDP1") == 2  # one for each run, from rank zero
     weights = {(tmp_path / f"{name}-{rank}").read_text() for name in ("original", "flat", "without") for rank in (0, 1)}

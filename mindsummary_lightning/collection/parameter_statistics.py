@@ -1,0 +1,187 @@
+"""Statistics of every parameter: what is taken of gradients and weights, and the values that a step gets of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from mindsummary_lightning.collection.parameter_selection import NamedParameter
+from mindsummary_lightning.collection.row_statistics import RowStatistics, TensorStatistics, row_statistics
+from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.conversion.heat_map import heat_map
+from mindsummary_lightning.conversion.step_history import StepHistory
+from mindsummary_lightning.values import SummaryValue, Tensor
+from mindsummary_lightning.values.statistics_columns import (
+    COLUMNS,
+    LARGEST_TAG,
+    NON_FINITE_TAG,
+    PICTURE_TAG,
+    STATISTICS_TAG,
+    origin,
+    to_stored,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_FIELDS = {  # of each column the tensor that it is taken of, and the field of its TensorStatistics
+    **{f"gradient_{name}": ("gradient", name) for name in ("rms", "mean", "zeros", "non_finite")},
+    "gradient_max": ("gradient", "largest"),
+    **{f"weight_{name}": ("weight", name) for name in ("rms", "non_finite")},
+    "weight_max": ("weight", "largest"),
+    "update_ratio": ("update", "rms"),
+    "elements": ("weight", "elements"),
+}
+_Pairs = list[tuple[str, SummaryValue]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatisticsPart:
+    """The statistics of some parameters' gradients, weights or updates, as ``kind`` says, and their rows."""
+
+    kind: str
+    rows: Sequence[int]
+    statistics: TensorStatistics
+
+
+class ParameterStatistics:
+    """Takes the statistics of one step after the other, and makes tables, scalars and pictures of them.
+
+    ``names`` are those of the rows, in order: the parameters that an earlier fit into the run had, to which new ones
+    are added and of which none is removed. ``has_updates`` keeps a copy of the weights during a collected step.
+    ``skips_overflow``: a scaled loss makes some gradients infinite, and their steps are skipped.
+    """
+
+    def __init__(self, names: Sequence[str], schedule: Schedule, has_updates: bool, skips_overflow: bool) -> None:
+        self.names = [*names]
+        self._rows = {name: row for row, name in enumerate(self.names)}
+        self._schedule = schedule
+        self._has_updates = has_updates
+        self._skips_overflow = skips_overflow
+        self._gradients: dict[int, StepValues] = {}  # of each optimizer's last step in this batch
+        self._before: dict[int, torch.Tensor] = {}  # the weights before the step, by the parameter's id
+        self._history = StepHistory()
+        self._has_warned = False
+        self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
+
+    def clear(self) -> None:
+        """Forget what was taken of a step that is not done."""
+        self._gradients, self._before = {}, {}
+
+    def take_gradients(
+        self,
+        optimizer: int,
+        parameters: Sequence[nn.Parameter],
+        selected: Sequence[NamedParameter],
+        scale: torch.Tensor | None,
+    ) -> None:
+        """Take an optimizer's gradients in place of those of its earlier steps in this batch.
+
+        As :meth:`GradientCollector.take`.
+        """
+        held = {id(parameter) for parameter in parameters}
+        own = [each for each in selected if id(each.parameter) in held]
+        if self._has_updates:
+            new = [each for each in own if id(each.parameter) not in self._before]
+            self._before |= {id(each.parameter): each.value().clone() for each in new}
+        with_gradient = [each for each in own if each.parameter.grad is not None]
+        values = StepValues()
+        self._add(values, "gradient", with_gradient, [each.parameter.grad for each in with_gradient], scale)
+        self._gradients[optimizer] = values
+
+    def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
+        """Add the gradients taken in this step, and the weights after it, to its values; it has none any more."""
+        gradients, before = [*self._gradients.values()], self._before
+        self.clear()
+        for each in gradients:
+            values.extend(each)
+        weights = [each.parameter if each.mask is None else each.value() for each in selected]
+        self._add(values, "weight", selected, weights)
+        known = [each for each in selected if id(each.parameter) in before]
+        self._add(values, "update", known, [before[id(each.parameter)].sub_(each.value()) for each in known])
+
+    def finish(self, step: int, values: Sequence[tuple[str, Any]]) -> _Pairs:
+        """The values of a step, with a table, a picture and scalars in place of its parts."""
+        parts = [value for _, value in values if isinstance(value, StatisticsPart)]
+        pairs = [(tag, value) for tag, value in values if not isinstance(value, StatisticsPart)]
+        if not parts:
+            return pairs
+        table = self._table(parts)
+        first = origin(self.names, table)
+        rms, counts = table[:, COLUMNS.index("gradient_rms")], table[:, _NON_FINITE]
+        is_bad = (counts > 0).any(1)
+        with np.errstate(divide="ignore"):
+            self._history.add(step, np.where(is_bad, np.inf, np.log10(rms)))
+        self._unwritten = {STATISTICS_TAG: partial(Tensor, to_stored(table)), PICTURE_TAG: self._picture}
+        due = [STATISTICS_TAG] if self._schedule.collects_tables(step) else []
+        due += [PICTURE_TAG] if self._schedule.collects_pictures(step) else []
+        if first is not None and not self._has_warned and not (self._skips_overflow and first[1] == "gradient"):
+            self._warn(step, first, int(is_bad.sum()), dict(pairs).get("loss/auto"))
+            due = [*dict.fromkeys([STATISTICS_TAG, *due])]
+        pairs += [(tag, self._unwritten.pop(tag)()) for tag in due]
+        scalars = [(NON_FINITE_TAG, float(is_bad.sum()))]
+        if not np.isnan(rms).all():
+            scalars.append((LARGEST_TAG, float(np.nanmax(rms))))
+        return [*pairs, *scalars]
+
+    def rest(self) -> _Pairs:
+        """What the last collected step has not written of its table and picture: at the end both are."""
+        unwritten, self._unwritten = self._unwritten, {}
+        return [(tag, make()) for tag, make in unwritten.items()]
+
+    def _add(
+        self,
+        values: StepValues,
+        kind: str,
+        named: Sequence[NamedParameter],
+        tensors: Sequence[Any],
+        scale: torch.Tensor | None = None,
+    ) -> None:
+        try:
+            for part in row_statistics(tensors):
+                rows = [self._row(named[place].name) for place in part.places]
+                tables = [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
+                values.add_deferred(STATISTICS_TAG, tables, partial(_built, kind, rows, part))
+        except Exception as error:  # recording never stops training; the caller reports it
+            values.problems.append((f"{STATISTICS_TAG} of {kind}s", error))
+
+    def _row(self, name: str) -> int:
+        row = self._rows.setdefault(name, len(self.names))
+        if row == len(self.names):
+            self.names.append(name)
+        return row
+
+    def _table(self, parts: Sequence[StatisticsPart]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        table = np.full((len(self.names), len(COLUMNS)), np.nan)
+        for part in parts:
+            for column, (kind, name) in _FIELDS.items():
+                if part.kind == kind:
+                    table[part.rows, COLUMNS.index(column)] = getattr(part.statistics, name)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            table[:, COLUMNS.index("update_ratio")] /= table[:, COLUMNS.index("weight_rms")]
+        return table
+
+    def _picture(self) -> SummaryValue:
+        return heat_map("log10 of the gradients' root mean square", self.names, *self._history.columns())
+
+    def _warn(self, step: int, first: tuple[str, str], affected: int, loss: SummaryValue | None) -> None:
+        self._has_warned = True
+        _LOG.warning(
+            "step %d: the %s of %s is not finite, the first in this run; %d of %d parameters are affected, the loss is "
+            "%s; `mindsummary show` on the run shows what came before",
+            *(step, first[1], first[0], affected, len(self.names), "not recorded" if loss is None else f"{loss:g}"),
+        )
+
+
+_NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_finite")]
+
+
+def _built(kind: str, rows: Sequence[int], part: RowStatistics, tables: list[torch.Tensor]) -> StatisticsPart:
+    return StatisticsPart(kind, rows, part.statistics(tables[0], float(tables[1]) if len(tables) > 1 else 1.0))

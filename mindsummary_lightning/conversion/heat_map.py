@@ -1,0 +1,119 @@
+"""A heat map of parameters by steps as a picture, and how many parameters become few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.conversion.image_grid import encode_png
+from mindsummary_lightning.values import Image
+
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw as Drawing
+
+MAX_ROWS = 1000
+_DECADES = 12  # of colours below the largest number; what is smaller has the last of them
+_WIDTH, _HEIGHT = 720, 1200  # of the cells, in pixels, unless there are too few or too many
+_FONT, _LINE, _MARGIN = 11, 14, 8
+_LABEL = 44  # characters
+_TICKS = 6
+_VIRIDIS = ("440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
+_SHADES = 256
+_NOT_FINITE, _ZERO, _MISSING = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8)
+_PAPER, _INK = (255, 255, 255), (0x30, 0x30, 0x30)
+
+
+def heat_map(title: str, names: Sequence[str], steps: Sequence[int], numbers: NDArray[Any]) -> Image:
+    """A picture of logarithms, shape ``(names, steps)``: red where one is +inf, black -inf, grey NaN.
+
+    Of more than 1,000 names, layers are drawn; the largest number of a layer counts.
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageDraw, ImageFont
+
+    names, numbers = grouped(names, numbers, MAX_ROWS)
+    high, low = _range(numbers)
+    rows, columns = numbers.shape
+    height, width = max(1, min(_LINE, _HEIGHT // rows)), max(1, min(24, _WIDTH // columns))
+    cells = _colours(numbers, low, high).repeat(height, axis=0).repeat(width, axis=1)
+    font = ImageFont.load_default(_FONT)
+    every = -(-_LINE // height)
+    labels = [(row, _label(names[row])) for row in range(0, rows, every)]
+    left = _MARGIN + max(int(font.getlength(text)) for _, text in labels) + 6
+    top = 2 * _LINE + _MARGIN
+    size = (top + cells.shape[0] + 4 * _LINE, left + max(cells.shape[1], 460) + _MARGIN)
+    canvas = np.full((*size, 3), _PAPER, np.uint8)
+    canvas[top : top + cells.shape[0], left : left + cells.shape[1]] = cells
+    picture = Pillow.fromarray(canvas)
+    draw = ImageDraw.Draw(picture)
+    draw.text((left, _MARGIN), title, _INK, font)
+    for row, text in labels:
+        draw.text((left - 4, top + row * height + height // 2 if every == 1 else top + row * height), text, _INK, font,
+                  anchor="rm" if every == 1 else "ra")  # fmt: skip
+    bottom = top + cells.shape[0]
+    for at in np.unique(np.linspace(0, columns - 1, _TICKS).round().astype(int)).tolist():
+        x = left + at * width + width // 2
+        draw.line((x, bottom, x, bottom + 3), _INK)
+        draw.text((x, bottom + 4), str(steps[at]), _INK, font, anchor="la" if at == 0 else "ma")
+    _legend(draw, font, left, bottom + 2 * _LINE + 4, low, high)
+    pixels = np.ascontiguousarray(picture)
+    return Image(pixels.shape[0], pixels.shape[1], encode_png(pixels))
+
+
+def grouped(names: Sequence[str], numbers: NDArray[Any], most: int) -> tuple[list[str], NDArray[Any]]:
+    """At most so many names, and the rows of ``numbers`` for them: of layers, or of neighbouring layers.
+
+    The largest number of a group counts, NaN only if all are.
+    """
+    labels, starts = [*names], np.arange(len(names))
+    if len(labels) > most:
+        layers = [name.rpartition(".")[0] or name for name in names]
+        starts = np.array([at for at in range(len(layers)) if not at or layers[at] != layers[at - 1]])
+        labels = [layers[at] for at in starts]
+    if len(labels) > most:
+        size = -(-len(labels) // most)
+        ends = [min(at + size, len(labels)) - 1 for at in range(0, len(labels), size)]
+        labels = [f"{labels[at]} to {labels[end]}" for at, end in zip(range(0, len(labels), size), ends, strict=True)]
+        starts = starts[::size]
+    return labels, numbers if starts.size == len(names) else np.fmax.reduceat(numbers, starts, axis=0)
+
+
+def _range(numbers: NDArray[Any]) -> tuple[float, float]:
+    finite = numbers[np.isfinite(numbers)]
+    high = float(finite.max()) if finite.size else 0.0
+    low = max(float(finite.min()), high - _DECADES) if finite.size else -1.0
+    return high, low if high - low > 0.1 else high - 0.1
+
+
+def _colours(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+    anchors = np.array([[int(colour[at : at + 2], 16) for at in (0, 2, 4)] for colour in _VIRIDIS])
+    places = np.linspace(0, len(anchors) - 1, _SHADES)
+    shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]
+    palette = np.concatenate([np.stack(shades, axis=-1), [_NOT_FINITE, _ZERO, _MISSING]]).astype(np.uint8)
+    shade = np.clip((np.nan_to_num(numbers) - low) / (high - low), 0, 1) * (_SHADES - 1)
+    index = shade.round().astype(np.intp)
+    for at, mask in enumerate((np.isposinf(numbers), np.isneginf(numbers), np.isnan(numbers))):
+        index[mask] = _SHADES + at
+    colours: NDArray[np.uint8] = palette[index]
+    return colours
+
+
+def _legend(draw: Drawing, font: Any, left: int, top: int, low: float, high: float) -> None:
+    shades = _colours(np.linspace(low, high, 160)[None], low, high)[0]
+    for at, colour in enumerate(shades.tolist()):
+        draw.line((left + at, top, left + at, top + 9), tuple(colour))
+    draw.text((left, top + 11), f"{low:.1f}", _INK, font)
+    draw.text((left + 160, top + 11), f"{high:.1f}", _INK, font, anchor="ra")
+    x = left + 180
+    for text, colour in (("not finite", _NOT_FINITE), ("zero", _ZERO), ("no gradient", _MISSING)):
+        draw.rectangle((x, top, x + 9, top + 9), colour)
+        draw.text((x + 14, top + 5), text, _INK, font, anchor="lm")
+        x += 30 + int(font.getlength(text))
+
+
+def _label(name: str) -> str:
+    clean = name.encode("ascii", "replace").decode()
+    return clean if len(clean) <= _LABEL else f"...{clean[3 - _LABEL :]}"

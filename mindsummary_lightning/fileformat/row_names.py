@@ -1,0 +1,32 @@
+"""``parameter_statistics.json``: the names of the rows and columns of a run's tables of parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+
+ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
+
+
+def encode_row_names(parameters: Sequence[str]) -> bytes:
+    """The file: the names of all rows, of which a table has as many as it has rows, and of the columns."""
+    names = {"tensor": STATISTICS_TAG, "columns": COLUMNS, "rows": [*parameters]}
+    return json.dumps(names, indent=0).encode()
+
+
+def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
+    """Names of the rows and of the columns.
+
+    Raises:
+        ValueError: this is no such file.
+    """
+    try:
+        names = json.loads(content)
+        rows, columns = names["rows"], names["columns"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}") from error
+    if not all(isinstance(part, list) and all(isinstance(name, str) for name in part) for part in (rows, columns)):
+        raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
+    return rows, columns

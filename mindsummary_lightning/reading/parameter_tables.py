@@ -1,0 +1,116 @@
+"""``ParameterTable``: the statistics of a run's parameters, read with the names of their rows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
+from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG, from_stored, origin
+from mindsummary_lightning.values.summary_values import owned
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """The first number that was not finite: the ``step``, the ``parameter``, and ``"gradient"`` or ``"weight"``."""
+
+    step: int
+    parameter: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterTable:
+    """Statistics of every parameter that an optimizer holds, at every step that has a table.
+
+    Attributes:
+        steps: optimizer steps, int64, shape ``(s,)``.
+        parameters: names of the ``p`` parameters.
+        columns: names of the ``c`` statistics. ``gradient_rms``, ``gradient_mean`` (of the magnitudes),
+            ``gradient_max`` and ``gradient_zeros`` (a share, 0 to 1) are those of the finite elements, of a sparse
+            gradient of the stored ones; ``gradient_non_finite`` counts the others. ``weight_rms``, ``weight_max`` and
+            ``weight_non_finite`` are of the weight after the step; ``update_ratio`` is the root mean square of its
+            change in the step by ``weight_rms``; ``elements`` counts the weight's.
+        values: float64, shape ``(s, p, c)``; NaN where there is none, as of a parameter without a gradient.
+    """
+
+    steps: NDArray[np.int64]
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", owned(self.steps, np.int64))
+        object.__setattr__(self, "values", owned(self.values, np.float64))
+        shape = (self.steps.size, len(self.parameters), len(self.columns))
+        if self.values.shape != shape:
+            raise ValueError(f"values need a shape of steps, parameters and columns, {shape}, not {self.values.shape}")
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One statistic, shape ``(s, p)``.
+
+        Raises:
+            ValueError: there is no column of this name.
+        """
+        return self.values[:, :, self.columns.index(name)]
+
+    def first_non_finite(self) -> NonFinite | None:
+        """The first number of the tables that is not finite, by :func:`origin`; ``None`` if all are."""
+        for step, table in zip(self.steps.tolist(), self.values, strict=True):
+            first = origin(self.parameters, table)
+            if first is not None:
+                return NonFinite(step, *first)
+        return None
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row per step and parameter, which are its index, and a column per statistic.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise missing_packages("a table of parameters", "pandas") from error
+        index = pandas.MultiIndex.from_product([self.steps, self.parameters], names=["step", "parameter"])
+        return pandas.DataFrame(self.values.reshape(-1, len(self.columns)), index, list(self.columns))
+
+
+def row_names(run_dir: str) -> tuple[list[str], list[str]]:
+    """Names of the rows and columns of a run's tables; no rows where the file is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(run_dir, ROW_NAMES_FILE), "rb") as file:
+        return decode_row_names(file.read())
+    return [], list(COLUMNS)
+
+
+def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
+    """All tables of a run, as it was when it was last refreshed, or ``None``.
+
+    A row without a name is called by its number. Tensors of the same tag that are no such tables are passed over.
+    """
+    if STATISTICS_TAG not in run.tags()["tensor"]:
+        return None
+    samples = run.samples("tensor", STATISTICS_TAG)
+    tensors = [(sample.step, cast("Tensor", read_value(sample.location)).data) for sample in samples]
+    names, columns = row_names(run.run_dir)
+    tables = [(step, data) for step, data in tensors if data.ndim == 2 and data.shape[1] == len(columns)]
+    if not tables or columns != list(COLUMNS):
+        return None
+    rows = max(len(data) for _, data in tables)
+    values = np.full((len(tables), rows, len(columns)), np.nan)
+    for at, (_, data) in enumerate(tables):
+        values[at, : len(data)] = from_stored(data)
+    parameters = (*names[:rows], *(f"row {number}" for number in range(len(names), rows)))
+    return ParameterTable(np.array([step for step, _ in tables]), parameters, tuple(columns), values)

@@ -1,0 +1,41 @@
+"""What a collector saves for loss landscapes, and whether it can."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from torch import nn
+
+from mindsummary_lightning.collection.options import CollectOptions
+from mindsummary_lightning.collection.sharding import is_flattened
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.trainer_state import steps_in_first_epoch
+
+_LOG = logging.getLogger(__name__)
+
+
+def landscape_writer(
+    record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module
+) -> LandscapeCheckpointWriter | None:
+    """What saves the parameters for landscapes, or ``None`` if none are wanted or they cannot be saved."""
+    settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
+    if settings is None:
+        return None
+    # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
+    if any(is_flattened(parameter) for parameter in module.parameters()):
+        level = logging.WARNING if is_asked_for else logging.DEBUG
+        _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
+        return None
+    writer = LandscapeCheckpointWriter(
+        record.directory,
+        type(module).__name__,
+        settings,
+        max_bytes,
+        steps_in_first_epoch(trainer),
+        record.options.mode,
+        all_or_nothing=not is_asked_for,
+    )
+    writer.check_budget(module)
+    return writer

@@ -1,0 +1,65 @@
+"""The picture of parameters by steps."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from mindsummary_lightning.conversion.heat_map import grouped, heat_map
+
+RED, BLACK, GREY, YELLOW = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8), (0xFD, 0xE7, 0x25)
+
+
+def _pixels(names: list[str], numbers: np.ndarray) -> np.ndarray:
+    image = heat_map("title", names, [*range(1, numbers.shape[1] + 1)], numbers)
+    pixels = np.asarray(PIL.Image.open(io.BytesIO(image.encoded)))
+    assert pixels.shape == (image.height, image.width, 3)
+    return pixels
+
+
+def _count(pixels: np.ndarray, colour: tuple[int, int, int]) -> int:
+    return int((pixels == colour).all(axis=-1).sum())
+
+
+def test_a_spike_and_what_is_no_number_have_colours_of_their_own() -> None:
+    numbers = np.full((8, 30), -3.0)
+    plain = _pixels([f"layer{n}.weight" for n in range(8)], numbers)
+    numbers[2, 7], numbers[3, 10:], numbers[4, 5], numbers[5, :3] = 1.5, np.inf, -np.inf, np.nan
+    pixels = _pixels([f"layer{n}.weight" for n in range(8)], numbers)
+
+    cell = 14 * 24
+    for colour, cells in ((RED, 20), (BLACK, 1), (GREY, 3)):
+        assert abs(_count(pixels, colour) - _count(plain, colour) - cells * cell) <= 30  # of the text
+    assert cell <= _count(pixels, YELLOW) <= cell + 30  # of the legend
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 512), (300, 3), (1000, 100), (2000, 20), (40_000, 4)])
+def test_the_size_is_bounded(rows: int, columns: int) -> None:
+    pixels = _pixels([f"model.layer.{n // 2}.{n % 2}" for n in range(rows)], np.zeros((rows, columns)))
+    assert pixels.shape[0] <= 1320
+    assert pixels.shape[1] <= 1200
+
+
+def test_nothing_finite_is_drawn_too() -> None:
+    assert _count(_pixels(["a"], np.full((1, 4), np.inf)), RED) > 100
+
+
+def test_a_name_of_any_length_and_script_is_drawn() -> None:
+    assert _pixels(["层." * 500, "b"], np.zeros((2, 2))).shape[1] < 1200
+
+
+def test_more_rows_than_fit_are_grouped_by_layer_and_then_by_neighbours() -> None:
+    names = [f"layers.{layer}.{part}" for layer in range(6) for part in ("weight", "bias")]
+    numbers = np.arange(12.0).reshape(12, 1)
+    numbers[4] = np.nan
+
+    assert grouped(names, numbers, 12)[0] == names
+    labels, by_layer = grouped(names, numbers, 6)
+    assert labels == [f"layers.{layer}" for layer in range(6)]
+    assert by_layer[:, 0].tolist() == [1, 3, 5, 7, 9, 11]
+    labels, by_two = grouped(names, numbers, 4)
+    assert labels == ["layers.0 to layers.1", "layers.2 to layers.3", "layers.4 to layers.5"]
+    assert by_two[:, 0].tolist() == [3, 7, 11]

@@ -1,0 +1,20 @@
+"""The file with the names of the rows of a table of parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from mindsummary_lightning.fileformat.row_names import decode_row_names, encode_row_names
+from mindsummary_lightning.values.statistics_columns import COLUMNS
+
+
+def test_names_are_read_as_written() -> None:
+    names = ["层.weight", "a\nb", 'c"d']
+    assert decode_row_names(encode_row_names(names)) == (names, list(COLUMNS))
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"rows": 1, "columns": []}', b'{"rows": [1], "columns": []}',
+                                     b"\xff", b"[" * 100_000])  # fmt: skip
+def test_another_file_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"parameter_statistics\.json should"):
+        decode_row_names(content)

@@ -1,0 +1,94 @@
+"""Tables of parameters as they are read, whatever became of their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.values.statistics_columns import COLUMNS, to_stored
+
+
+def _table(rows: int, **columns: list[float]) -> np.ndarray:
+    table = np.zeros((rows, len(COLUMNS)))
+    for name, numbers in columns.items():
+        table[:, COLUMNS.index(name)] = numbers
+    return table
+
+
+def _record(run: Path, *tables: np.ndarray) -> None:
+    with SummaryRecord(str(run)) as record:
+        for step, table in enumerate(tables, 1):
+            record.add_value("tensor", "parameter_statistics", table)
+            record.record(step)
+
+
+def _read(run: Path) -> ParameterTable:
+    table = SummaryReader(run).parameter_statistics()
+    assert table is not None
+    return table
+
+
+def test_magnitudes_are_read_as_they_were(tmp_path: Path) -> None:
+    _record(tmp_path, to_stored(_table(2, gradient_rms=[3e-9, 0.0], gradient_zeros=[0.25, 1.0], elements=[12, 3])))
+    (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a.weight", "a.bias"]))
+
+    table = _read(tmp_path)
+    assert table.parameters == ("a.weight", "a.bias")
+    np.testing.assert_allclose(table.column("gradient_rms")[0], [3e-9, 0.0], rtol=2e-6)
+    assert table.column("gradient_zeros")[0].tolist() == [0.25, 1.0]
+    assert table.column("elements")[0].tolist() == [12, 3]
+
+
+def test_rows_are_numbered_where_names_are_missing(tmp_path: Path) -> None:
+    _record(tmp_path, to_stored(_table(1)), to_stored(_table(3)))
+    assert _read(tmp_path).parameters == ("row 0", "row 1", "row 2")
+    assert np.isnan(_read(tmp_path).values[0, 1:]).all()
+
+    (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a"]))
+    assert _read(tmp_path).parameters == ("a", "row 1", "row 2")
+
+    (tmp_path / ROW_NAMES_FILE).write_bytes(b"cut of")
+    assert _read(tmp_path).parameters == ("row 0", "row 1", "row 2")
+
+
+def test_a_users_tensor_of_that_name_is_no_table(tmp_path: Path) -> None:
+    _record(tmp_path, np.zeros((4, 3)))
+    assert SummaryReader(tmp_path).parameter_statistics() is None
+
+
+def test_a_gradient_comes_before_the_weight_that_it_spoils(tmp_path: Path) -> None:
+    _record(
+        tmp_path,
+        to_stored(_table(3)),
+        to_stored(_table(3, gradient_non_finite=[0, 2, 0], weight_non_finite=[0, 2, 0])),
+        to_stored(_table(3, gradient_non_finite=[4, 4, 4])),
+    )
+    first = _read(tmp_path).first_non_finite()
+    assert first is not None
+    assert (first.step, first.parameter, first.kind) == (2, "row 1", "gradient")
+
+
+@pytest.mark.parametrize(
+    ("gradients", "weights", "named"),
+    [
+        ([1, 1, 0, 0], [0, 0, 0, 0], ("b", "gradient")),  # a backward pass came from behind
+        ([1, 1, 1, 1], [0, 0, 0, 0], ("a", "gradient")),
+        ([np.nan, 0, 0, 0], [0, 0, 1, 1], ("c", "weight")),
+        ([np.nan, 1, 1, 1], [0, 0, 0, 0], ("b", "gradient")),
+    ],
+)
+def test_what_is_named_first(gradients: list[float], weights: list[float], named: tuple[str, str]) -> None:
+    values = _table(4, gradient_non_finite=gradients, weight_non_finite=weights)[None]
+    first = ParameterTable(np.array([5]), ("a", "b", "c", "d"), COLUMNS, values).first_non_finite()
+    assert first is not None
+    assert (first.step, first.parameter, first.kind) == (5, *named)
+
+
+def test_values_of_another_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match="need a shape of steps, parameters and columns"):
+        ParameterTable(np.array([1]), ("a",), COLUMNS, np.zeros((1, 2, 3)))
