@@ -186,6 +186,7 @@ def _fingerprint(file: IO[bytes], size: int) -> _Fingerprint:
 
 def _runs(files: Mapping[str, StoredFile]) -> dict[str, list[str]]:
     """The runs among some files: for each directory with event files, what belongs to it, in the order of sending."""
+    # Hidden names are of programs at work, and ".." in an object's name would lead out of the destination.
     visible = [path for path in files if not any(part.startswith(".") for part in path.split("/"))]
     found = {os.path.dirname(path) for path in visible if timestamp_of(os.path.basename(path)) is not None}
     runs: dict[str, list[str]] = {run: [] for run in sorted(found)}

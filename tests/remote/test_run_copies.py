@@ -249,6 +249,20 @@ def test_a_file_that_was_replaced_is_replaced_by_a_command_that_starts_anew(run:
     assert (tmp_path / "far/ckpt_dir/train_metadata.json").read_text() == "changed there"
 
 
+def test_an_object_whose_name_leads_out_of_the_destination_is_not_brought(tmp_path: Path) -> None:
+    _record(tmp_path / "run")
+
+    class Hostile(Store):
+        def list(self, below: str = "") -> dict[str, StoredFile]:
+            return {f"../run/{name}": file for name, file in super().list(below).items()}
+
+    copies = RunCopies(Hostile(str(tmp_path / "run")), Store(str(tmp_path / "far" / "deep")))
+    copies.send()
+
+    assert copies.runs == 0
+    assert not (tmp_path / "far").exists()
+
+
 def test_nothing_beside_the_record_of_what_was_sent_is_added(run: Path, tmp_path: Path) -> None:
     _sent(run, tmp_path / "far")
 
