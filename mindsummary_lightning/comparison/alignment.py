@@ -15,6 +15,7 @@ from mindsummary_lightning.comparison.names import NameMatch, TensorName, match_
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values.text import shortest_float32
 
 _AUTO = "/auto"  # what the collector adds to a tag
 _LOSS = "loss/auto"
@@ -147,7 +148,9 @@ def _settings(reader: SummaryReader) -> dict[str, Any]:
     if lineage.custom is not None:
         settings.update(lineage.custom.values)
     if lineage.train is not None:
-        settings.update((field.name, getattr(lineage.train, field.name)) for field in fields(TrainInfo))
+        recorded = {field.name: getattr(lineage.train, field.name) for field in fields(TrainInfo)}
+        rate = recorded["learning_rate"]
+        settings.update(recorded, learning_rate=None if rate is None else shortest_float32(rate))
     return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
 
 
