@@ -1,24 +1,24 @@
-"""What statistics of every parameter cost a training: CPU seconds, as a ratio to the same collector without them.
+"""What statistics of every parameter cost a training: CPU seconds in the hooks that take them, as a share of the rest.
 
 ``python benchmarks/every_parameter.py [--rounds N]``. A small GPT, whose parameters are few and large, and a chain of
 1,000 small layers, which has 2,000 parameters and does little else. Beside them two ways to learn less by hand:
 ``lightning.pytorch.utilities.grad_norm`` logged as a dict, and a scalar of each gradient's norm, as ``wandb.watch``
-takes them. All ways train at once and take turns.
+takes them. The seconds of the hooks are divided by those of all else in the same training, so a machine that others
+share does not matter; pictures, of which a run has six at most however long it is, are counted apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import logging
-import random
+import statistics
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import lightning.pytorch as pl
-import overhead
 import paired
 import torch
 from lightning.pytorch.utilities import grad_norm
@@ -26,9 +26,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
-from mindsummary_lightning.conversion.heat_map import heat_map
+from mindsummary_lightning.collection import parameter_statistics
 
-_STEPS = 200
+_STEPS = 60
+Numbers = Callable[[nn.Module], dict[str, Any]]
 
 
 class Gpt(pl.LightningModule):
@@ -71,7 +72,7 @@ class Chain(pl.LightningModule):
 class _ByHand(pl.Callback):
     """Logs numbers of the gradients by hand, every so many steps."""
 
-    def __init__(self, numbers: Callable[[nn.Module], dict[str, Any]], every: int) -> None:
+    def __init__(self, numbers: Numbers, every: int) -> None:
         self._numbers, self._every = numbers, every
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -88,75 +89,103 @@ def _norms(module: nn.Module) -> dict[str, Any]:
     return {name: float(norm) for name, norm in grad_norm(module, 2).items()}
 
 
-def _collected(every: int, **options: Any) -> overhead.Setup:
+class _Meter:
+    """CPU seconds in the hooks of a callback, and of them those in pictures."""
+
+    def __init__(self, callback: pl.Callback) -> None:
+        self.seconds = self.pictures = 0.0
+        for hook in ("on_train_batch_start", "on_before_optimizer_step", "on_train_batch_end", "on_train_end"):
+            setattr(callback, hook, self._timed(getattr(callback, hook), "seconds"))
+
+    def draw(self, *arguments: Any) -> Any:
+        """Draw, and count it apart."""
+        return self._timed(_HEAT_MAP, "pictures")(*arguments)
+
+    def _timed(self, method: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return method(*arguments)
+            finally:
+                setattr(self, kind, getattr(self, kind) + time.thread_time() - start)
+
+        return run
+
+
+_HEAT_MAP = parameter_statistics.heat_map
+
+
+def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
     specified: Any = {"collect_metric": True}
-    return lambda directory: (
-        MindInsightLogger(directory),
-        [SummaryCollector(None, every, specified, False, **options)],
-    )
 
+    def collector(**options: Any) -> Callable[[], pl.Callback]:
+        return lambda: SummaryCollector(None, every, specified, False, **options)
 
-def _by_hand(numbers: Callable[[nn.Module], dict[str, Any]], every: int) -> overhead.Setup:
-    specified: Any = {"collect_metric": True}
-    return lambda directory: (
-        MindInsightLogger(directory),
-        [SummaryCollector(None, every, specified, False), _ByHand(numbers, every)],
-    )
-
-
-def _ways(every: int) -> dict[str, overhead.Setup]:
     return {
-        "without": _collected(every),
-        "statistics": _collected(every, collect_parameter_statistics=True),
-        "and updates": _collected(every, collect_parameter_statistics=True, collect_parameter_updates=True),
-        "grad_norm": _by_hand(_norms, every),
-        "a scalar each": _by_hand(_scalar_of_each, every),
+        "the loss alone": collector(),
+        "statistics": collector(collect_parameter_statistics=True),
+        "statistics and updates": collector(collect_parameter_statistics=True, collect_parameter_updates=True),
+        "grad_norm by hand": lambda: _ByHand(_norms, every),
+        "a scalar each by hand": lambda: _ByHand(_scalar_of_each, every),
     }
 
 
-def _fit(make: Callable[[], pl.LightningModule], data: torch.Tensor, batch: int) -> Callable[..., object]:
-    loader = DataLoader(TensorDataset(data), batch)
-    return lambda **options: overhead.trainer(max_epochs=1, **options).fit(make(), loader)
-
-
-def _pictures(rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Seconds of one picture; a run has at most six."""
-    rows = {}
-    for parameters in (50, 2000):
-        names, numbers = [f"layer{number}.weight" for number in range(parameters)], torch.randn(parameters, 100).numpy()
-        seconds = []
-        for _ in range(rounds):
-            start = time.process_time()
-            heat_map("title", names, range(100), numbers)
-            seconds.append(time.process_time() - start)
-        rows[f"{parameters} parameters, 100 steps"] = {"a picture": seconds}
-    return rows
+def _shares(
+    net: type[pl.LightningModule], data: torch.Tensor, batch: int, callback: pl.Callback
+) -> tuple[float, float]:
+    """Share of the callback's hooks in a training, pictures not counted, and the seconds of all pictures."""
+    meter = _Meter(callback)
+    parameter_statistics.heat_map = meter.draw
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory() as directory:
+        trainer = pl.Trainer(
+            accelerator="cpu",
+            devices=1,
+            max_epochs=1,
+            logger=MindInsightLogger(directory),
+            callbacks=[callback],
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            enable_checkpointing=False,
+        )
+        start = time.thread_time()
+        trainer.fit(net(), DataLoader(TensorDataset(data), batch))
+        whole = time.thread_time() - start
+    hooks = meter.seconds - meter.pictures
+    return hooks / (whole - meter.seconds), meter.pictures
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     for name in ("lightning.pytorch", "lightning.pytorch.utilities.rank_zero", "mindsummary_lightning"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    random.seed(0)
-    rows = {}
-    for net, fit in (
-        ("GPT", _fit(Gpt, torch.randint(256, (_STEPS * 2, 128)), 2)),
-        ("1,000 layers", _fit(Chain, torch.randn(_STEPS * 4, 8), 4)),
+    logging.disable(logging.INFO)
+    print("| net | way | collect_freq=10 | 1 | pictures of a run, s |\n|---|---|---:|---:|---:|")
+    rows: dict[str, dict[str, list[float]]] = {}
+    for name, net, data, batch in (
+        ("GPT", Gpt, torch.randint(256, (_STEPS * 2, 128)), 2),
+        ("1,000 layers", Chain, torch.randn(_STEPS * 4, 8), 4),
     ):
-        for every in (10, 1):
-            ways = _ways(every)
-            overhead.trained_in_turns({"statistics": ways["statistics"]}, fit, 5)  # imports and caches
-            gc.collect()
-            gc.freeze()
-            found = [overhead.trained_in_turns(ways, fit, 5) for _ in range(arguments.rounds)]
-            rows[f"{net}, collect_freq={every}"] = {name: [seconds[name] for seconds in found] for name in ways}
-    paired.report("every_parameter", f"{_STEPS} steps with statistics of parameters (CPU)", "s", 1, rows, "without")
-    paired.report("pictures", "The picture", "ms", 1000, _pictures(arguments.rounds), "itself")
+        _shares(net, data[:8], batch, _ways(1)["statistics and updates"]())  # imports and caches
+        found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        for _ in range(arguments.rounds):
+            for every in (10, 1):
+                for way, make in _ways(every).items():
+                    found.setdefault((way, every), []).append(_shares(net, data, batch, make()))
+        for way in _ways(1):
+            tenth, each = (statistics.median(share for share, _ in found[way, every]) for every in (10, 1))
+            pictures = statistics.median(seconds for _, seconds in found[way, 1])
+            print(f"| {name} | {way} | {tenth:.2%} | {each:.2%} | {pictures:.2f} |", flush=True)
+            rows[f"{name}, {way}"] = {
+                f"collect_freq={every}": [share for share, _ in found[way, every]] for every in (10, 1)
+            }
+    print(paired.machine())
+    paired.save("every_parameter", "Share of a training in the hooks that take statistics", rows)
 
 
 if __name__ == "__main__":

@@ -113,10 +113,10 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         if tag_of_file:
             with out.file("names.json") as file:
                 file.write(json.dumps(tag_of_file, indent=1).encode())
-        table = reader.parameter_statistics()
-        if table is not None:
+        parameters = reader.parameter_statistics()
+        if parameters is not None:
             with out.file(ROW_NAMES_FILE) as file:
-                file.write(encode_row_names(table.parameters))
+                file.write(encode_row_names(parameters.parameters))
     exported = ExportedFiles(out.files)
     exported.skip(reader, "image", "histogram", "loss_landscape", "graph", "lineage")
     return exported
