@@ -120,7 +120,7 @@ def environments(session: nox.Session) -> None:
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
     session.log(
-        "installing into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 2.6 GB (README: CPU only)"
+        "installing into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)"
     )
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)
@@ -167,6 +167,7 @@ def parity(session: nox.Session) -> None:
     scripts = {
         "mindspore_values": (writer, "write_with_mindspore.py"),
         "mindspore_signatures": (writer, "write_signatures.py", "mindspore"),
+        "mindspore_defaults": (writer, "write_defaults.py"),
         "mindinsight_signatures": (python_of(session, "mindinsight-server"), "write_signatures.py", "mindinsight"),
     }
     for name, (python, script, *words) in scripts.items():
@@ -326,7 +327,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
-    """Build the site into site/; a warning is an error. The tests build it too."""
+    """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
     run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 
@@ -375,10 +376,10 @@ def package(session: nox.Session) -> None:
     session.run(python, "digits.py", "--epochs", "1", external=True)
     session.run(str(folder / "clean" / "bin" / "mindsummary"), "show", "runs", external=True)
 
-    *install, install_report = looking_commands(wheel)
+    install_needs, install_report, install = looking_commands(wheel)
     for creator in looking_pythons():
         python = fresh("looking", creator)
-        for words in install:
+        for words in (install_needs, install):
             session.run(python, *words, "--quiet", external=True)
         session.run(python, *each_verb, "torch", "lightning", "PIL", external=True, env=cache)
         session.run(python, *install_report, "--quiet", external=True)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
 
 import mindsummary_lightning
+
+for _needed in ("torch", "lightning"):
+    if importlib.util.find_spec(_needed) is None:  # autodoc's stand-ins would leave out what their decorators wrap
+        raise ConfigError(
+            f"the reference describes classes that need {_needed}, which is not installed here: run `python -m pip "
+            "install -e .`, on a machine without a GPU after PyTorch's CPU build (docs/install.md), or `python -m nox "
+            "-s docs`, which does it in an environment of its own"
+        )
 
 project = "mindsummary-lightning"
 copyright = "the mindsummary-lightning authors, Apache-2.0"  # noqa: A001  # Sphinx's name
 version = release = mindsummary_lightning.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["changes"]  # fragments, gathered into the page "changelog"
 
 myst_heading_anchors = 3  # the anchors GitHub gives
@@ -35,6 +45,11 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = f"mindsummary-lightning {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is typed is copied, without prompts and output
+copybutton_prompt_is_regexp = True
 
 
 _FRAGMENTS = "<!-- fragments of docs/changes -->"

@@ -8,6 +8,7 @@ The data ship with scikit-learn: 1,797 real handwritten digits of 8x8 pixels.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 import lightning as L
@@ -124,9 +125,8 @@ def main() -> None:
         SummaryLandscape(logger.log_dir).generate(model, data.train_dataloader(), devices=1)
 
     accuracy = float(trainer.callback_metrics["test/accuracy"])
-    print(f"\ntest accuracy {accuracy:.3f}")
-    print(f"run directory  {logger.log_dir}")
-    print(f"look at it     {sys.executable} -m mindsummary_lightning view {logger.root_dir}")
+    print(f"\ntest accuracy {accuracy:.3f}; recorded in {logger.log_dir}; to look at it:\n")
+    print(shlex.join([sys.executable, "-m", "mindsummary_lightning", "view", logger.root_dir]))
 
 
 if __name__ == "__main__":

@@ -86,8 +86,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith(__name__):
             raise
+        package = {"PIL": "Pillow", "google.protobuf": "protobuf"}.get(error.name, error.name)
         raise ModuleNotFoundError(
-            f"{name} needs {error.name}, which is not installed: pip install mindsummary-lightning brings it",
+            f"{name} needs {package}, which is not installed: pip install mindsummary-lightning brings it",
             name=error.name,
         ) from None  # one line to read, whichever module it was that imports the package
     globals()[name] = value

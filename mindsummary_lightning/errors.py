@@ -38,7 +38,7 @@ class RecordTooLargeError(MindSummaryError, ValueError):
 
 
 class RemotePathError(MindSummaryError, ValueError):
-    """A place to write to is the address of a remote store (``s3://...``), and not a local path."""
+    """The address of a remote store (``s3://...``) was given for a local path, or is of a kind nothing here reaches."""
 
 
 class ForkedWriterError(MindSummaryError, OSError):

@@ -7,16 +7,19 @@ done (one line on standard error says what); 2 the command line is wrong. Only e
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from mindsummary_lightning.cli.arguments import VERBS, parser
 from mindsummary_lightning.cli.output import UsageError, closest, escaped_log, say, writable_output
-from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.errors import MindSummaryError, RemotePathError
 
+_RUNS = ("directory", "run_dir", "runs", "a", "b")  # the arguments that name local runs
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
 
 
@@ -48,6 +51,7 @@ def _run(words: list[str]) -> int:
         return ended.code if isinstance(ended.code, int) else 2
     try:
         with escaped_log():
+            _refuse_addresses(arguments)
             code: int = verb_module(arguments.verb).run(arguments)
         return code
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
@@ -59,6 +63,16 @@ def _run(words: list[str]) -> int:
             raise
         say(f"mindsummary: {_one_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+
+
+def _refuse_addresses(arguments: argparse.Namespace) -> None:
+    named = [getattr(arguments, name, None) or [] for name in _RUNS]
+    for path in (path for value in named for path in ([value] if isinstance(value, str) else value)):
+        if re.match("[a-zA-Z][a-zA-Z0-9+.-]+://", path):
+            raise RemotePathError(
+                f"{path} is in a remote store, and `{arguments.verb}` takes local runs; bring it here first: "
+                f"`mindsummary sync {path} runs`, then `mindsummary {arguments.verb} runs`"
+            )
 
 
 def verb_module(verb: str) -> ModuleType:

@@ -45,7 +45,7 @@ VERBS = {  # in the order of the help
         _argument("--no-browser", action="store_true", help="do not open a browser"),
         _argument("--no-token", action="store_true", help="answer everyone who reaches the port"),
         _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded"),
-        _argument("--wheel", metavar="FILE", help="MindInsight's wheel, where there is no network"),
+        _argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
     ),
     "doctor": _verb(
         "Check what `mindsummary view` needs, or which pages of an installed MindInsight are broken; exit 1 if any is.",
@@ -155,6 +155,18 @@ VERBS = {  # in the order of the help
         _argument("tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth"),
         _argument("--out", required=True, metavar="DIR", help="directory for the runs; new or empty"),
         _json("the imported runs"),
+    ),
+    "sync": _verb(
+        "Carry runs to or from a remote store, whole records only; exit 1 if anything is not there at the end.",
+        _argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
+        _argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
+        _argument(
+            "--follow", action="store_true", help="go on until the runs have ended, or until SIGTERM and a last round"
+        ),
+        _argument(
+            "--every", type=float, default=30.0, metavar="SECONDS", help="from round to round (default: %(default)g)"
+        ),
+        _json("what was sent"),
     ),
     "report": _verb(
         "Write one self-contained HTML page about some runs.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
 from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
@@ -15,6 +16,9 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance)
     code = int(any(imported.problems for imported in runs))
+    for imported in runs:
+        for what, number in imported.problems.items():
+            say(f"mindsummary: skipped in {imported.source}: {number} {what}", sys.stderr)
     if arguments.json:
         counts = ("written", "skipped", "changed", "dropped", "problems")
         facts = [{"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in counts}} for r in runs]
@@ -32,6 +36,4 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"  {what}: {tally(dict(sorted(numbers.items())))}")
         for what, number in imported.changed.items():
             say(f"  changed: {number} {what}")
-        for what, number in imported.problems.items():
-            say(f"  skipped: {number} {what}")
     return code

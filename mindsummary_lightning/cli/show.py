@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 from mindsummary_lightning.values.text import shortest_float32
 
-_MAX_TAG = 44
+_MIN_TAG, _MAX_TAG = 12, 44
 _MAX_CURVE = 40
 _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
     "scalars": ("last", "min", "max", "curve"),
@@ -147,9 +148,12 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
             [_short(tag), str(facts["samples"]), str(facts["last_step"]), *_cells(kind, facts, curve, length)]
             for tag, (facts, curve) in samples[kind].items()
         ]
-        yield from _section(
-            kind.capitalize(), rows, ["tag", "samples", "last step", *names], right=range(1, 2 + len(names))
-        )
+        head = ["tag", "samples", "last step", *names]
+        excess = 2 + max(map(len, columns([head, *rows]))) - width()
+        if rows and excess > 0 and sys.stdout.isatty():
+            limit = max(_MIN_TAG, max(len(row[0]) for row in rows) - excess)
+            rows = [[_short(row[0], limit), *row[1:]] for row in rows]
+        yield from _section(kind.capitalize(), rows, head, right=range(1, 2 + len(names)))
     rows = [
         [
             _short(found["tag"]),
@@ -189,6 +193,6 @@ def _section(
             yield f"  {line}"
 
 
-def _short(tag: str) -> str:
+def _short(tag: str, limit: int = _MAX_TAG) -> str:
     clean = escaped(tag)
-    return clean if len(clean) <= _MAX_TAG else f"{clean[: _MAX_TAG - 1]}…"
+    return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"

@@ -31,7 +31,7 @@ from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 
 _COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
-_MANY_ELEMENTS, _RANDOM_BEGINNING = 64, 0.2
+_MANY_ELEMENTS, _RANDOM_BEGINNING, _FIRST_UPDATES = 64, 0.4, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Comparison:
         a: directory of the first run.
         b: directory of the second run.
         verdict: ``same``, ``different`` or ``not_comparable``.
-        mode: ``exact`` if the first common losses agree to 1e-2, else ``trend``; ``None`` if nothing can be compared.
+        mode: ``exact`` if both began with the same weights, as their first two steps show, or else if the first common
+            losses agree to 1e-2; otherwise ``trend``; ``None`` if nothing can be compared.
         sentence: the verdict in words.
         first_difference: where they part; only in mode ``exact``.
         unmatched: names of tensors that only one run has, by ``a`` and ``b``.
@@ -176,7 +177,7 @@ def compare_runs(
     losses = loss_distances(*alignment.losses)
     distances = tensor_distances(*alignment.tensors)
     distances = np.where((alignment.nonfinite[0] != alignment.nonfinite[1]).any(axis=2), np.inf, distances)
-    mode = _mode(alignment, losses, distances)
+    mode = _mode(alignment, losses, distances, limits)
     first = remarks = None
     trend: dict[str, float | None] = {}
     if mode == "exact":
@@ -223,28 +224,39 @@ def _tolerance(asked: str | float | None, a: Side, b: Side) -> Tolerance:
     return Tolerance(f"{asked:g}", float(asked), float(asked))
 
 
-def _mode(alignment: Alignment, losses: Floats, distances: Floats) -> str | None:
+def _mode(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> str | None:
     if losses.size:
-        same = losses[0] <= _COMPARABLE or loss_ratio(alignment) is not None or _began_alike(alignment, distances)
-        return "exact" if same else "trend"
+        if losses[0] <= limits.loss or loss_ratio(alignment) is not None:
+            return "exact"
+        has_equal_beginning = _began_alike(alignment, distances)
+        if has_equal_beginning is None:
+            has_equal_beginning = bool(losses[0] <= _COMPARABLE)
+        return "exact" if has_equal_beginning else "trend"
     if not np.isfinite(distances).any():
         return None
     first = distances[:, np.isfinite(distances).any(axis=0).argmax()]
     return "exact" if np.nanmedian(first) <= _COMPARABLE else "trend"
 
 
-def _began_alike(alignment: Alignment, distances: Floats) -> bool:
-    """Whether the weights after the first step are closer than those of two random beginnings ever are.
+def _began_alike(alignment: Alignment, distances: Floats) -> bool | None:
+    """Whether both runs began with the same weights, judged after the first step; ``None`` if that cannot be told.
 
-    Means of ``n`` random elements differ by about their spread over the root of ``n``.
+    Means of ``n`` random elements differ by about their spread over the root of ``n``; from equal weights, one update
+    leads about as far as the next one.
     """
-    if not alignment.steps.size or alignment.steps[0] != 1:
-        return False
+    if list(alignment.steps[:2]) != [1, 2]:
+        return None
     weights = [index for index, pair in enumerate(alignment.names.pairs) if plain_name(pair.a).endswith("weight")]
-    spread = np.ptp(alignment.tensors[0, :, 0, :2], axis=1) > 0
-    chosen = [index for index in weights if spread[index] and alignment.elements[index] >= _MANY_ELEMENTS]
-    scaled = distances[chosen, 0] * np.sqrt(alignment.elements[chosen])
-    return len(chosen) > 1 and bool(np.median(scaled) < _RANDOM_BEGINNING)
+    has_spread = np.ptp(alignment.tensors[0, :, 0, :2], axis=1) > 0
+    chosen = [index for index in weights if has_spread[index] and alignment.elements[index] >= _MANY_ELEMENTS]
+    first, second = alignment.tensors[:, chosen, 0], alignment.tensors[:, chosen, 1]
+    if len(chosen) < 2 or not np.isfinite([first, second]).all():
+        return None
+    share = np.median(distances[chosen, 0] * np.sqrt(alignment.elements[chosen]))
+    updates = np.abs(second - first).max(axis=2).sum(axis=0)
+    is_far = np.abs(first[0] - first[1]).max(axis=1) > _FIRST_UPDATES * updates
+    is_random, is_beyond = bool(share >= _RANDOM_BEGINNING), bool(np.median(is_far) == 1)
+    return not is_random if is_random == is_beyond else None
 
 
 def _first_difference(

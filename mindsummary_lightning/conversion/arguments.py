@@ -19,6 +19,10 @@ from mindsummary_lightning.values.text import utf8_text
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:/")  # at least two letters, for C:/ is a drive; pathlib makes // one
+_TWO_LINES = (
+    '. Two lines do it while the program runs: {name}="runs" in the program, and beside it: '
+    "mindsummary sync runs {path} --follow"
+)
 
 
 def checked_bool(name: str, value: Any) -> bool:
@@ -104,7 +108,7 @@ def checked_path(name: str, path: Any) -> str:
     if not isinstance(text, str) or "\0" in text:
         raise ValueError(f"{name} must be a path of text, not {text!r}")
     local = os.path.expanduser(os.path.expandvars(text)) or "."
-    refuse_remote(name, local)
+    refuse_remote(name, local, _TWO_LINES)
     return local
 
 
@@ -116,12 +120,16 @@ def checked_directory(name: str, directory: Any) -> str:
     return os.path.abspath(local)
 
 
-def refuse_remote(name: str, path: str) -> None:
-    """Raise RemotePathError for the address of a remote store, which would name a local directory such as ``s3:``."""
+def refuse_remote(name: str, path: str, instead: str = "") -> None:
+    """Raise RemotePathError for the address of a remote store, which would name a local directory such as ``s3:``.
+
+    The text ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the argument.
+    """
     if _SCHEME.match(path):
         raise RemotePathError(
             f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
             "support. Write to a local directory and copy it afterwards, or mount the store"
+            + instead.format(name=name, path=re.sub(":/+", "://", path, count=1))
         )
 
 

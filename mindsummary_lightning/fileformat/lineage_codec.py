@@ -114,11 +114,14 @@ def _fill_entries(message: lineage_pb2.UserDefinedInfo, values: Mapping[str, Cus
             entry.map_int32[key] = value
 
 
+_MAPS_OF_NUMBERS_AND_TEXTS = ("map_int32", "map_str", "map_double")
+
+
 def _entries(message: lineage_pb2.UserDefinedInfo) -> dict[str, CustomValue]:
     values: dict[str, CustomValue] = {}
     for entry in message.user_info:
         for descriptor, content in entry.ListFields():
-            if descriptor.name != "map_dict":
+            if descriptor.name in _MAPS_OF_NUMBERS_AND_TEXTS:
                 values.update((text(key), text(content[key])) for key in content)
         for key in entry.map_dict:
             values[text(key)] = _entries(entry.map_dict[key])

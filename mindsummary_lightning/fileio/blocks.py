@@ -56,8 +56,10 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
         if problem:
             raise DamagedFileError(path, offset, problem)
         if wanted > block_size:
-            if os.fstat(file.fileno()).st_size < offset + size - start + wanted:
+            at = file.tell()
+            if file.seek(0, os.SEEK_END) < at + wanted:
                 return
+            file.seek(at)
             if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
                 raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
         more = file.read(wanted)

@@ -77,7 +77,7 @@ class LineageCache:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
             return FileLineage(is_damaged=True)
         except OSError as error:
-            warn("skipped a lineage file: %s", error)
+            warn("skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error)
             return None
 
     def _contents(self, path: str, state: FileState) -> Iterator[LineageValue | ShownGraph | None]:

@@ -84,7 +84,9 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
             for info in archive.infolist()
             if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
         }
-        files["/"] = _static_file(wheel, archive.getinfo(f"{_PAGES}/index.html"))
+        # The front end would ask for the browser's language only after it has settled on English.
+        index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", b'<head><script src="language.js"></script>', 1)
+        files["/"] = packed_file("index.html", index)
     # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
     files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]
     return files
@@ -112,7 +114,8 @@ def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> by
 
     Args:
         say: called with a line about what is being done.
-        wheel: path of MindInsight's wheel, for machines without an index; ``None`` downloads it.
+        wheel: path or address (``https://...``) of MindInsight's wheel, for where no index has it; ``None`` takes it
+            from pip's index.
 
     Raises:
         FileNotFoundError: ``wheel`` does not exist.
@@ -125,7 +128,7 @@ def frontend_wheel(say: Callable[[str], object], wheel: str | None = None) -> by
         except OSError as error:
             say(f"fetching the front end again: {error}")
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="unfinished-") as folder:
-        content = _checked(wheel or _download(folder, say))
+        content = _checked(_download(wheel, folder, say) if wheel is None or "://" in wheel else wheel)
     replace_file(path, content)
     say(f"MindInsight's front end is in {path}")
     return content
@@ -154,16 +157,16 @@ def find_pip() -> list[str] | None:
     return None
 
 
-def _download(folder: str, say: Callable[[str], object]) -> str:
+def _download(address: str | None, folder: str, say: Callable[[str], object]) -> str:
     pip = find_pip()
     if pip is None:
         raise OSError(_failed("this environment has no pip, and neither pip nor uv is on PATH"))
     requirement = os.path.join(folder, "requirements.txt")
     with open(requirement, "w", encoding="utf-8") as file:
-        file.write(f"{_REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
+        file.write(f"{address or _REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n")
     options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
-    say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {_REQUIREMENT}")
+    say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {address or _REQUIREMENT}")
     done = run_isolated([*pip, "download", *options, *quiet], PIP_REQUIRE_VIRTUALENV="0")  # nothing is installed
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
@@ -173,6 +176,7 @@ def _download(folder: str, say: Callable[[str], object]) -> str:
 
 def _failed(reason: str) -> str:
     return (
-        f"MindInsight's front end could not be fetched: {reason}. Without an index, run "
-        f"`pip download --no-deps {_REQUIREMENT}` on another machine, copy the wheel, and pass it as --wheel FILE"
+        f"MindInsight's front end could not be fetched: {reason}. Where the index does not have it, pass as --wheel a "
+        f"copy of {WHEEL_NAME}: a file (`pip download --no-deps {_REQUIREMENT}` on another machine, or the cache of "
+        "one where the viewer was started before), or an address at a mirror (https://...)"
     )

@@ -15,7 +15,7 @@ from tests.comparison.ports.train_with_torch import MISTAKES, Mistake, train
 pytestmark = pytest.mark.slow
 
 # Below rounding in losses: what no comparison of recordings can see, or sees a step late.
-MISSED = {("mlp", "norm_eps"), ("mlp", "activation"), ("recommender", "swapped"), ("mlp", "clip")}
+MISSED = {("mlp", "norm_eps"), ("mlp", "activation")}
 PLANTED = [(kind, wrong) for kind, mistakes in MISTAKES.items() for wrong in mistakes]
 
 
@@ -46,7 +46,7 @@ def test_nearly_every_mistake_is_found_at_its_step_and_in_its_class(
     found = {key for key, comparison in comparisons.items() if is_found(comparison, MISTAKES[key[0]][key[1]])}
 
     assert {*PLANTED} - found <= MISSED
-    assert len(found) >= 0.94 * len(PLANTED)
+    assert len(found) >= 0.95 * len(PLANTED)
 
 
 def test_most_mistakes_are_named_and_none_wrongly(comparisons: dict[tuple[str, str], Comparison]) -> None:

@@ -57,8 +57,8 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("absent", ["torch", "lightning"])
-def test_a_name_whose_package_is_missing_says_what_to_install(absent: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("absent", "package"), [("torch", "torch"), ("lightning", "lightning"), ("PIL", "Pillow")])
+def test_a_name_whose_package_is_missing_says_what_to_install(absent: str, package: str, tmp_path: Path) -> None:
     code = f"""
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
@@ -70,7 +70,7 @@ from mindsummary_lightning.cli import main
 sys.exit(main(["landscape", {str(tmp_path)!r}, "--module", "nowhere:f"]))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    needs = f"SummaryLandscape needs {absent}, which is not installed: pip install mindsummary-lightning brings it"
+    needs = f"SummaryLandscape needs {package}, which is not installed: pip install mindsummary-lightning brings it"
     assert (done.returncode, done.stderr) == (1, f"mindsummary: {needs}\n")
 
 

@@ -63,6 +63,27 @@ def test_a_remote_directory_is_refused_before_anything_is_made(call: Callable[[s
     assert os.listdir() == ["run"]
 
 
+@pytest.mark.parametrize("path", [ADDRESS, Path(ADDRESS)], ids=["text", "Path"])
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (SummaryRecord, "log_dir"),
+        (SummaryCollector, "summary_dir"),
+        (MindInsightLogger, "save_dir"),
+        (TrainLineage, "summary_record"),
+        (EvalLineage, "summary_record"),
+    ],
+)
+def test_what_records_names_the_two_lines_that_do_it(
+    start: Callable[[str | Path], object], name: str, path: str | Path
+) -> None:
+    with pytest.raises(RemotePathError) as raised:
+        start(path)
+    assert str(raised.value).endswith(
+        f'{name}="runs" in the program, and beside it: mindsummary sync runs s3://bucket/runs --follow'
+    )
+
+
 @pytest.mark.parametrize("verb", [["export", "run", "--to", "csv"], ["import", "run"]], ids=" ".join)
 def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     if verb[0] == "import":
@@ -71,3 +92,12 @@ def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.Capt
     (line,) = capsys.readouterr().err.splitlines()
     assert "must be a local path" in line
     assert os.listdir() == ["run"]
+
+
+@pytest.mark.parametrize("verb", ["list", "show", "view", "verify", "repair", "lineage", "report", "compare run"])
+def test_what_takes_local_runs_answers_an_address_with_the_line_that_brings_it(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*verb.split(), ADDRESS]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bring it here first: `mindsummary sync s3://bucket/runs runs`, then `mindsummary " in line

@@ -22,7 +22,7 @@ from typing import Any
 from tests.docs.pages import ROOT, Block, blocks, english_pages
 
 FIRST_RUN = "docs/first-run.md"
-_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+EXAMPLE_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
 def run_page(name: str, command: Callable[[str], str]) -> None:
@@ -82,14 +82,14 @@ def _run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
     example = doctest.DocTestParser().get_doctest(block.code, names, page.name, str(page), block.line - 1)
     example.globs = names  # what one block imports, the next ones use
     printed: list[str] = []
-    doctest.DocTestRunner(optionflags=_FLAGS).run(example, out=printed.append, clear_globs=False)
+    doctest.DocTestRunner(optionflags=EXAMPLE_FLAGS).run(example, out=printed.append, clear_globs=False)
     assert not printed, "".join(printed)
 
 
 def _run_console(block: Block, command: Callable[[str], str]) -> None:
     for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code, re.MULTILINE):
         printed = command(line)
-        same = doctest.OutputChecker().check_output(expected, printed, _FLAGS)
+        same = doctest.OutputChecker().check_output(expected, printed, EXAMPLE_FLAGS)
         assert same, f"{line} prints\n{printed}\nbut the page says\n{expected}"
 
 

@@ -6,19 +6,25 @@ outside of the checkout.
 
 from __future__ import annotations
 
+import doctest
 import glob
+import os
 import re
 import shlex
 import shutil
 import sys
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.cli import main
-from tests.docs.page_code import FIRST_RUN, pages_with_code, run_page, shell, train_first_run
-from tests.docs.pages import english_pages
+from tests.docs.interactive_prompt import InteractivePrompt
+from tests.docs.page_code import EXAMPLE_FLAGS, FIRST_RUN, pages_with_code, run_page, runnable, shell, train_first_run
+from tests.docs.pages import ROOT, blocks, english_pages
+
+PASTED = "docs/coming-from-mindspore.md"
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +43,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", pages_with_code())
+@pytest.mark.parametrize("name", [name for name in pages_with_code() if name != PASTED or os.name == "nt"])
 def test_the_code_of_a_page_runs_as_printed(
     name: str, two_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +66,71 @@ def test_the_code_of_a_page_runs_as_printed(
         run_page(name, command)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs a terminal as Unix has it")
+def test_the_guide_for_users_of_mindspore_is_pasted_into_a_prompt(
+    two_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    page = ROOT / PASTED
+    same, expected_errors = doctest.OutputChecker().check_output, []
+
+    with (tmp_path / "errors").open("w") as errors, closing(InteractivePrompt(tmp_path, errors)) as prompt:
+        for block in runnable(page.read_text(encoding="utf-8")):
+            if ">>> " not in block.code:
+                prompt.paste([*block.code.splitlines(), ""])
+                continue
+            for example in doctest.DocTestParser().get_examples(block.code):
+                lines = example.source.splitlines()
+                printed = prompt.paste([*lines, ""] if len(lines) > 1 else lines)
+                if example.exc_msg is not None:
+                    expected_errors.append(example.exc_msg.strip())
+                else:
+                    assert same(example.want, printed, EXAMPLE_FLAGS), f"{example.source} prints\n{printed}"
+
+    lines = (tmp_path / "errors").read_text().splitlines()
+    assert [line for line in lines if line.startswith(("SyntaxError", "IndentationError"))] == []
+    assert sum(line.startswith("Traceback") for line in lines) == len(expected_errors)
+    assert [error for error in expected_errors if error not in lines] == []
+
+
 def test_a_block_that_is_not_run_says_why() -> None:
     for page in english_pages():
         text = page.read_text(encoding="utf-8")
         assert not re.search(r"<!-- not run: *-->", text), page
+
+
+FIRST_BLOCKS = ("README.md", "README_CN.md", "docs/index.md", "docs/zh/index.md")
+
+
+def _first_block(name: str) -> str:
+    return blocks((ROOT / name).read_text(encoding="utf-8"))[0].code
+
+
+@pytest.mark.slow
+def test_the_first_block_is_short_the_same_on_all_pages_and_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mindsummary_lightning import SummaryReader
+
+    codes = {_first_block(name) for name in FIRST_BLOCKS}
+    assert len(codes) == 1
+    assert len(codes.copy().pop().splitlines()) <= 15
+
+    monkeypatch.chdir(tmp_path)
+    exec(compile(codes.pop(), "README.md", "exec"), {"__name__": "__main__"})
+
+    curves = SummaryReader("runs/lightning_logs/version_0").all_scalars()
+    assert curves["loss/auto"].values[-5:].mean() < 0.5 * curves["loss/auto"].values[0]
+    assert curves["accuracy"].values[-5:].mean() > 0.9
+
+
+def test_old_runs_need_what_the_guide_installs() -> None:
+    guide = (ROOT / "docs/install.md").read_text(encoding="utf-8").partition("## Looking only")[2]
+    needs, _, install = re.findall(r"^    (python -m pip install .*)$", guide, re.MULTILINE)
+
+    for name in ("README.md", "README_CN.md"):
+        commands = re.findall(r"^    (\S.*)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        start = commands.index(needs)
+        assert commands[start + 1 : start + 3] == [install, "mindsummary view path/to/your/runs"]

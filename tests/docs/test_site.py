@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import runpy
 import subprocess
 import sys
@@ -45,3 +46,13 @@ def test_fragments_of_changes_come_newest_first_above_the_last_release(tmp_path:
     added = "## Since the last release\n\n### Added\n\n- more\n\n"
     assert f"{added}### Fixed\n\n- [new](viewer.md)\n  of two lines\n- old\n" in source[0]
     assert source[0].index("### Fixed") < source[0].index("## 0.1.0")
+
+
+def test_without_pytorch_the_site_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sphinx.errors import ConfigError
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+
+    with pytest.raises(ConfigError, match=r"need torch, which is not installed here: run .* install -e \."):
+        runpy.run_path(str(ROOT / "docs" / "conf.py"))

@@ -11,10 +11,15 @@ from tests.docs.pages import ROOT, blocks, headings
 
 TRANSLATIONS = {
     "README.md": "README_CN.md",
+    "docs/install.md": "docs/zh/install.md",
     "docs/first-run.md": "docs/zh/first-run.md",
+    "docs/logger.md": "docs/zh/logger.md",
+    "docs/collector.md": "docs/zh/collector.md",
+    "docs/lineage.md": "docs/zh/lineage.md",
     "docs/accelerators.md": "docs/zh/accelerators.md",
+    "docs/is-my-port-right.md": "docs/zh/is-my-port-right.md",
 }
-PICTURES = {"docs/images/first-run-dashboard.png": "docs/images/first-run-dashboard-zh.png"}
+PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
 
 pytestmark = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
 

@@ -333,9 +333,9 @@ def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys:
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
     assert answer.code == 1
-    assert f"a record that is no event of TensorBoard, byte {len(whole)} of {path}" in answer.out
-    assert "CRC is" in answer.out
-    assert f"byte {len(whole) + 18} of {path}" in answer.out
+    assert f"a record that is not an event of TensorBoard, byte {len(whole)} of {path}" in answer.err
+    assert "CRC is" in answer.err
+    assert f"byte {len(whole) + 18} of {path}" in answer.err
     assert SummaryReader(tmp_path / "mi" / "a").scalars("loss").values.tolist() == [0.5]
     assert SummaryReader(tmp_path / "mi" / "b").scalars("loss").values.tolist() == [0.25]
 

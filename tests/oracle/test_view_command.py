@@ -112,6 +112,24 @@ def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, se
     assert is_of_a_run or [train_id for train_id in seen.train_ids if train_id not in shown] == []
 
 
+@pytest.mark.parametrize("seen", ["a single run"], indirect=True)
+@pytest.mark.parametrize(("language", "text"), [("zh-CN", "训练列表"), ("de-DE", "Summary List")])
+def test_the_first_visit_is_in_the_browsers_language_if_the_pages_have_it(
+    language: str, text: str, seen: _Seen
+) -> None:
+    driver = seen.browser.driver
+    agent = driver.execute_script("return navigator.userAgent")
+    driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": language})
+    before = driver.execute_script("const was = localStorage.getItem('milang'); localStorage.clear(); return was")
+    try:
+        driver.refresh()
+        seen.browser.open("summary list")
+        assert text in seen.browser.text()
+    finally:
+        driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": "en-US"})
+        driver.execute_script("localStorage.setItem('milang', arguments[0])", before)
+
+
 def test_the_printed_addresses_are_those_of_the_pages(seen: _Seen) -> None:
     def address(page: str) -> str:
         run = seen.train_ids[0].replace("/", "%2F")

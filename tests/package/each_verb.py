@@ -39,7 +39,7 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
     board.mkdir()
     (board / "events.out.tfevents.1700000000.host").touch()
     summary = next(str(path) for path in sorted(run.iterdir()) if path.name.endswith("_MS"))
-    extras = {name: f"pip install {name}" for name in ("pyarrow", "tensorboard", "bokeh", "matplotlib")}
+    extras = {name: f"pip install {name}" for name in ("pyarrow", "tensorboard", "bokeh", "matplotlib", "fsspec")}
     trains = dict.fromkeys(("torch", "lightning"), "pip install mindsummary-lightning brings it")
     plot = ("--module", "networks:digits", "--plot", str(folder / "landscape.png"))
     tried: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
@@ -54,6 +54,7 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
         (("export", str(run), "--to", "parquet", "--out", f"{folder}/parquet"), ("pyarrow",)),
         (("export", str(run), "--to", "tensorboard", "--out", f"{folder}/tensorboard"), ("tensorboard",)),
         (("import", str(board), "--out", f"{folder}/imported"), ("tensorboard",)),
+        (("sync", runs, f"{folder}/copies"), ("fsspec",)),
         (("report", str(run), "-o", f"{folder}/report.html"), ("bokeh",)),
         (("landscape", str(run), *plot), ("torch", "lightning", "matplotlib")),
         (("doctor",), ()),

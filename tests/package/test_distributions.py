@@ -42,7 +42,11 @@ def _metadata(built: Path, file: str) -> Message:
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     package = ROOT / "mindsummary_lightning"
-    files = [path for pattern in ("*.py", "*.pyi", "py.typed", "templates/*") for path in package.rglob(pattern)]
+    files = [
+        path
+        for pattern in ("*.py", "*.pyi", "py.typed", "templates/*", "static/*", "*.css")
+        for path in package.rglob(pattern)
+    ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     facts = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
 

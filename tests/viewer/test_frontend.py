@@ -116,11 +116,22 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
+def test_the_address_of_a_mirrors_wheel_is_enough(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = f'while [ "$1" != --dest ]; do shift; done; cp {wheel} "$2"; cp "$4" {tmp_path}/asked'
+    _fake_pip(tmp_path, monkeypatch, copy)
+    address = f"https://mirror.example/{WHEEL_NAME}"
+
+    assert frontend_wheel(lambda line: None, address) == SMALL_WHEEL
+    assert (tmp_path / "asked").read_text() == f"{address} --hash=sha256:{SMALL_SHA256}\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
 def test_without_a_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     _fake_pip(tmp_path, monkeypatch, "echo no matching distribution; exit 1")
 
     with pytest.raises(
-        OSError, match=r"could not be fetched: no matching distribution\. Without an index.*--wheel FILE"
+        OSError,
+        match=r"could not be fetched: no matching distribution\. Where the index .* as --wheel a copy",
     ):
         frontend_wheel(lambda line: None)
     assert list(cache.iterdir()) == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,18 @@ def test_a_compressed_copy_is_sent_to_whom_it_suits(tmp_path: Path) -> None:
             async with client.get(_SCRIPT, headers={"Accept-Encoding": encoding}) as answer:
                 assert answer.headers.get("Content-Encoding", "") == encoding
                 assert await answer.text() == SCRIPT
+
+    visit(tmp_path, check)
+
+
+def test_the_front_end_is_told_the_browsers_language_before_its_own_scripts(tmp_path: Path) -> None:
+    async def check(client: Client) -> None:
+        async with client.get("/") as answer:
+            first, *others = re.findall('<script src="([^"]+)"', await answer.text())
+            assert (first, len(others)) == ("language.js", 1)
+        async with client.get("/language.js") as answer:
+            assert (answer.status, answer.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+            assert "milang" in await answer.text()
 
     visit(tmp_path, check)
 

@@ -188,7 +188,7 @@ class _RunImport:
         try:
             event = self._tb.Event.FromString(payload)
         except self._tb.DecodeError:
-            self._skip("", "a record that is no event of TensorBoard", place)
+            self._skip("", "a record that is not an event of TensorBoard", place)
             return
         if event.WhichOneof("what") == "graph_def":
             self._run.skipped["graph"] += 1

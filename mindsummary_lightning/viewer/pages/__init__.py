@@ -72,9 +72,9 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 
 
 def own_files() -> dict[str, StaticFile]:
-    """The files of the table of runs, by the path of their address."""
+    """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
-    paths = {"/runs": "runs.html", "/runs.js": "runs.js", "/runs.css": "runs.css"}
+    paths = {"/runs": "runs.html", "/runs.js": "runs.js", "/runs.css": "runs.css", "/language.js": "language.js"}
     return {path: packed_file(name, folder.joinpath(name).read_bytes()) for path, name in paths.items()}
 
 

@@ -1,0 +1,191 @@
+"""What ``mindsummary sync --follow`` costs: seconds behind, bytes sent per byte recorded, and a training's step time.
+
+``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N]``. A program records 10 MB/s in tensors, or scalars
+of some kB/s. The stores are a directory, and moto's server of the S3 interface in a process of its own, which adds up
+the bodies of all requests; it is Python and handles 10 to 40 MB/s. For the step time a training and the command run
+side by side, and the command is stopped (SIGSTOP) in every other stretch of steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import fsspec
+import numpy as np
+import paired
+import torch
+
+from mindsummary_lightning import SummaryRecord
+
+
+def serve(counter: Path) -> None:
+    """Serve S3 until the process is ended; the file says how many bytes have come in request bodies."""
+    from moto import server
+
+    total = 0
+    original = server.DomainDispatcherApplication.__call__
+
+    def counting(self: object, environ: dict[str, str], start_response: object) -> object:
+        nonlocal total
+        total += int(environ.get("CONTENT_LENGTH") or environ.get("HTTP_X_AMZ_DECODED_CONTENT_LENGTH") or 0)
+        counter.write_text(str(total))
+        return original(self, environ, start_response)
+
+    server.DomainDispatcherApplication.__call__ = counting
+    server.main(["-p", os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2]])
+
+
+@contextlib.contextmanager
+def store(folder: Path) -> Iterator[Path]:
+    """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it was sent."""
+    os.environ |= {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:5432",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    counter = folder / "counter"
+    command = [sys.executable, __file__, "--server", str(counter)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(100):
+                with contextlib.suppress(Exception):
+                    fsspec.filesystem("s3", skip_instance_cache=True).mkdir("bucket")
+                    break
+                time.sleep(0.3)
+            yield counter
+        finally:
+            process.kill()
+
+
+def follow(run: Path, address: str, every: float) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "mindsummary_lightning",
+        "sync",
+        str(run),
+        address,
+        "--follow",
+        "--every",
+        str(every),
+    ]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def far_bytes(store: fsspec.AbstractFileSystem, address: str) -> int:
+    store.invalidate_cache()
+    return sum(info["size"] for path, info in store.find(address, detail=True).items() if not path.endswith("-sync"))
+
+
+def behind(folder: Path, counter: Path, address: str, name: str, elements: int, seconds: float, every: float) -> None:
+    """Record for some seconds; print how far the copy was behind at worst, and the bytes that were sent for it."""
+    run, address = folder / f"{name}{len(address)}", f"{address}/{name}"
+    far, _ = fsspec.url_to_fs(address)
+    before = int(counter.read_text())
+    written: list[tuple[float, int]] = []
+    lags = []
+    array = np.random.default_rng(0).normal(size=max(elements, 1)).astype(np.float32)
+    follower = follow(run, address, every)
+    begin = time.monotonic()
+    with SummaryRecord(run, max_file_size=2**26) as record:
+        step = size = there = looked = 0
+        while time.monotonic() - begin < seconds:
+            step += 1
+            record.add_value(*(("tensor", "data", array) if elements else ("scalar", "loss", 1.0 / step)))
+            record.record(step)
+            size = sum(path.stat().st_size for path in run.iterdir())
+            written.append((time.monotonic(), size))
+            if time.monotonic() - looked > 0.5:
+                looked = time.monotonic()
+                there = far_bytes(far, address)
+                # The oldest byte that is not there yet is that old.
+                lags.append(looked - next((at for at, end in written if end > there), looked))
+            time.sleep(max(0.0, begin + step * 0.1 - time.monotonic()))
+    follower.send_signal(signal.SIGTERM)
+    ended = time.monotonic()
+    assert follower.wait() == 0
+    assert far_bytes(far, address) == size
+    sent = int(counter.read_text()) - before
+    place = "S3" if address.startswith("s3:") else "a directory"
+    print(
+        f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most {max(lags):.1f} s behind | "
+        f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from SIGTERM to the end |",
+        flush=True,
+    )
+
+
+def step_time(folder: Path, rounds: int) -> None:
+    """Train in stretches of 0.4 s, with the command beside it and without it, in turns."""
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    data = torch.randn(64, 512)
+    follower = follow(folder / "training", str(folder / "copy"), 1.0)  # a server beside it would take its core
+    with SummaryRecord(folder / "training") as record:
+        step = 0
+
+        def stretch() -> float:
+            nonlocal step
+            steps = []
+            begin = time.monotonic()
+            while time.monotonic() - begin < 0.4:
+                began = time.perf_counter()
+                optimizer.zero_grad()
+                loss = model(data).square().mean()
+                loss.backward()
+                optimizer.step()
+                step += 1
+                record.add_value("scalar", "loss", float(loss.detach()))
+                record.record(step)
+                steps.append(time.perf_counter() - began)
+            return statistics.mean(steps)
+
+        def with_it() -> float:
+            follower.send_signal(signal.SIGCONT)
+            return stretch()
+
+        def without() -> float:
+            follower.send_signal(signal.SIGSTOP)
+            return stretch()
+
+        time.sleep(5)  # it has started
+        stretch()
+        taken = paired.rounds_of({"without": without, "with sync": with_it}, rounds)
+        follower.send_signal(signal.SIGCONT)
+    used = Path(f"/proc/{follower.pid}/stat").read_text().rpartition(")")[2].split()
+    print(f"{(int(used[11]) + int(used[12])) / os.sysconf('SC_CLK_TCK'):.2f} CPU seconds of sync, its start included")
+    follower.kill()
+    follower.wait()
+    paired.report("sync", "A training step beside `mindsummary sync`", "ms", 1e3, {"step": taken}, "without")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--every", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--step-only", action="store_true")
+    parser.add_argument("--server", type=Path)
+    arguments = parser.parse_args()
+    if arguments.server:
+        serve(arguments.server)
+    else:
+        with tempfile.TemporaryDirectory() as scratch, store(Path(scratch)) as sent_bytes:
+            for address in () if arguments.step_only else (f"{scratch}/far", "s3://bucket"):
+                for name, elements in (("tensors", 250_000), ("scalars", 0)):
+                    behind(Path(scratch), sent_bytes, address, name, elements, arguments.seconds, arguments.every)
+            step_time(Path(scratch), arguments.rounds)
+        print(paired.machine())

@@ -1,0 +1,1 @@
+"""Copies of runs in remote stores, made by a command beside the training. Nothing in either place is deleted."""

@@ -1,0 +1,81 @@
+"""``mindsummary sync`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import mindsummary
+from tests.reading.runs import values_at, write_summary
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for name in ("a", "b"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        write_summary(tmp_path / "runs" / name, [values_at(1, {"loss": 1.0})])
+    return tmp_path / "runs"
+
+
+def test_runs_go_there_and_come_back(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = mindsummary(capsys, "sync", runs, f"memory:/{tmp_path}")
+    back = mindsummary(capsys, "sync", f"memory:/{tmp_path}", tmp_path / "back")
+
+    assert (there.code, back.code, there.err, back.err) == (0, 0, "", "")
+    assert there.out.startswith("2 runs: ")
+    assert mindsummary(capsys, "list", tmp_path / "back").out == mindsummary(capsys, "list", runs).out
+
+
+def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = (runs / "a").iterdir()
+    path.write_bytes(b"\0" * 30 + path.read_bytes())
+
+    answer = mindsummary(capsys, "sync", runs, tmp_path / "far")
+    printed = mindsummary(capsys, "sync", runs, tmp_path / "far", "--json")
+
+    assert (answer.code, printed.code) == (1, 1)
+    problem, missing = answer.err.splitlines()
+    assert "run `mindsummary repair`" in problem
+    assert missing == f"mindsummary: {path.stat().st_size} B are not there yet"
+    facts = json.loads(printed.out)
+    assert {name: facts[name] for name in ("runs", "sent_bytes", "missing_bytes")} == {
+        "runs": 2,
+        "sent_bytes": 0,
+        "missing_bytes": path.stat().st_size,
+    }
+    assert len(facts["problems"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
+        (("runs", "gs://bucket/runs"), 1, "gcsfs"),
+        (("runs", "far", "--every", "0"), 2, "--every 0 is not a number of seconds"),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: tuple[str, ...], code: int, text: str, runs: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+
+    answer = mindsummary(capsys, "sync", *words)
+
+    assert answer.code == code
+    assert text in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
+    code = f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, 'memory://runs']); "
+    code += "sys.exit(any(name in sys.modules for name in ('torch', 'google.protobuf', 'lightning', 's3fs')))"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0

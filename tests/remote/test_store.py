@@ -1,0 +1,120 @@
+"""Stores: a directory, memory and a server of the S3 interface; how each takes what grows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.errors import RemotePathError
+from mindsummary_lightning.remote import store as store_module
+from mindsummary_lightning.remote.store import Store
+from tests.remote.stores import Faults, RewritingStore
+
+MIB = 1 << 20
+S3 = Callable[[], str]
+
+
+def _after(data: bytes, size: int) -> Callable[[int], Iterator[bytes]]:
+    return lambda start: (data[at : at + size] for at in range(start, len(data), size))
+
+
+def _pattern(size: int) -> bytes:
+    return bytes(range(251)) * (size // 251 + 1)
+
+
+@pytest.fixture(params=["directory", "memory", "rewriting", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "s3":
+        pytest.importorskip("moto")
+        return Store(request.getfixturevalue("s3")())
+    RewritingStore.store.clear()
+    RewritingStore.faults = Faults(0, 0.0)
+    return Store(
+        {"directory": str(tmp_path / "far"), "memory": f"memory:/{tmp_path}", "rewriting": "rewriting://far"}[
+            request.param
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_what_grows_arrives_piece_by_piece(store: Store) -> None:
+    data, at = _pattern(100), 0
+    for end in (1, 40, 41, 100):
+        store.extend("run/a", at, _after(data[:end], 7))
+        assert store.read("run/a", 0, end) == data[:end]
+        at = end
+    assert {name: file.size for name, file in store.list().items()} == {"run/a": 100}
+    assert store.list("other") == {}
+
+
+@pytest.mark.slow
+def test_a_whole_file_takes_the_place_of_another(store: Store) -> None:
+    store.write("run/a", [b"a longer one"])
+    store.write("run/a", [b"new", b"er"])
+
+    with store.open("run/a") as file:
+        assert file.read() == b"newer"
+
+
+def test_what_cannot_be_appended_to_is_sent_again_from_its_beginning() -> None:
+    RewritingStore.store.clear()
+    RewritingStore.faults = Faults(0, 0.0)
+    store = Store("rewriting://far")
+    store.extend("a", 0, _after(b"12345", 2))
+    store.extend("a", 5, _after(b"1234567", 2))
+
+    assert store.rewrites
+    assert store.sent == 5 + 7
+
+
+@pytest.mark.slow
+def test_s3_copies_what_it_has_and_gets_the_rest(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_LARGEST_COPY", 6 * MIB)  # two copies of one object
+    store, data = Store(s3()), _pattern(12 * MIB)
+    at = 0
+    for end in (MIB, 4 * MIB, 11 * MIB, 12 * MIB):
+        store.extend("a", at, _after(data[:end], 3 * MIB))
+        assert store.size("a") == end
+        at = end
+
+    assert hashlib.sha256(store.read("a", 0, at)).digest() == hashlib.sha256(data[:at]).digest()
+    assert store.sent == (1 + 4 + 11 + 1) * MIB  # what is below 5 MiB is sent again
+
+
+@pytest.mark.slow
+def test_s3_keeps_an_object_whose_continuation_fails(s3: S3) -> None:
+    store, data = Store(s3()), _pattern(10 * MIB)
+    store.extend("a", 0, _after(data[: 6 * MIB], MIB))
+
+    def failing(start: int) -> Iterator[bytes]:
+        yield from _after(data, 4 * MIB)(start)
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        store.extend("a", 6 * MIB, failing)
+    assert store.size("a") == 6 * MIB
+    assert not store._files.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads")
+
+
+def test_fewer_bytes_than_asked_for_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"123")
+    with pytest.raises(OSError, match=r"a: 3 bytes arrived of 0\.\.4"):
+        Store(str(tmp_path)).read("a", 0, 4)
+
+
+def test_a_file_that_something_else_continues_is_not_appended_to(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.extend("a", 0, _after(b"123", 3))
+    with pytest.raises(OSError, match="has 3 bytes, not 2: something else writes to it"):
+        store.extend("a", 2, _after(b"123", 3))
+
+
+def test_a_missing_driver_is_named() -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(ImportError, match=r"gs://bucket/runs: the driver of this store is missing: .*gcsfs"):
+        Store("gs://bucket/runs")
+    with pytest.raises(RemotePathError, match=r"obs.*s3://BUCKET/PATH with its server in AWS_ENDPOINT_URL"):
+        Store("obs://bucket/runs")
