@@ -195,6 +195,17 @@ def sparkline(values: Sequence[float], length: int) -> str:
     )
 
 
+def blocks(values: Iterable[float], low: float, high: float) -> str:
+    """A character a value, by its place between two numbers; "!" for +inf, "0" for -inf, a space for NaN."""
+    marks = _BLOCKS if _is_unicode() else _LETTERS
+    others = {math.inf: "!", -math.inf: "0"}
+    scale = (len(marks) - 1) / (high - low)
+    return "".join(
+        others.get(value, " ") if not math.isfinite(value) else marks[round((min(max(value, low), high) - low) * scale)]
+        for value in values
+    )
+
+
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan
 

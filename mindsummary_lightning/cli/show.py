@@ -22,6 +22,7 @@ from mindsummary_lightning.cli.output import (
     sparkline,
     width,
 )
+from mindsummary_lightning.cli.parameters import parameter_facts, parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.decode import read_graph, read_value
@@ -56,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         samples, rest = _contents(run)
         facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-        say_json({"run": path, **facts, **rest})
+        parameters = parameter_facts(run)
+        say_json({"run": path, **facts, **rest, **({} if parameters is None else {"parameters": parameters[1]})})
     else:
         for line in _lines(run):
             print(line)
@@ -67,6 +69,9 @@ def _lines(run: FollowedRun) -> Iterator[str]:
     samples, rest = _contents(run)
     yield from _head(run)
     yield from _page(samples, rest)
+    parameters = parameter_facts(run)
+    if parameters is not None:
+        yield from parameter_lines(*parameters)
 
 
 def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:

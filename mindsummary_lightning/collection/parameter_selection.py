@@ -51,13 +51,13 @@ def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[
 
     The ``_orig_mod.`` of compiled parts is omitted from the names.
     """
+    held = dict.fromkeys(id(part) for each in optimizers for group in each.param_groups for part in group["params"])
     named: dict[int, NamedParameter] = {}
     for path, part in module.named_modules():
         for key, parameter in part._parameters.items():
-            if parameter is not None and id(parameter) not in named:
+            if id(parameter) in held and id(parameter) not in named:
                 named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
-    held = [part for optimizer in optimizers for group in optimizer.param_groups for part in group["params"]]
-    return list({id(part): named[id(part)] for part in held if id(part) in named}.values())
+    return [named[part] for part in held if part in named]
 
 
 def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
@@ -72,7 +72,9 @@ def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> l
 
 def _named(path: str, parameter: torch.Tensor, key: str, owner: nn.Module) -> NamedParameter:
     name = path.replace(_COMPILED, "")
-    mask = owner._buffers.get(f"{key.removesuffix(_PRUNED)}{_MASK}") if key.endswith(_PRUNED) else None
+    if not key.endswith(_PRUNED):
+        return NamedParameter(name, parameter)
+    mask = owner._buffers.get(f"{key.removesuffix(_PRUNED)}{_MASK}")
     if mask is None or mask.shape != parameter.shape or is_sharded(parameter):
         return NamedParameter(name, parameter)
     return NamedParameter(name.removesuffix(_PRUNED), parameter, mask)

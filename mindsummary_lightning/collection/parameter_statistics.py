@@ -105,7 +105,7 @@ class ParameterStatistics:
         weights = [each.parameter if each.mask is None else each.value() for each in selected]
         self._add(values, "weight", selected, weights)
         known = [each for each in selected if id(each.parameter) in before]
-        self._add(values, "update", known, [before[id(each.parameter)].sub_(each.value()) for each in known])
+        self._add(values, "update", known, [_difference(before[id(each.parameter)], each.value()) for each in known])
 
     def finish(self, step: int, values: Sequence[tuple[str, Any]]) -> _Pairs:
         """The values of a step, with a table, a picture and scalars in place of its parts."""
@@ -145,7 +145,7 @@ class ParameterStatistics:
         scale: torch.Tensor | None = None,
     ) -> None:
         try:
-            for part in row_statistics(tensors):
+            for part in row_statistics(tensors, is_whole=kind == "gradient"):
                 rows = [self._row(named[place].name) for place in part.places]
                 tables = [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
                 values.add_deferred(STATISTICS_TAG, tables, partial(_built, kind, rows, part))
@@ -153,8 +153,9 @@ class ParameterStatistics:
             values.problems.append((f"{STATISTICS_TAG} of {kind}s", error))
 
     def _row(self, name: str) -> int:
-        row = self._rows.setdefault(name, len(self.names))
-        if row == len(self.names):
+        row = self._rows.get(name)
+        if row is None:
+            row = self._rows[name] = len(self.names)
             self.names.append(name)
         return row
 
@@ -181,6 +182,11 @@ class ParameterStatistics:
 
 
 _NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_finite")]
+
+
+def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """In place if that is exact enough: bfloat16 would round the difference to two digits."""
+    return before.to(torch.promote_types(before.dtype, torch.float32)).sub_(after)
 
 
 def _built(kind: str, rows: Sequence[int], part: RowStatistics, tables: list[torch.Tensor]) -> StatisticsPart:

@@ -53,9 +53,15 @@ class Schedule:
         self._used = default_steps_used or (_count(steps, step), _count(image_steps, step))
         self._default_tensor_steps = _coming(steps, step, MAX_TENSOR_STEPS - self._used[0])
         self._default_image_steps = _coming(image_steps, step, MAX_IMAGE_STEPS - self._used[1])
+        others = sorted(self._default_tensor_steps - {1})
+        most = MAX_TENSOR_STEPS - 3  # beside the first step, the last, and one at which a number is not finite
+        self._table_steps: Container[int] = frozenset(
+            others[at * len(others) // most] for at in range(most if others else 0)
+        )
+        self._picture_steps = frozenset(sorted(self._default_image_steps)[1::2])
         self._tensors: Container[int] = self._default_tensor_steps
         if collect_tensor_freq is not None:
-            self._tensors = range(0, sys.maxsize, collect_tensor_freq)
+            self._tensors = self._table_steps = range(0, sys.maxsize, collect_tensor_freq)
         self._inputs: Container[int] = self._default_image_steps
         if collect_input_freq is not None:
             self._inputs = range(0, sys.maxsize, collect_input_freq)
@@ -74,17 +80,17 @@ class Schedule:
 
     def collects_tables(self, step: int) -> bool:
         """Whether a collected step's statistics of parameters are recorded whole: the first after a step of tensors."""
-        return step in (1, self._total) or self._has_passed(self._tensors, step)
+        return step in (1, self._total) or self._has_passed(self._table_steps, step)
 
     def collects_pictures(self, step: int) -> bool:
-        """Whether they are drawn after a collected step: ten times in a run at most, its end included."""
-        return step == self._total or (step > 1 and self._has_passed(self._default_image_steps, step))
+        """Whether they are drawn after a collected step: five times in a run at most, and at its end."""
+        return step == self._total or (step > 1 and self._has_passed(self._picture_steps, step))
 
     def _has_passed(self, steps: Container[int], step: int) -> bool:
         """Whether one of these steps lies behind the last collected one, up to this."""
         if isinstance(steps, range):  # of a fixed gap, without an end
             return step % steps.step < self._freq
-        return isinstance(steps, frozenset) and any(max(1, step - self._freq) < number <= step for number in steps)
+        return isinstance(steps, frozenset) and any(step - self._freq < number <= step for number in steps)
 
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""

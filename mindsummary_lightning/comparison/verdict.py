@@ -26,7 +26,7 @@ from mindsummary_lightning.comparison.distances import (
     smoothed,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import Hint, hints_of, loss_ratio
+from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 
@@ -186,7 +186,7 @@ def compare_runs(
         trend = _trend(*sides, alignment)
     verdict = "not_comparable" if mode is None else "same" if mode == "exact" and first is None else "different"
     hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
-    hints = (*(remarks or ()), *hints)
+    hints = (*(remarks or ()), *first_failures(*sides), *hints)
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,

@@ -35,12 +35,12 @@ def heat_map(title: str, names: Sequence[str], steps: Sequence[int], numbers: ND
     from PIL import ImageDraw, ImageFont
 
     names, numbers = grouped(names, numbers, MAX_ROWS)
-    high, low = _range(numbers)
+    low, high = shaded_range(numbers)
     rows, columns = numbers.shape
     height, width = max(1, min(_LINE, _HEIGHT // rows)), max(1, min(24, _WIDTH // columns))
-    cells = _colours(numbers, low, high).repeat(height, axis=0).repeat(width, axis=1)
+    cells = colours_of(numbers, low, high).repeat(height, axis=0).repeat(width, axis=1)
     font = ImageFont.load_default(_FONT)
-    every = -(-_LINE // height)
+    every = 1 if height == _LINE else -(-2 * _LINE // height)  # drawing text takes most of the time
     labels = [(row, _label(names[row])) for row in range(0, rows, every)]
     left = _MARGIN + max(int(font.getlength(text)) for _, text in labels) + 6
     top = 2 * _LINE + _MARGIN
@@ -81,14 +81,16 @@ def grouped(names: Sequence[str], numbers: NDArray[Any], most: int) -> tuple[lis
     return labels, numbers if starts.size == len(names) else np.fmax.reduceat(numbers, starts, axis=0)
 
 
-def _range(numbers: NDArray[Any]) -> tuple[float, float]:
+def shaded_range(numbers: NDArray[Any]) -> tuple[float, float]:
+    """The numbers that the first and the last colour stand for."""
     finite = numbers[np.isfinite(numbers)]
     high = float(finite.max()) if finite.size else 0.0
     low = max(float(finite.min()), high - _DECADES) if finite.size else -1.0
-    return high, low if high - low > 0.1 else high - 0.1
+    return min(low, high - 0.1), high
 
 
-def _colours(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+def colours_of(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+    """The colours of numbers, with one more dimension of red, green and blue."""
     anchors = np.array([[int(colour[at : at + 2], 16) for at in (0, 2, 4)] for colour in _VIRIDIS])
     places = np.linspace(0, len(anchors) - 1, _SHADES)
     shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]
@@ -102,7 +104,7 @@ def _colours(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uint8
 
 
 def _legend(draw: Drawing, font: Any, left: int, top: int, low: float, high: float) -> None:
-    shades = _colours(np.linspace(low, high, 160)[None], low, high)[0]
+    shades = colours_of(np.linspace(low, high, 160)[None], low, high)[0]
     for at, colour in enumerate(shades.tolist()):
         draw.line((left + at, top, left + at, top + 9), tuple(colour))
     draw.text((left, top + 11), f"{low:.1f}", _INK, font)

@@ -18,17 +18,20 @@ from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
 from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
+from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values.statistics_columns import COLUMNS
 
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
 def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> ExportedFiles:
-    """Write ``scalars.csv`` (tag, step, wall_time, value) and ``histograms.csv``, which has a row per bucket.
+    """Write ``scalars.csv`` (tag, step, wall_time, value), ``histograms.csv`` with a row per bucket, and parameters.
 
-    Its columns are tag, step, wall_time, and left, width and count of the bucket; then, the same in each row of a
-    sample, the number of its elements, how many of them are NaN, +inf and -inf, and min, max and sum of the finite
-    ones. A sample without buckets, because nothing in it was finite, has one row without left and width.
+    The columns of histograms are tag, step, wall_time, and left, width and count of the bucket; then, the same in each
+    row of a sample, the number of its elements, how many of them are NaN, +inf and -inf, and min, max and sum of the
+    finite ones. A sample without buckets, because nothing in it was finite, has one row without left and width.
+    ``parameters.csv`` has a row per parameter and step: parameter, step and the columns of :class:`ParameterTable`.
 
     Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
     begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, gets an apostrophe before it, and so does one
@@ -51,11 +54,12 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    out = OutputDirectory(out_dir, "csv", {"": r"(scalars|histograms)\.csv"}, mode_of_runs([run_dir]))
+    out = OutputDirectory(out_dir, "csv", {"": r"(scalars|histograms|parameters)\.csv"}, mode_of_runs([run_dir]))
     with out:
         for name, header, rows in (
             ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(reader)),
             ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(reader)),
+            ("parameters.csv", ("parameter", "step", *COLUMNS), _parameter_rows(reader)),
         ):
             first = next(rows, None)
             if first is None:
@@ -77,13 +81,14 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     """Write ``scalar/<tag>.npy`` (fields step, wall_time, value) and ``tensor/<tag>_<step>.npy``; tags percent-quoted.
 
     A tag of more than 180 characters is shortened, and it and tags that differ only in case get a short hash, so that
-    each has a file of its own on every file system. ``names.json`` maps the files to their tags.
+    each has a file of its own on every file system. ``names.json`` maps the files to their tags;
+    ``parameter_statistics.json`` names the rows and columns of tables of parameters.
 
     Arguments, result and errors as :func:`export_csv`.
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    territory = {"": r"names\.json", "scalar": r".*", "tensor": r".*"}
+    territory = {"": r"(names|parameter_statistics)\.json", "scalar": r".*", "tensor": r".*"}
     out = OutputDirectory(out_dir, "npy", territory, mode_of_runs([run_dir]))
     tag_of_file: dict[str, str] = {}
 
@@ -108,6 +113,10 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
         if tag_of_file:
             with out.file("names.json") as file:
                 file.write(json.dumps(tag_of_file, indent=1).encode())
+        parameters = reader.parameter_statistics()
+        if parameters is not None:
+            with out.file(ROW_NAMES_FILE) as file:
+                file.write(encode_row_names(parameters.parameters))
     exported = ExportedFiles(out.files)
     exported.skip(reader, "image", "histogram", "loss_landscape", "graph", "lineage")
     return exported
@@ -126,6 +135,14 @@ def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
         buckets = zip(histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist(), strict=True)
         for left, width, count in list(buckets) or [(None, None, 0)]:
             yield tag, step, wall_time, left, width, count, *sample
+
+
+def _parameter_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
+    table = reader.parameter_statistics()
+    if table is not None:
+        for step, values in zip(table.steps.tolist(), table.values, strict=True):
+            for name, numbers in zip(table.parameters, values.tolist(), strict=True):
+                yield name, step, *numbers
 
 
 def _text_cell(tag: str) -> str:

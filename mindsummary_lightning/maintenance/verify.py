@@ -15,6 +15,7 @@ import numpy as np
 from mindsummary_lightning.fileformat.file_names import LINEAGE_SUFFIX, MAX_TIMESTAMP, is_summary_name, timestamp_of
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
 from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, decode_scalar_events
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.blocks import checked_length
@@ -33,6 +34,7 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.events import GRAPH_TAGS, tags_of
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
+from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 
 _BATCH = 2048
 _MAGICS = {
@@ -73,6 +75,8 @@ def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
     for path in summary_files(run_dir):
         yield from _summary_file(path, steps, progress)
     yield from _reader_limits(run_dir, steps)
+    if ("tensor", STATISTICS_TAG) in steps:
+        yield from _row_names(os.path.join(run_dir, ROW_NAMES_FILE))
     for path in lineage_file_paths(run_dir):
         yield from _lineage_file(path, progress)
 
@@ -254,6 +258,17 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
         if more:
             message = f"{more} {kind} tags have more than {kept} steps; MindInsight shows a random {kept} of them"
             yield _warning(run_dir, message)
+
+
+def _row_names(path: str) -> Iterator[Finding]:
+    consequence = f"the rows of {STATISTICS_TAG} have numbers instead of names"
+    try:
+        with open(path, "rb") as file:
+            decode_row_names(file.read())
+    except FileNotFoundError:
+        yield _warning(path, f"is missing; {consequence}")
+    except (OSError, ValueError) as error:
+        yield _damage(path, None, f"{error}; {consequence}")
 
 
 def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Finding]:

@@ -21,6 +21,8 @@ from mindsummary_lightning.values.summary_values import owned
 if TYPE_CHECKING:
     import pandas
 
+_LOSS_TAG = "loss/auto"
+
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
@@ -66,6 +68,13 @@ class ParameterTable:
         """
         return self.values[:, :, self.columns.index(name)]
 
+    def gradient_logarithms(self) -> NDArray[np.float64]:
+        """log10 of ``gradient_rms``, shape ``(s, p)``: -inf for zero, +inf where gradient or weight is not finite."""
+        with np.errstate(divide="ignore"):
+            logarithms = np.log10(self.column("gradient_rms"))
+        is_bad = (self.column("gradient_non_finite") > 0) | (self.column("weight_non_finite") > 0)
+        return np.where(is_bad, np.inf, logarithms)
+
     def first_non_finite(self) -> NonFinite | None:
         """The first number of the tables that is not finite, by :func:`origin`; ``None`` if all are."""
         for step, table in zip(self.steps.tolist(), self.values, strict=True):
@@ -86,6 +95,14 @@ class ParameterTable:
             raise missing_packages("a table of parameters", "pandas") from error
         index = pandas.MultiIndex.from_product([self.steps, self.parameters], names=["step", "parameter"])
         return pandas.DataFrame(self.values.reshape(-1, len(self.columns)), index, list(self.columns))
+
+
+def loss_at(run: FollowedRun, step: int) -> float | None:
+    """The loss that a collector recorded at a step, or ``None``."""
+    if _LOSS_TAG not in run.tags()["scalar"]:
+        return None
+    series = run.scalars(_LOSS_TAG)
+    return next((float(value) for value in series.values[series.steps == step]), None)
 
 
 def row_names(run_dir: str) -> tuple[list[str], list[str]]:

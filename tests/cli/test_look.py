@@ -11,7 +11,7 @@ from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import histogram, values_at, write_mindspore_run, write_summary
+from tests.reading.runs import histogram, values_at, write_mindspore_run, write_parameter_run, write_summary
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,3 +233,42 @@ def test_a_curve_is_no_longer_than_asked() -> None:
 @pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")])
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text
+
+
+def test_show_names_what_went_wrong_first_and_draws_a_row_of_blocks_for_each_parameter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_parameter_run(tmp_path)
+
+    lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+    page = lines[lines.index("Parameters") :]
+
+    assert page[1] == "  first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
+    assert page[2].endswith("5 steps, 1 to 40; ▁ -3.0 to █ -1.0, ! not finite, 0 zero")
+    assert page[3].split() == ["parameter", "steps", "last"]
+    assert [line.split() for line in page[4:]] == [
+        ["first.weight", "█████", "-1.0"],
+        ["first.bias", "▅▅0▅▅", "-2.0"],
+        ["last.weight", "▁▁▁!!", "inf"],
+    ]
+
+
+def test_show_as_json_has_what_went_wrong_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_parameter_run(tmp_path)
+
+    facts = json.loads(mindsummary(capsys, "show", tmp_path, "--json").out)["parameters"]
+
+    assert (facts["parameters"], facts["steps"]) == (3, [1, 10, 20, 30, 40])
+    first = facts["first_not_finite"]
+    assert (first["step"], first["parameter"], first["kind"]) == (30, "last.weight", "gradient")
+    assert first["loss"] == pytest.approx(1 / 30)
+
+
+def test_many_parameters_are_shown_by_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}\x1b[31m" for number in range(2000)))
+
+    out = mindsummary(capsys, "show", tmp_path).out
+
+    assert "layers.0 to layers." in out
+    assert len(out.splitlines()) < 60
+    assert "\x1b" not in out

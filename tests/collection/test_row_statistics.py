@@ -90,3 +90,11 @@ def test_the_tensors_are_not_changed() -> None:
 
 def test_nothing_of_nothing() -> None:
     assert row_statistics([]) == []
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_less_is_known_in_less_time(name: str) -> None:
+    whole, less = (row_statistics([TENSORS[name]], is_whole=is_whole)[0] for is_whole in (True, False))
+    expected, found = whole.statistics(whole.table), less.statistics(less.table)
+    np.testing.assert_allclose([found.rms, found.largest], [expected.rms, expected.largest], rtol=1e-6)
+    assert found.non_finite == expected.non_finite

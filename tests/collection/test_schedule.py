@@ -141,8 +141,8 @@ def test_tables_and_pictures_are_few_and_on_collected_steps(freq: int, total: in
     pictures = [step for step in steps if schedule.collects_pictures(step)]
 
     assert tables[0] == 1
-    assert len(tables) <= 21
-    assert len(pictures) <= 10
+    assert len(tables) <= 19
+    assert len(pictures) <= 6
     if total is not None:
         assert tables[-1] == pictures[-1] == total
     if len(steps) > 40:

@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord, compare_runs
 from mindsummary_lightning.comparison.distances import loss_distances, smoothed, tensor_distances
+from tests.reading.runs import write_parameter_run
 
 _STEPS = 12
 _RANDOM = np.random.default_rng(0)
@@ -168,3 +169,18 @@ def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tm
 
     assert [hint.rule for hint in comparison.hints] == ["weight_decay"]
     assert comparison.hints[0].numbers["tensors"] == ["fc.bias", "out.bias"]
+
+
+def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
+    for name in "ab":
+        write_parameter_run(tmp_path / name)
+    (tmp_path / "b" / "parameter_statistics.json").unlink()
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert comparison.verdict == "same"
+    assert [hint.text for hint in comparison.hints] == [
+        "the gradient of last.weight is not finite at step 30, the first in a",
+        "the gradient of row 2 is not finite at step 30, the first in b",
+    ]
+    assert comparison.hints[0].numbers == {"run": "a", "tensor": "last.weight", "step": 30, "kind": "gradient"}

@@ -15,13 +15,15 @@ import pytest
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.contents import graph_outline
-from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure
+from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import ridge_svg
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.values import Graph, GraphNode, Histogram, LossLandscape, Points, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_summary
+from tests.reading.runs import values_at, write_lineage, write_mindspore_run, write_parameter_run, write_summary
 
 
 def _page(tmp_path: Path, *runs: Path) -> str:
@@ -303,3 +305,32 @@ def test_without_bokeh_the_command_names_the_packages(
 
     assert (answer.code, answer.out) == (1, "")
     assert "the report needs bokeh, contourpy and jinja2: pip install bokeh contourpy jinja2" in answer.err
+
+
+def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_path: Path) -> None:
+    write_parameter_run(tmp_path / "run", ("</script><b>first", "first.bias", "last.weight"))
+
+    page = _page(tmp_path, tmp_path / "run")
+
+    note = "first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
+    assert "<h2>Parameters</h2>" in page
+    assert note in page
+    assert "first.bias" in page
+    assert "<b>first" not in page
+    nesting = _Nesting()
+    nesting.feed(_without_scripts(page))
+    assert nesting.open == []
+
+
+def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
+    write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}" for number in range(1000)))
+    content = FollowedRun(str(tmp_path), on_damage="raise", follow_links=True)
+    content.refresh()
+    table = read_parameter_table(content)
+    assert table is not None
+
+    data = _columns(parameter_figure(table))
+
+    assert len(data["colour"]) <= 120 * 5
+    assert data["name"][-1].endswith("layers.499")
+    assert data["colour"][-1] == "#e31a1c"

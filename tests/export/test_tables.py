@@ -12,7 +12,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Tensor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_summary
+from tests.reading.runs import values_at, write_parameter_run, write_summary
 
 
 def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,3 +120,20 @@ def test_a_run_with_nothing_to_export_says_so(tmp_path: Path, capsys: pytest.Cap
     answer = mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
 
     assert (answer.code, "contains nothing that csv files can hold" in answer.out) == (0, True)
+
+
+def test_statistics_of_parameters_are_exported_with_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_parameter_run(tmp_path / "run", ("=first.weight", "first.bias", "last.weight"))
+    for form in ("csv", "npy"):
+        assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / form).code == 0
+
+    with (tmp_path / "csv" / "parameters.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 15
+    assert (rows[0]["parameter"], rows[0]["step"]) == ("'=first.weight", "1")
+    assert float(rows[13]["gradient_rms"]) == pytest.approx(1e-2, rel=1e-6)
+    names = json.loads((tmp_path / "npy" / "parameter_statistics.json").read_text())
+    array = np.load(tmp_path / "npy" / "tensor" / "parameter_statistics_30.npy")
+    assert array.shape == (len(names["rows"]), len(names["columns"]))

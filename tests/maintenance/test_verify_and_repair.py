@@ -18,7 +18,14 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import histogram, values_at, write_lineage, write_mindspore_run, write_summary
+from tests.reading.runs import (
+    histogram,
+    values_at,
+    write_lineage,
+    write_mindspore_run,
+    write_parameter_run,
+    write_summary,
+)
 
 _RECORDS = [values_at(step, {"loss": float(step)}) for step in (1, 2, 3)]
 
@@ -350,3 +357,17 @@ def test_a_run_that_is_recorded_is_left_while_the_others_are_repaired(
 
     assert (answer.code, answer.out.count("3 records kept")) == (1, 1)
     assert f"{paths[0]}: the run is being recorded" in answer.err
+
+
+def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Path) -> None:
+    write_parameter_run(tmp_path)
+    assert list(verify_run(str(tmp_path))) == []
+
+    names = tmp_path / "parameter_statistics.json"
+    names.write_bytes(names.read_bytes()[:-9])
+    (finding,) = verify_run(str(tmp_path))
+    assert (finding.path, finding.is_damage) == (str(names), True)
+    names.unlink()
+    (finding,) = verify_run(str(tmp_path))
+    assert (finding.path, finding.is_damage) == (str(names), False)
+    assert finding.message == "is missing; the rows of parameter_statistics have numbers instead of names"

@@ -11,9 +11,11 @@ import numpy as np
 
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.lineage_codec import encode_lineage_event
+from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event
-from mindsummary_lightning.values import Event, Histogram, LineageEvent, SummaryValue
+from mindsummary_lightning.values import Event, Histogram, LineageEvent, SummaryValue, Tensor
 from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG, to_stored
 
 MINDSPORE_RUN = Path(__file__).with_name("mindspore_run.json")
 
@@ -52,3 +54,17 @@ def histogram(*counts: int) -> Histogram:
     lefts = np.arange(len(counts), dtype=np.float64)
     total = sum(counts)
     return Histogram(lefts, np.ones(len(counts)), np.array(counts), total, min=0.0, max=float(len(counts)), sum=1.5)
+
+
+def write_parameter_run(run: Path, names: tuple[str, ...] = ("first.weight", "first.bias", "last.weight")) -> None:
+    """Five tables: the gradient of the second parameter is zero at step 20, that of the last is NaN from step 30 on."""
+    records = []
+    for step in (1, 10, 20, 30, 40):
+        table = np.zeros((len(names), len(COLUMNS)))
+        table[:, COLUMNS.index("gradient_rms")] = [10.0 ** -(1 + row % 3) for row in range(len(names))]
+        table[1, COLUMNS.index("gradient_rms")] *= step != 20
+        table[-1, COLUMNS.index("gradient_non_finite")] = 2.0 * (step >= 30)
+        table[:, COLUMNS.index("update_ratio")] = np.nan
+        records.append(values_at(step, {"loss/auto": 1 / step, STATISTICS_TAG: Tensor(to_stored(table))}))
+    write_summary(run, records)
+    (run / ROW_NAMES_FILE).write_bytes(encode_row_names(names))

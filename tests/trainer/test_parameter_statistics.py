@@ -78,6 +78,11 @@ class Judge(L.Callback):
         self._now, self._before = {}, {}
 
 
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
 def table_of(run: Path) -> ParameterTable:
     table = SummaryReader(run).parameter_statistics()
     assert table is not None
@@ -211,7 +216,7 @@ def test_an_expression_chooses_the_parameters(tmp_path: Path) -> None:
 def test_a_training_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     weights = []
     for options in ({}, {"collect_parameter_statistics": True, "collect_parameter_updates": True}):
-        torch.manual_seed(0)
+        torch.manual_seed(1)
         net = Net()
         collector = SummaryCollector(tmp_path / str(len(weights)), 1, ONLY, False, **options)
         trainer(logger=False, callbacks=[collector]).fit(net, loader(5))
@@ -228,12 +233,12 @@ def test_tables_are_few_and_the_last_step_has_one(tmp_path: Path) -> None:
     steps = table_of(tmp_path).steps.tolist()
     assert steps[0] == 1
     assert steps[-1] == 101
-    assert len(steps) <= 21
+    assert len(steps) <= 20
     assert all(step % 2 == 0 for step in steps[1:-1])
     assert reader.scalars("parameter_statistics/non_finite").steps.tolist() == [1, *range(2, 101, 2), 101]
     pictures = [step for step, _, _ in reader.images("parameter_statistics/gradient_rms")]
     assert pictures[-1] == 101
-    assert len(pictures) <= 10
+    assert len(pictures) <= 6
 
 
 def test_a_fit_that_ends_unexpectedly_has_its_last_table_and_picture(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure
+from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
 from mindsummary_lightning.reading.decode import read_graph, read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth
@@ -43,6 +44,7 @@ class ReportRun:
     content: FollowedRun
     tags: dict[str, list[str]]
     scalars: dict[str, ScalarSeries]
+    parameters: ParameterTable | None = None
 
     @property
     def colour(self) -> str:
@@ -101,7 +103,8 @@ def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
         content.refresh()
         tags = content.tags()
         scalars = {tag: content.scalars(tag) for tag in tags["scalar"]}
-        runs.append(ReportRun(number, os.path.relpath(os.path.abspath(run_dir), common), content, tags, scalars))
+        name, table = os.path.relpath(os.path.abspath(run_dir), common), read_parameter_table(content)
+        runs.append(ReportRun(number, name, content, tags, scalars, table))
     return runs
 
 
@@ -117,6 +120,7 @@ def planned_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Car
     plan: list[tuple[str, Callable[[], Card]]] = [
         ("Scalars", partial(_curve_card, runs, tag)) for tag in curves if not _is_single(runs, tag)
     ]
+    plan += [("Parameters", partial(_parameter_card, run, table)) for run in runs if (table := run.parameters)]
     plan += [("Histograms", partial(_histogram_card, run, tag)) for tag, run in _tagged(runs, "histogram")]
     plan += [("Images", partial(_image_card, run, tag)) for tag, run in _tagged(runs, "image")]
     plan += [
@@ -181,6 +185,16 @@ def _histogram_card(run: ReportRun, tag: str) -> Card:
     samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
     ridges = ridge_svg([(sample.step, _value(sample, Histogram)) for sample in samples], run.colour)
     return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
+
+
+def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
+    first = table.first_non_finite()
+    note = "colours: log10 of the gradients' root mean square; red is not finite, black zero, grey without a gradient"
+    if first is not None:
+        loss = loss_at(run.content, first.step)
+        where = f"first not finite: the {first.kind} of {first.parameter} at step {first.step}"
+        note = f"{where}, where the loss is {'not recorded' if loss is None else f'{loss:.6g}'}; {note}"
+    return Card("gradients by step", run, [parameter_figure(table)], note=note)
 
 
 def _image_card(run: ReportRun, tag: str) -> Card:

@@ -13,11 +13,14 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.palettes import viridis
 from bokeh.plotting import figure
 
+from mindsummary_lightning.conversion.heat_map import colours_of, grouped, shaded_range
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import LossLandscape
 
 _LEVELS = 18
+_MAX_PARAMETERS = 120  # rows; of more, layers and then groups of layers
 _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"
 
 
@@ -75,6 +78,32 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
         end = ColumnDataSource(dict(zip(("x", "y", "loss"), np.array([landscape.convergence_point]).T, strict=True)))
         star = plot.scatter("x", "y", source=end, marker="star", size=18, color="white", line_color="#222222")
         plot.add_tools(HoverTool(renderers=[star], tooltips=[("end of training, loss", "@loss")]))
+    return plot
+
+
+def parameter_figure(table: ParameterTable) -> Any:
+    """Parameters by steps, coloured by the logarithm of their gradients' root mean square, named by a hover."""
+    names, numbers = grouped(table.parameters, table.gradient_logarithms().T, _MAX_PARAMETERS)
+    low, high = shaded_range(numbers)
+    rows, columns = numbers.shape
+    plot = _figure(70 + 14 * rows, "step", y_range=(rows - 0.5, -0.5), tags=["parameters"])
+    colours = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in colours_of(numbers, low, high).reshape(-1, 3)]
+    y, x = np.indices(numbers.shape)
+    data = {
+        "x": x.ravel(),
+        "y": y.ravel(),
+        "colour": colours,
+        "name": np.repeat(np.array(names, object), columns),
+        "step": np.tile(table.steps, rows).astype(np.float64),
+        "number": [f"{number:.2f}" for number in numbers.ravel()],
+    }
+    cells = plot.rect("x", "y", 1, 1, source=ColumnDataSource(data), fill_color="colour", line_color=None)
+    tooltips = [("parameter", "@name"), ("step", "@step{0}"), ("log10", "@number")]
+    plot.add_tools(HoverTool(renderers=[cells], tooltips=tooltips))
+    plot.yaxis.ticker = [*range(rows)]
+    plot.yaxis.major_label_overrides = dict(enumerate(name if len(name) <= 40 else f"…{name[-39:]}" for name in names))
+    plot.xaxis.ticker = [*range(0, columns, -(-columns // 8))]
+    plot.xaxis.major_label_overrides = dict(enumerate(map(str, table.steps.tolist())))
     return plot
 
 
