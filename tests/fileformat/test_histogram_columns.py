@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def _check(payloads: list[bytes]) -> None:
     assert sorted(map(repr, histograms)) == sorted(map(repr, expected))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(_EVENTS, st.integers(1, 3))
 def test_columns_say_what_the_general_decoder_says(
