@@ -65,7 +65,7 @@ def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = Fal
     assert ours.parameters == theirs.parameters
     for column in ours.columns:
         if column != "update_ratio" or not without_updates:
-            np.testing.assert_allclose(ours.column(column), theirs.column(column), rtol=2e-6, err_msg=column)
+            np.testing.assert_allclose(ours.column(column), theirs.column(column), rtol=1e-6, err_msg=column)
 
 
 @pytest.fixture(scope="module")
