@@ -31,7 +31,8 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     The columns of histograms are tag, step, wall_time, and left, width and count of the bucket; then, the same in each
     row of a sample, the number of its elements, how many of them are NaN, +inf and -inf, and min, max and sum of the
     finite ones. A sample without buckets, because nothing in it was finite, has one row without left and width.
-    ``parameters.csv`` has a row per parameter and step: parameter, step and the columns of :class:`ParameterTable`.
+    ``parameters.csv`` has a row per parameter and step: parameter, step and the columns of
+    :class:`~mindsummary_lightning.reading.parameter_tables.ParameterTable`.
 
     Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
     begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, gets an apostrophe before it, and so does one

@@ -76,7 +76,7 @@ class ParameterTable:
         return np.where(is_bad, np.inf, logarithms)
 
     def first_non_finite(self) -> NonFinite | None:
-        """The first number of the tables that is not finite, by :func:`origin`; ``None`` if all are."""
+        """The first number of the tables that is not finite, as the training's warning names it, or ``None``."""
         for step, table in zip(self.steps.tolist(), self.values, strict=True):
             first = origin(self.parameters, table)
             if first is not None:
