@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import NameMatch, TensorName, match_names
+from mindsummary_lightning.comparison.names import NameMatch, Pair, TensorName, match_names, plain_name
+from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import TrainInfo
@@ -30,12 +32,16 @@ class Side:
         run_dir: its directory.
         numbers: its scalars and histograms.
         tensors: its histograms by the tensors' names.
+        whole: tensors that it recorded whole, by name.
+        table: its statistics of parameters, or ``None``.
         settings: lineage and what the user added to it, by name; without results.
     """
 
     run_dir: str
     numbers: RunNumbers
     tensors: dict[str, HistogramStatistics]
+    whole: dict[str, HistogramStatistics]
+    table: ParameterTable | None
     settings: dict[str, Any]
 
 
@@ -77,7 +83,7 @@ def read_side(run_dir: str | os.PathLike[str]) -> Side:
     if not numbers.scalars and not numbers.histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(_AUTO): statistics for tag, statistics in numbers.histograms.items()}
-    return Side(reader.run_dir, numbers, tensors, _settings(reader))
+    return Side(reader.run_dir, numbers, tensors, *read_tensors(reader), _settings(reader))
 
 
 def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment:
@@ -87,9 +93,15 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
         ValueError: ``names`` does not fit the runs; see :func:`match_names`.
     """
     match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
+    others = _others(a), _others(b)
+    # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
+    by_name = {plain_name(name): name for name in others[1]}
+    of_both = [(name, by_name[plain_name(name)]) for name in others[0] if plain_name(name) in by_name]
+    match = match._replace(pairs=(*match.pairs, *(Pair(one, other, "equal") for one, other in of_both)))
     tag = _loss_tag(a.numbers.scalars, b.numbers.scalars)
     loss_steps, losses = _common_series(a, b, tag) if tag else (np.empty(0, np.int64), np.empty((2, 0)))
-    pairs = [(a.tensors[pair.a], b.tensors[pair.b]) for pair in match.pairs]
+    known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
+    pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
     common = [np.intersect1d(one.steps, other.steps, assume_unique=True) for one, other in pairs]
     steps = np.unique(np.concatenate(common)) if common else np.empty(0, np.int64)
     tensors = np.full((2, len(pairs), steps.size, 3), np.nan)
@@ -125,6 +137,11 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
             scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
             differences[tag] = float(np.abs(one[finite] - other[finite]).max()) / scale
     return dict(sorted(differences.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _others(side: Side) -> dict[str, HistogramStatistics]:
+    rows = {} if side.table is None else rows_of(side.table, side.tensors)
+    return rows | {name: numbers for name, numbers in side.whole.items() if name not in side.tensors}
 
 
 def _tensor_names(tensors: Mapping[str, HistogramStatistics]) -> list[TensorName]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.alignment import Alignment, Side
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
-from mindsummary_lightning.reading.summary_reader import SummaryReader
 
 _ROUNDING = 3e-6  # of a tensor's largest element; updates that are not far above it give no ratio
 _SAME_RATIO = 0.02  # spread of what is called one ratio
@@ -76,8 +75,7 @@ def first_failures(a: Side, b: Side) -> list[Hint]:
     """What each run's statistics of parameters say of its first number that is not finite."""
     hints = []
     for run, side in (("a", a), ("b", b)):
-        table = SummaryReader(side.run_dir).parameter_statistics()
-        first = table and table.first_non_finite()
+        first = side.table and side.table.first_non_finite()
         if first:
             numbers = {"run": run, "tensor": first.parameter, "step": first.step, "kind": first.kind}
             text = f"the {first.kind} of {first.parameter} is not finite at step {first.step}, the first in {run}"
