@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.values.statistics_columns import to_stored
-from tests.oracle.mindinsight_server import MindInsight, publish
+from tests.oracle.mindinsight_server import MindInsight, publish, wait_until
 
 TAG, PICTURE = "parameter_statistics/tensor", "parameter_statistics/gradient_rms/image"
 
@@ -49,6 +49,8 @@ def train_id(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.Temp
         enable_progress_bar=False, enable_model_summary=False,
     ).fit(Chain(), DataLoader(TensorDataset(torch.randn(6, 2)), 2))  # fmt: skip
     mindinsight.wait_cached(published := publish(folder, runs))
+    # It shows large values while it still reads the rest of the file.
+    wait_until(lambda: len(mindinsight.tensors(published, TAG)) == 3, lambda: f"three tables of {published}")
     return published
 
 
