@@ -1,7 +1,7 @@
-"""Batch size and number of samples of a DataLoader, checked against the first batch that it gave.
+"""Batch size and number of samples of a DataLoader, checked against the batches that it gave.
 
 A loader states sizes that need not be those of its batches: one whose data set gives whole batches says 1. What does
-not fit the batch is unknown.
+not fit a batch is unknown.
 """
 
 from __future__ import annotations
@@ -28,28 +28,71 @@ class LoaderSizes(NamedTuple):
     dataset_size: int | None
 
 
-def loader_sizes(dataloader: Any, batch: Any, max_batches: float = math.inf) -> LoaderSizes:
-    """Samples in a batch, and that an epoch reads on all devices together; of several loaders those of the first.
+UNKNOWN = LoaderSizes(None, None)
 
-    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them.
+
+class CheckedSizes:
+    """The sizes that a loader states, until a batch contradicts them; of several loaders those of the first.
+
+    ``max_batches`` is the most of an epoch on each device, as ``limit_train_batches`` has them. Loaders may end earlier
+    or later than they state, and batches differ in size: the second and the last of an epoch are looked at too.
     """
-    loader = dataloader
-    while parts := loaders_in(loader, batch):
-        _, loader, batch = parts[0]
-    loader = inner_loader(loader)
-    size, sampler, dataset = claimed_batch_size(loader), sampler_of(loader), safe_getattr(loader, "dataset")
-    samples = length_of(sampler) if sampler is not None else length_of(dataset)
-    if size is None or not fits(batch, size if samples is None else min(size, samples)):
-        return LoaderSizes(None, None)
-    batches = length_of(loader)
-    if samples is None and batches is None:
-        return LoaderSizes(size, None)
-    counts = [math.inf if batches is None else batches * size, math.inf if samples is None else samples]
-    count = int(min(*counts, max_batches * size))
-    devices = safe_getattr(sampler, "num_replicas", 1)
-    if isinstance(devices, int) and devices > 1:  # each of them repeats samples until all have the same number
-        count = min(count * devices, length_of(dataset) or count * devices)
-    return LoaderSizes(size, count if count <= INT32_MAX else None)
+
+    def __init__(self, dataloader: Any, batch: Any, max_batches: float = math.inf) -> None:
+        loader, path = dataloader, []
+        while parts := loaders_in(loader, batch):
+            name, loader, batch = parts[0]
+            path.append(name)
+        self._path = path  # to the first loader's part of a batch
+        self._last, self._rest = 0, 0  # number and size of an epoch's last batch
+        self._read = 0  # batches of this epoch; none before its first one has been seen
+        self.sizes = self._stated(inner_loader(loader), batch, max_batches)
+
+    def see(self, index: int, batch: Any) -> None:
+        """A batch of an epoch, numbered from 0; cheap, for every batch."""
+        if index == 0:
+            self._read = 1
+        elif self._read:  # an epoch that is resumed in its middle begins with the loader's first batch
+            self._read += 1
+            if self._path:  # one of several loaders may begin again before the others end
+                index %= self._last + 1
+            if self.sizes.dataset_size is not None and (index == 1 or index >= self._last):
+                self._check(index, batch)
+
+    def end_epoch(self) -> None:
+        """The loader has no more batches."""
+        if 0 < self._read <= self._last:
+            self.sizes = self.sizes._replace(dataset_size=None)
+
+    def _stated(self, loader: Any, batch: Any, max_batches: float) -> LoaderSizes:
+        size, sampler, dataset = claimed_batch_size(loader), sampler_of(loader), safe_getattr(loader, "dataset")
+        samples = length_of(sampler) if sampler is not None else length_of(dataset)
+        if size is not None and samples:
+            size = min(size, samples)
+        if size is None or not fits(batch, size):
+            return UNKNOWN
+        batches = length_of(loader)
+        if samples is None and batches is None:
+            return LoaderSizes(size, None)
+        counts = [math.inf if batches is None else batches * size, math.inf if samples is None else samples]
+        count = int(min(*counts, max_batches * size))
+        self._last, self._rest = (count - 1) // size, (count - 1) % size + 1
+        devices = safe_getattr(sampler, "num_replicas", 1)
+        if isinstance(devices, int) and devices > 1:  # each of them repeats samples until all have the same number
+            count = min(count * devices, length_of(dataset) or count * devices)
+        return LoaderSizes(size, count if count <= INT32_MAX else None)
+
+    def _check(self, index: int, batch: Any) -> None:
+        for name in self._path:
+            batch = dict(_items(batch)).get(name)
+        if self._path and batch is None:  # other loaders have more
+            return
+        is_full = fits(batch, self.sizes.batch_size or 0)
+        if index < self._last:
+            self.sizes = self.sizes if is_full else UNKNOWN
+        # One sample may be of any length: if others are expected in a batch, only a full one is surely no such rest.
+        elif index > self._last or not (fits(batch, self._rest) or (self._rest == 1 and not is_full)):
+            self.sizes = self.sizes._replace(dataset_size=None)
 
 
 def loaders_in(loader: Any, batch: Any = None) -> list[tuple[str, Any, Any]]:

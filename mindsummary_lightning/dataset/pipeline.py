@@ -11,10 +11,10 @@ import math
 from typing import Any
 
 from mindsummary_lightning.dataset.loader_sizes import (
+    CheckedSizes,
     batch_sampler_of,
     claimed_batch_size,
     inner_loader,
-    loader_sizes,
     loaders_in,
     sampler_of,
 )
@@ -112,7 +112,7 @@ def _batched(loader: Any, dataset: Any, batch: Any, budget: Budget, outer: tuple
     batch_sampler = batch_sampler_of(loader)
     if claimed_batch_size(loader) is None or (batch_sampler is None and hasattr(loader, "batch_sampler")):
         return graph  # batch_size=None: the data set yields batches
-    size = loader_sizes(loader, batch).batch_size
+    size = CheckedSizes(loader, batch).sizes.batch_size
     fields = {} if size is None else {"batch_size": size}
     return stage("BatchDataset", fields | _batch_fields(loader, batch_sampler), graph)
 

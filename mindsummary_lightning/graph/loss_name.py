@@ -81,7 +81,8 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str], module: nn.Module
 
 
 def _kind(function: torch.autograd.graph.Node) -> str:
-    return re.sub(r"Backward\d*$", "", function.name())
+    """What one of torch's own functions computed; those of a user's ``autograd.Function`` have no number."""
+    return re.sub(r"Backward\d+$", "", function.name())
 
 
 def _in_model(name: str, module: nn.Module) -> str:

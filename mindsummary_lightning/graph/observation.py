@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
@@ -27,8 +28,11 @@ _ARITHMETIC = re.compile(
     r"_*r?(add|sub|mul|div|truediv|true_divide|floordiv|floor_divide|pow|mod|remainder|eq|ne|gt|ge|lt|le)_*"
 )
 _IN_PLACE = re.compile(r"__(setitem|i\w+)__|(?!requires_grad_)\w*[^_]_")
-# What these packages call in a training step is theirs: logging, gradient clipping, updates of weights, sharding.
-_HIDDEN = ("torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.")
+# What these packages call in a training step is theirs: logging, gradient clipping, updates of weights, sharding, first
+# values of lazy parameters.
+_HIDDEN = (
+    "torch.optim.", "torch.nn.utils.clip_grad", "torch.amp.", "torch.distributed.fsdp.", "torch.nn.modules.lazy",
+)  # fmt: skip
 _LIGHTNING = re.compile(r"(lightning\.pytorch|lightning\.fabric|pytorch_lightning|lightning_fabric)\.(?!demos\.)")
 
 
@@ -72,9 +76,9 @@ class Observation:
         """A torch function has returned ``output``."""
         name = str(getattr(function, "__name__", "op"))
         if name == "__get__":  # x.T, x.data and x.real are the tensor seen another way, x.grad is a gradient
-            is_gradient = getattr(function.__self__, "__name__", "") == "grad"
+            is_hidden = getattr(function.__self__, "__name__", "") == "grad" or is_lazy(args[0])
             for tensor in _tensors_in(output):
-                self._remember(tensor, None if is_gradient else self._ref(args[0]))
+                self._remember(tensor, None if is_hidden else self._ref(args[0]))
             return
         if name == "__setitem__":
             output = args[0]

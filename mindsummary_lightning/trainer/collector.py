@@ -319,6 +319,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._steps is None:
             return
         self._steps.close_operators()  # they are open if the module skipped the rest of the epoch
+        if self._lineage is not None:
+            self._lineage.end_epoch(trainer)
         saver, epoch, step = self._landscape, trainer.current_epoch + 1, self._steps.step
         if saver is not None:
             with self._guard("the parameters for a landscape"):

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from torch.nn.parameter import is_lazy
+
 from mindsummary_lightning.graph.capture import one_line
 from mindsummary_lightning.graph.step_observer import StepObserver
 from mindsummary_lightning.recording.run_recorder import RunRecorder
@@ -79,5 +81,6 @@ class GraphRecorder:
 def _fingerprint(module: Any) -> str:
     """A text that is the same for two modules with the same submodules and the same parameters' names and shapes."""
     lines = [f"{name} {type(part).__qualname__}" for name, part in module.named_modules()]
-    lines += [f"{name} {tuple(weight.shape)}" for name, weight in module.named_parameters()]
+    weights = module.named_parameters()
+    lines += [f"{name} {'lazy' if is_lazy(weight) else tuple(weight.shape)}" for name, weight in weights]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -139,6 +139,11 @@ class TrainLineage(_LineageCallback):
         if self._lineage is not None and self._lineage.is_first_batch:
             self._lineage.end_first_batch(trainer, pl_module)
 
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Learn whether the loader had as many batches as it states."""
+        if self._lineage is not None:
+            self._lineage.end_epoch(trainer)
+
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are recorded at the next batch."""
         self._has_saved_checkpoint = self._has_begun  # a tuner saves one before any training

@@ -13,7 +13,7 @@ from typing import Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
-from mindsummary_lightning.dataset.loader_sizes import LoaderSizes, loader_sizes
+from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.graph.loss_name import loss_name
 from mindsummary_lightning.recording.run_recorder import RunRecorder
@@ -28,12 +28,12 @@ from mindsummary_lightning.trainer.trainer_info import (
     settings,
     train_lineage,
 )
-from mindsummary_lightning.trainer.trainer_state import evaluation, training_loader
+from mindsummary_lightning.trainer.trainer_state import evaluation, has_read_all, reads_in_turn, training_loader
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
-_UNKNOWN = LoaderSizes(None, None)
+_NO_SIZES: CheckedSizes | None = None
 _NO_NAME: str | None = None
 
 
@@ -54,10 +54,10 @@ class LineageRecorder:
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
         self._has_all_batches = False  # whether that evaluation has seen all of its batches
-        self._evaluated: dict[int, int | None] = {}  # samples that the present evaluation reads of each loader
+        self._evaluated: dict[int, CheckedSizes | None] = {}  # of each loader of the present evaluation
         # Kind, loaders and samples of each, of an evaluation that is not written yet.
         self._waiting: tuple[str, Any, list[int | None]] | None = None
-        self._sizes: LoaderSizes | None = None  # from the first batch on
+        self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
         self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
         self.is_first_batch = False
@@ -80,13 +80,20 @@ class LineageRecorder:
         self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
 
     def begin_batch(self, trainer: Any, batch: Any, batch_idx: int) -> None:
-        """A batch begins: the first one tells what the loader's own words are worth."""
+        """A batch begins: the first ones and the last tell what the loader's own words are worth."""
         if self.is_first_batch and self._sizes is None:
             loader = training_loader(trainer)
-            self._sizes = value_or_default(_UNKNOWN, loader_sizes, loader, batch, trainer.num_training_batches)
+            self._sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
+        if self._sizes is not None:
+            self._sizes.see(batch_idx, batch)
         if batch_idx == 0:
             self._write_joined_groups(trainer)
+
+    def end_epoch(self, trainer: Any) -> None:
+        """An epoch is over, maybe before its loader was."""
+        if self._sizes is not None and has_read_all(trainer):
+            self._sizes.end_epoch()
 
     def loss_computed(self, module: Any, loss: Any, observed: Mapping[int, str]) -> None:
         """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
@@ -106,7 +113,8 @@ class LineageRecorder:
         first_rate = next(iter(self.first_rates), None)
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
-        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate, self._sizes, name or None))
+        sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
+        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None))
         self._write_joined_groups(trainer)
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
@@ -128,14 +136,17 @@ class LineageRecorder:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
         self._before, self._evaluated, self._has_all_batches = dict(trainer.callback_metrics), {}, False
 
-    def evaluation_batch(self, trainer: Any, batch: Any, index: int) -> None:
-        """Learn from the first batch of a loader how many samples are read of it."""
+    def evaluation_batch(self, trainer: Any, batch: Any, number: int, index: int) -> None:
+        """Learn from the batches of a loader how many samples are read of it."""
         if index not in self._evaluated:
             _, loaders, batches = evaluation(trainer)
             every = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
             loader = every[index] if isinstance(every, (list, tuple)) else every
             limit = batches[index] if index < len(batches) else math.inf
-            self._evaluated[index] = value_or_default(_UNKNOWN, loader_sizes, loader, batch, limit).dataset_size
+            sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, limit)
+            self._evaluated[index] = sizes if reads_in_turn(trainer) else None
+        if (checked := self._evaluated[index]) is not None:
+            checked.see(number, batch)
 
     def evaluation_has_all_batches(self) -> None:
         """The evaluation has seen all of its batches: what is left are hooks."""
@@ -162,8 +173,15 @@ class LineageRecorder:
         if self._waiting is not None and self._waiting[0] != kind:
             self.flush()
         self._metrics.setdefault(kind, {}).update(own)
-        self._waiting = kind, loaders, list(self._evaluated.values())
+        self._waiting = kind, loaders, [self._samples_read(checked) for checked in self._evaluated.values()]
         self.flush_when_due()
+
+    @staticmethod
+    def _samples_read(checked: CheckedSizes | None) -> int | None:
+        if checked is None:
+            return None
+        checked.end_epoch()
+        return checked.sizes.dataset_size
 
     def flush_when_due(self) -> None:
         """Write the evaluation that waits, if the last one is ten seconds old; cheap, for every batch."""
@@ -204,9 +222,9 @@ class EvaluationHooks:
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Look at the first batch of each loader."""
-        if batch_idx == 0 and not trainer.sanity_checking and (recorder := self._evaluation_recorder()) is not None:
-            recorder.evaluation_batch(trainer, batch, dataloader_idx)
+        """Look at the batches of each loader."""
+        if not trainer.sanity_checking and (recorder := self._evaluation_recorder()) is not None:
+            recorder.evaluation_batch(trainer, batch, batch_idx, dataloader_idx)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Record the evaluation's metrics as evaluation lineage."""

@@ -72,6 +72,22 @@ def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
     return kind, getattr(trainer, f"{name}_dataloaders"), batches
 
 
+def has_read_all(trainer: Any) -> bool:
+    """Whether the training loader has no more batches in this epoch, so that not something else has ended it.
+
+    Reads ``fit_loop._data_fetcher`` (lightning 2.4 to 2.6.6).
+    """
+    return bool(getattr(getattr(trainer.fit_loop, "_data_fetcher", None), "done", False))
+
+
+def reads_in_turn(trainer: Any) -> bool:
+    """Whether a batch of the present evaluation comes from one of its loaders, as all but a ``CombinedLoader`` do it.
+
+    Reads ``_evaluation_loop._is_sequential`` (lightning 2.4 to 2.6.6).
+    """
+    return bool(getattr(getattr(trainer, "_evaluation_loop", None), "_is_sequential", True))
+
+
 def steps_done(trainer: Any) -> int:
     """Batches of this fit whose optimizers have stepped, however many optimizers there are.
 

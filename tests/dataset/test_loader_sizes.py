@@ -22,7 +22,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from mindsummary_lightning.dataset.loader_sizes import fits, loader_sizes
+from mindsummary_lightning.dataset.loader_sizes import CheckedSizes, LoaderSizes, fits
 from tests.dataset.pipelines import PIPELINES, Around, Pictures, Stream, Untouchable
 
 
@@ -30,9 +30,13 @@ def vectors(count: int) -> TensorDataset:
     return TensorDataset(torch.zeros(count, 3), torch.zeros(count))
 
 
-def sizes(loader: Any, *limit: float) -> tuple[int | None, int | None]:
+def sizes_of(loader: Any, batch: Any, *limit: float) -> LoaderSizes:
+    return CheckedSizes(loader, batch, *limit).sizes
+
+
+def sizes(loader: Any, *limit: float) -> LoaderSizes:
     """What is known of a loader that a training has read the first batch of."""
-    return tuple(loader_sizes(loader, next(iter(loader)), *limit))  # type: ignore[return-value]
+    return sizes_of(loader, next(iter(loader)), *limit)
 
 
 class Batches(IterableDataset[Any]):
@@ -82,7 +86,7 @@ def bulk(count: int, size: int, drop_last: bool) -> DataLoader[Any]:
 LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     "plain": (lambda: DataLoader(vectors(21), 4), (4, 21)),
     "drop_last": (lambda: DataLoader(vectors(21), 4, drop_last=True), (4, 20)),
-    "fewer samples than a batch": (lambda: DataLoader(vectors(3), 8), (8, 3)),
+    "fewer samples than a batch": (lambda: DataLoader(vectors(3), 8), (3, 3)),
     "one sample in a batch": (lambda: DataLoader(vectors(5), 1), (1, 5)),
     "bulk": (lambda: bulk(96, 32, False), (32, 96)),
     "bulk with a rest": (lambda: bulk(90, 32, False), (32, 90)),
@@ -113,7 +117,7 @@ def test_sizes_are_told_where_the_first_batch_has_them(kind: str) -> None:
     loader = make()
     batch = [next(iter(part)) for part in loader] if isinstance(loader, list) else next(iter(loader))
 
-    assert loader_sizes(loader, batch) == expected
+    assert sizes_of(loader, batch) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,8 +135,8 @@ def test_of_several_loaders_the_first_is_checked_against_its_own_part(
     parts = DataLoader(vectors(40), 4), DataLoader(vectors(9), 3)
     batches = [next(iter(part)) for part in parts]
 
-    assert loader_sizes(loaders(*parts), batch_of(*batches)) == (4, 40)
-    assert loader_sizes(loaders(*parts), batch_of(*reversed(batches))) == (None, None)
+    assert sizes_of(loaders(*parts), batch_of(*batches)) == (4, 40)
+    assert sizes_of(loaders(*parts), batch_of(*reversed(batches))) == (None, None)
 
 
 class Pair(NamedTuple):
@@ -184,9 +188,9 @@ def test_a_stream_has_a_size_if_it_knows_its_length() -> None:
             return 10
 
     batch = torch.zeros(4, 2)
-    assert loader_sizes(DataLoader(Stream(), 4), batch) == (4, None)
-    assert loader_sizes(DataLoader(Measured(), 4), batch) == (4, 10)
-    assert loader_sizes(DataLoader(Measured(), 4), batch, 2) == (4, 8)
+    assert sizes_of(DataLoader(Stream(), 4), batch) == (4, None)
+    assert sizes_of(DataLoader(Measured(), 4), batch) == (4, 10)
+    assert sizes_of(DataLoader(Measured(), 4), batch, 2) == (4, 8)
 
 
 def test_a_size_beyond_32_bits_is_not_told() -> None:
@@ -194,13 +198,117 @@ def test_a_size_beyond_32_bits_is_not_told() -> None:
         def __len__(self) -> int:
             return 2**40
 
-    assert loader_sizes(DataLoader(Huge(), 4), torch.zeros(4, 2)) == (4, None)
+    assert sizes_of(DataLoader(Huge(), 4), torch.zeros(4, 2)) == (4, None)
 
 
 @pytest.mark.parametrize("nothing", [None, 3, "text", object(), DataLoader(Untouchable(), 2)])
 def test_what_states_nothing_has_no_sizes(nothing: object) -> None:
-    assert loader_sizes(nothing, torch.zeros(4, 2)) == (None, None)
+    assert sizes_of(nothing, torch.zeros(4, 2)) == (None, None)
 
 
 def test_no_further_sample_is_fetched() -> None:
-    assert loader_sizes(PIPELINES["transforms"](), torch.zeros(8, 2)) == (8, 50)
+    assert sizes_of(PIPELINES["transforms"](), torch.zeros(8, 2)) == (8, 50)
+
+
+class Stated(DataLoader[Any]):
+    """States another number of batches than it gives, and passes them through a function."""
+
+    def __init__(self, count: int, stated: int | None = None, change: Callable[[list[Any]], Any] = lambda b: b) -> None:
+        super().__init__(vectors(count), 4)
+        self.stated, self.change = stated, change
+
+    def __len__(self) -> int:
+        return super().__len__() if self.stated is None else self.stated
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        yield from self.change(list(super().__iter__()))
+
+
+class Lengths(Tokens):
+    """Of sequences of a similar length as many as hold a number of tokens; states the most."""
+
+    batch_size, sampler = 3, range(9)
+
+
+class Long(IterableDataset[Any]):
+    """States more samples than it gives."""
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return iter(torch.zeros(22, 3))
+
+    def __len__(self) -> int:
+        return 100
+
+
+class Endless(Sampler[int]):
+    """Begins again, and knows how many there are."""
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from range(22)
+
+    def __len__(self) -> int:
+        return 22
+
+
+def an_epoch(loader: Any, limit: float = float("inf")) -> list[Any]:
+    """The batches that Lightning reads: it stops at the number that a loader states."""
+    try:
+        most = min(len(loader), limit)
+    except TypeError:
+        most = limit
+    return [batch for index, batch in zip(range(int(min(most, 99))), loader, strict=False)]
+
+
+READ: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
+    "as stated": (lambda: DataLoader(vectors(22), 4), (4, 22)),
+    "one sample is left": (lambda: DataLoader(vectors(21), 4), (4, 21)),
+    "one sample in each": (lambda: DataLoader(vectors(5), 1), (1, 5)),
+    "one long sequence is left": (lambda: DataLoader(Sequences(), 5, collate_fn=list), (5, 6)),
+    "a stream that states too much": (lambda: DataLoader(Long(), 4), (4, None)),
+    "ends early": (lambda: Stated(22, change=lambda batches: batches[:3]), (4, None)),
+    "twice": (lambda: Stated(22, 12, lambda batches: batches * 2), (4, None)),
+    "the last one is filled": (lambda: DataLoader(vectors(22), 4, sampler=Endless()), (4, None)),
+    "a smaller one in between": (
+        lambda: DataLoader(Sequences(), batch_sampler=Lengths(), collate_fn=list), (None, None),
+    ),
+    "fewer than stated": (lambda: Stated(22, 3), (4, 12)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_what_an_epoch_contradicts_is_taken_back(kind: str) -> None:
+    make, expected = READ[kind]
+    loader = make()
+    first, *others = an_epoch(loader)
+    checked = CheckedSizes(loader, first)
+    for index, batch in enumerate([first, *others]):
+        checked.see(index, batch)
+    checked.end_epoch()
+
+    assert checked.sizes == expected
+
+
+def test_an_epoch_that_is_resumed_in_its_middle_contradicts_nothing() -> None:
+    loader = DataLoader(vectors(22), 4)
+    checked = CheckedSizes(loader, next(iter(loader)))
+    for index, batch in zip(range(4, 6), loader, strict=False):  # a loader begins with its first batch
+        checked.see(index, batch)
+    checked.end_epoch()
+
+    assert checked.sizes == (4, 22)
+
+
+@pytest.mark.parametrize("mode", ["min_size", "max_size", "max_size_cycle"])
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_other_loaders_may_have_more_batches_or_fewer(mode: Any, names: str) -> None:
+    parts = {"a": DataLoader(vectors(22), 4), "b": DataLoader(vectors(10), 3)}
+    loader = CombinedLoader({name: parts[name] for name in names}, mode)
+    batches = [batch for batch, _, _ in loader]
+    checked = CheckedSizes(loader, batches[0], len(batches))
+    for index, batch in enumerate(batches):
+        checked.see(index, batch)
+    checked.end_epoch()
+
+    longest = (4, 16 if mode == "min_size" else 22)
+    assert checked.sizes == (longest if names == "ab" else (3, 10))

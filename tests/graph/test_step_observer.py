@@ -54,6 +54,24 @@ def test_only_the_first_call_is_observed() -> None:
     assert is_clean(net)
 
 
+def test_lazy_modules_are_drawn_without_the_first_values_of_their_parameters() -> None:
+    lazy, ready = Net(), Net()
+    lazy.layer = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())  # type: ignore[assignment]
+    ready.layer = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))  # type: ignore[assignment]
+    graphs = []
+    for net in (lazy, ready):
+        observer = StepObserver(net)
+        observer.arm()
+        net.training_step(torch.ones(2, 4), 0)
+        graphs.append(observer.graph)
+
+    assert graphs[0] is not None
+    types = [[node.op_type for node in graph.nodes] for graph in graphs]
+    names = [[parameter.name for parameter in graph.parameters] for graph in graphs]
+    assert types[0] == types[1]
+    assert names[0] == names[1]
+
+
 def test_a_call_that_never_comes_leaves_nothing() -> None:
     net = Net()
     observer = StepObserver(net)

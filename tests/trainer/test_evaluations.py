@@ -12,6 +12,7 @@ import lightning as L
 import optuna
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.utilities import CombinedLoader
 
 from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.recording.run_recorder import RunRecorder
@@ -147,6 +148,20 @@ def test_metric_and_data_set_are_those_of_one_evaluation_and_other_metrics_keep_
     assert lineage.evaluation.valid_dataset_size == 20
     assert _metrics(tmp_path).keys() == {"test/loss"}
     assert isinstance(lineage.custom.values["val/loss"], float)
+
+
+@pytest.mark.parametrize(("mode", "size"), [("sequential", 20), ("min_size", None)])
+def test_loaders_that_are_read_side_by_side_have_no_size_in_all(tmp_path: Path, mode: Any, size: int | None) -> None:
+    class Silently(Net):
+        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+            self.log("a", 1.0, batch_size=1)
+
+    validation = CombinedLoader({"a": loader(3), "b": loader(2)}, mode)
+    trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).validate(Silently(), validation, verbose=False)
+
+    evaluation = SummaryReader(tmp_path).lineage().evaluation
+    assert evaluation is not None
+    assert evaluation.valid_dataset_size == size
 
 
 def test_an_evaluation_without_metrics_is_not_recorded(tmp_path: Path) -> None:

@@ -61,6 +61,43 @@ def test_a_size_that_does_not_fit_is_left_out(tmp_path: Path, way: str) -> None:
     assert lineage.train.optimizer == "SGD"
 
 
+class Twice(DataLoader[Any]):
+    """Gives each of its batches twice, of which it says nothing in its data set."""
+
+    def __iter__(self) -> Any:
+        for batch in super().__iter__():
+            yield from (batch, batch)
+
+    def __len__(self) -> int:
+        return 2 * super().__len__()
+
+
+class Short(DataLoader[Any]):
+    """Ends before its data set does."""
+
+    def __iter__(self) -> Any:
+        for _, batch in zip(range(2), super().__iter__(), strict=False):
+            yield batch
+
+
+@pytest.mark.parametrize("kind", [Twice, Short])
+@every_way
+def test_a_number_of_batches_that_an_epoch_does_not_have_tells_no_size(
+    tmp_path: Path, way: str, kind: type[DataLoader[Any]]
+) -> None:
+    lineage = lineage_of(tmp_path, way, Net(), kind(data(), 4), kind(data(), 4))
+
+    assert (lineage.train.batch_size, lineage.train.train_dataset_size) == (4, None)
+    assert lineage.evaluation is None or lineage.evaluation.valid_dataset_size is None
+
+
+@pytest.mark.parametrize("end", [{"max_steps": 3}, {"limit_train_batches": 3}], ids=str)
+def test_an_epoch_that_something_else_ends_contradicts_no_loader(tmp_path: Path, end: dict[str, Any]) -> None:
+    lineage = lineage_of(tmp_path, "collector", Net(), loader(), **end)
+
+    assert lineage.train.train_dataset_size == (24 if "max_steps" in end else 12)
+
+
 def test_the_sizes_stay_in_the_lineage_that_checkpoints_and_the_end_write(tmp_path: Path) -> None:
     lineage = lineage_of(tmp_path, "collector", Net(), loader(), max_epochs=2, enable_checkpointing=True,
                          default_root_dir=tmp_path / "root")  # fmt: skip

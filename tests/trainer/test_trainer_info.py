@@ -14,7 +14,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from mindsummary_lightning.dataset.loader_sizes import loader_sizes
+from mindsummary_lightning.dataset.loader_sizes import CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.trainer_info import (
     checkpoint_path,
@@ -39,7 +39,7 @@ class _Seen(L.Callback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if not self.lineages:
-            sizes = loader_sizes(training_loader(trainer), batch, trainer.num_training_batches)
+            sizes = CheckedSizes(training_loader(trainer), batch, trainer.num_training_batches).sizes
             self.lineages.append(train_lineage(trainer, pl_module, sizes=sizes, loss_function="MSELoss"))
             self.environments.append(dict(environment(trainer)))
 
