@@ -184,6 +184,7 @@ def processes(rows: int) -> tuple[float, float, float]:
             settings = LandscapeSettings(landscape_size=size, num_samples=SAMPLES, train=False)
             writer = LandscapeCheckpointWriter(run, "Cnn", settings)
             writer.save(1, Cnn().state_dict())
+            writer.write()
             batches = [batch.data for batch in samples(Cnn(), 256)]
             data = TensorDataset(*(torch.cat(column) for column in zip(*batches, strict=True)))
             start = time.perf_counter()

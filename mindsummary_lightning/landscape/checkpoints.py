@@ -38,6 +38,7 @@ _KEYS = (
     "create_landscape",
 )
 _SHORTEST_INTERVAL = 3
+_MOST_WAITING = 2**22  # bytes
 
 
 class LandscapeCheckpointError(MindSummaryError, ValueError):
@@ -57,7 +58,7 @@ def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
 class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
-    After each save the metadata names the saved files, so the checkpoints of a killed run are usable. The first save
+    After each write the metadata names the saved files, so the checkpoints of a killed run are usable. The first one
     decides from its size which of the wanted numbers fit into ``max_bytes``; the others are named once. With
     ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory keeps the
     checkpoints before the number it starts with. MindInsight places epochs on the step axis with ``step_per_epoch``.
@@ -87,6 +88,7 @@ class LandscapeCheckpointWriter:
             "step_per_epoch": step_per_epoch,
         } | {key: known[key] for key in _KEYS[3:]}
         self._names: dict[int, str] = {}
+        self._waiting: dict[int, dict[str, Tensor]] = {}  # taken and not written yet
         self._fitting: frozenset[int] | None = None
         self._has_warned = False
         self._warn_once = WarnOnce(_LOG)
@@ -109,29 +111,42 @@ class LandscapeCheckpointWriter:
         return self._settings.wants(number) if self._fitting is None else number in self._fitting
 
     def set_step_per_epoch(self, steps: int) -> None:
-        """Note how many optimizer steps an epoch really has."""
+        """An epoch is over: write what waits, and note how many optimizer steps it really had."""
+        self.write()
         if steps != self._metadata["step_per_epoch"]:
             self._metadata["step_per_epoch"] = steps
             if self._names:
                 self._write_metadata()
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
-        """Write the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
+        """Take the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
 
-        Entries that share one tensor are written once, entries that are not tensors or are sharded are skipped.
+        To write a file takes as long as a small network's step, so those of steps directly behind one another are
+        written together, and all others at once. Entries that share one tensor are written once, entries that are not
+        tensors or are sharded are skipped.
         """
         tensors = self._owned_tensors(state_dict) if self.wants(number) else {}
+        size = sum(tensor.nbytes for tensor in tensors.values())
         if tensors and self._fitting is None:
-            self._begin(number, sum(tensor.nbytes for tensor in tensors.values()))
+            self._begin(number, size)
         if not tensors or not self.wants(number):
             return False
-        name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
-        with replacement(os.path.join(self._directory, name), self._file_mode, is_synced=False) as file:
-            torch.save(tensors, file)
-        self._names[number] = name
-        self._write_metadata()
+        self._waiting[number] = tensors
+        if self.unit == "epoch" or not self.wants(number + 1) or size * len(self._waiting) > _MOST_WAITING:
+            self.write()
         return True
+
+    def write(self) -> None:
+        """Write the checkpoints that wait, and then their names."""
+        waiting, self._waiting = self._waiting, {}
+        for number, tensors in waiting.items():
+            name = f"{self._network_name}_{number}_{self.unit}.ckpt"
+            # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
+            with replacement(os.path.join(self._directory, name), self._file_mode, is_synced=False) as file:
+                torch.save(tensors, file)
+            self._names[number] = name
+        if waiting:
+            self._write_metadata()
 
     def _begin(self, first: int, size: int) -> None:
         wanted = sorted({number for interval in self._settings.intervals for number in interval})
@@ -184,9 +199,7 @@ class LandscapeCheckpointWriter:
             if tensor.numel() and key in seen:
                 continue
             seen.add(key)
-            # A view would be saved with the whole storage behind it.
-            is_whole = tensor.untyped_storage().nbytes() == tensor.nbytes
-            tensors[name] = tensor.cpu() if is_whole or tensor.device.type != "cpu" else tensor.clone()
+            tensors[name] = tensor.to("cpu", copy=True)
         return tensors
 
     def _write_metadata(self) -> None:

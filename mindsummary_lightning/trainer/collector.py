@@ -39,7 +39,7 @@ from mindsummary_lightning.conversion.arguments import (
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.recording.run_recorder import RunRecorder
-from mindsummary_lightning.trainer.fit_run import FitRun
+from mindsummary_lightning.trainer.fit_run import FitRun, refuse_unusable
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_writer import landscape_writer
@@ -186,7 +186,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )
         if self._is_on and self._own_run is not None:
-            self._own_run.refuse_unusable()
+            refuse_unusable(self._own_run.directory)
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for the bound of its range if this one continues it.
             steps = self._steps if is_repeated_fit(trainer) else None
@@ -234,8 +234,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        limit = self._landscape_max_bytes
-        self._landscape = landscape_writer(record, self._specified, limit, trainer, pl_module)
+        self._landscape = landscape_writer(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
         self._runs[0].announce()
 
     # ---- the hot path
@@ -251,7 +250,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._has_saved_checkpoint and self._record is not None:
             self._record_progress(trainer, pl_module)
         if self._lineage is not None:
-            self._lineage.flush_when_due()
             self._lineage.begin_batch(trainer, batch, batch_idx)
         self._graph.begin_batch()
 
@@ -389,6 +387,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def _end(self, status: str) -> None:
         self._guard.log_total()
         self._graph.end()
+        if self._landscape is not None:
+            with self._guard("the parameters for a landscape"):
+                self._landscape.write()
         if self._is_on and self._lineage is not None:
             self._lineage.flush()
             if self._own_run is not None:

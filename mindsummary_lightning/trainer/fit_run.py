@@ -93,25 +93,10 @@ class FitRun:
     def enter(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
-            self.refuse_unusable()
+            refuse_unusable(self.directory)
             if trainer.state.fn == "fit":
                 self._begin_fit(trainer)
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
-
-    def refuse_unusable(self) -> None:
-        """Refuse a directory that can never be made, before anything is trained.
-
-        Raises:
-            NotADirectoryError: it is a file, or lies below one.
-        """
-        path = os.path.abspath(self.directory)
-        while not os.path.lexists(path):
-            path = os.path.dirname(path)
-        if not os.path.isdir(path):
-            raise NotADirectoryError(
-                f"{path} is not a directory, so nothing can be recorded in {self.directory}; give the logger another "
-                "save_dir, or the collector another summary_dir"
-            )
 
     def announce(self) -> None:
         """Say where the files of the run are going to be, and how to look at them meanwhile."""
@@ -280,6 +265,22 @@ class RunVersion:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cleanup": None}
+
+
+def refuse_unusable(directory: str) -> None:
+    """Refuse a directory that can never be made, before anything is trained.
+
+    Raises:
+        NotADirectoryError: it is a file, or lies below one.
+    """
+    path = os.path.abspath(directory)
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        raise NotADirectoryError(
+            f"{path} is not a directory, so nothing can be recorded in {directory}; give the logger another "
+            "save_dir, or the callback another directory"
+        )
 
 
 def _shortest(path: str) -> str:

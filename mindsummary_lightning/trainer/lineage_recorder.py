@@ -81,6 +81,7 @@ class LineageRecorder:
 
     def begin_batch(self, trainer: Any, batch: Any, batch_idx: int) -> None:
         """A batch begins: the first ones and the last tell what the loader's own words are worth."""
+        self.flush_when_due()
         if self.is_first_batch and self._sizes is None:
             loader = training_loader(trainer)
             self._sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, trainer.num_training_batches)

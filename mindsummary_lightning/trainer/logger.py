@@ -25,7 +25,7 @@ from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.fit_run import FitRun
+from mindsummary_lightning.trainer.fit_run import FitRun, refuse_unusable
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
@@ -148,7 +148,7 @@ class MindInsightLogger(LoggerBase):
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
-        self._run.refuse_unusable()
+        refuse_unusable(self._run.directory)
         self._run.is_in_trainer = True
         return self._run.record()
 

@@ -39,7 +39,7 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
             recorder_of(record).write_lineage(TrainInfo(epoch=1))
             settings = LandscapeSettings(landscape_size=5, num_samples=96, intervals=((1, 2, 3),))
             checkpoints = LandscapeCheckpointWriter(run, "Net", settings, file_mode=recorder_of(record).options.mode)
-            assert checkpoints.save(1, nets.Mlp().state_dict())
+            assert nets.save(checkpoints, 1, nets.Mlp().state_dict())
         with next(path for path in run.iterdir() if path.name.endswith("_MS")).open("ab") as file:
             file.write(b"torn")
         with SummaryRecord(run, file_mode=mode) as record:  # cuts the tail, and keeps it

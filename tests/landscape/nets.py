@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import lightning
 import torch
 from torch import nn
@@ -104,6 +107,13 @@ def loader(net: nn.Module, batch_size: int = 32) -> DataLoader:
     return DataLoader(TensorDataset(*net.data()), batch_size)
 
 
+def save(writer: LandscapeCheckpointWriter, number: int, state_dict: Mapping[str, Any]) -> bool:
+    """Save a checkpoint that does not wait for the next one."""
+    is_saved = writer.save(number, state_dict)
+    writer.write()
+    return is_saved
+
+
 def train(net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeSettings | None = None) -> None:
     """Train for a few steps and save landscape checkpoints in ``summary_dir``."""
     settings = settings or LandscapeSettings(landscape_size=5, num_samples=96, intervals=(tuple(range(1, 7)),))
@@ -119,4 +129,4 @@ def train(net: nn.Module, summary_dir: str, steps: int = 7, settings: LandscapeS
         optimizer.zero_grad()
         LOSS(net(x), y).backward()
         optimizer.step()
-        writer.save(step, net.state_dict())
+        save(writer, step, net.state_dict())

@@ -18,6 +18,7 @@ from mindsummary_lightning.landscape.checkpoints import (
     remove_checkpoints,
 )
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from tests.landscape.nets import save
 
 SETTINGS = LandscapeSettings(intervals=((1, 2, 3), (4, 5, 6)))
 STATE = {"weight": torch.arange(6.0).view(2, 3), "count": torch.tensor(4)}
@@ -29,7 +30,7 @@ def saved(run: Path) -> list[int]:
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=3)
-    assert writer.save(1, STATE) is True
+    assert save(writer, 1, STATE) is True
     saved = LandscapeCheckpoints.open(tmp_path)
     assert saved.settings == SETTINGS
     assert saved.step_per_epoch == 3
@@ -40,7 +41,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
     assert json.loads((tmp_path / "ckpt_dir" / "train_metadata.json").read_text()) == {
         "epoch_group": {"0": [1, 2, 3], "1": [4, 5, 6]},
         "model_params_file_map": {"1": "Net_1_step.ckpt"},
@@ -55,32 +56,32 @@ def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
 def test_numbers_of_no_interval_are_not_saved(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     assert not writer.wants(7)
-    assert writer.save(7, STATE) is False
+    assert save(writer, 7, STATE) is False
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
-        writer.save(number, STATE)
+        save(writer, number, STATE)
     assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((1, 2, 3),)
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
     first, second = nn.Linear(200, 200), nn.Linear(200, 200)
     second.weight = first.weight
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, nn.Sequential(first, second).state_dict())
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, nn.Sequential(first, second).state_dict())
     assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["0.weight", "0.bias", "1.bias"]
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 1.2 * first.weight.nbytes
 
 
 def test_a_view_is_saved_without_the_storage_behind_it(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, {"weight": torch.zeros(1_000_000)[:10]})
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, {"weight": torch.zeros(1_000_000)[:10]})
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 10_000
 
 
 def test_entries_that_are_no_tensors_are_left_out(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, {**STATE, "_extra_state": {"a": 1}})
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, {**STATE, "_extra_state": {"a": 1}})
     assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["weight", "count"]
 
 
@@ -102,7 +103,7 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
     state = {"weight": torch.zeros(1000)}
     writer = LandscapeCheckpointWriter(tmp_path, "Net", settings, max_bytes=4000 * capacity + 100)
     with caplog.at_level(logging.WARNING):
-        written = [number for number in range(1, 9) if writer.save(number, state)]
+        written = [number for number in range(1, 9) if save(writer, number, state)]
     if capacity == 6:  # two intervals of three
         expected = [1, 2, 3, 4, 6, 8]
     assert written == expected
@@ -114,41 +115,41 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
 
 def test_all_fit_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
-    assert all(writer.save(number, STATE) for number in range(1, 7))
+    assert all(save(writer, number, STATE) for number in range(1, 7))
     assert caplog.records == []
 
 
 def test_a_run_that_goes_on_keeps_what_lies_before(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
     for number in (1, 2, 3, 4):
-        writer.save(number, STATE)
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(3, STATE)
+        save(writer, number, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 3, STATE)
     assert saved(tmp_path) == [1, 2, 3]
 
 
 def test_a_new_run_in_the_directory_forgets_the_old_one(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Other", SETTINGS).save(1, STATE)
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(2, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Other", SETTINGS), 1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 2, STATE)
     assert saved(tmp_path) == [2]
 
 
 def test_a_moved_run_finds_its_checkpoints(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS), 1, STATE)
     os.rename(tmp_path / "run", tmp_path / "moved")
     assert torch.equal(LandscapeCheckpoints.open(tmp_path / "moved").load(1)["weight"], STATE["weight"])
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
-    writer.save(1, STATE)
-    writer.save(2, STATE)
+    save(writer, 1, STATE)
+    save(writer, 2, STATE)
     (tmp_path / "ckpt_dir" / "Net_2_step.ckpt").unlink()
     with pytest.raises(LandscapeCheckpointError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"):
         LandscapeCheckpoints.open(tmp_path).check([1, 2, 3])
 
 
 def test_too_short_a_run_says_what_was_wanted_and_found(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", replace(SETTINGS, result=False)).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", replace(SETTINGS, result=False)), 1, STATE)
     with pytest.raises(
         LandscapeCheckpointError, match=r"3 checkpoints .* wanted step \[\[1, 2, 3\], \[4, 5, 6\]\], found \[1\]"
     ):
@@ -178,7 +179,7 @@ def test_a_damaged_or_hostile_checkpoint_is_one_error_and_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
     path = tmp_path / "ckpt_dir" / "Net_1_step.ckpt"
     if damage == "pickle":
         torch.save({"weight": Hostile()}, path)
@@ -190,12 +191,12 @@ def test_a_damaged_or_hostile_checkpoint_is_one_error_and_runs_nothing(
 
 
 def test_a_checkpoint_is_a_zip_of_tensors(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
     assert zipfile.is_zipfile(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")
 
 
 def test_clean_removes_the_checkpoints_and_nothing_else(tmp_path: Path) -> None:
-    LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS).save(1, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
     (tmp_path / "kept").touch()
     remove_checkpoints(tmp_path)
     remove_checkpoints(tmp_path)
@@ -212,8 +213,8 @@ def test_sharded_parameters_are_left_out_with_one_warning(tmp_path: Path, caplog
     try:
         sharded = distribute_tensor(torch.ones(4), init_device_mesh("cpu", (1,)), [Shard(0)])
         writer = LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS)
-        assert writer.save(1, {"sharded": sharded, "also": sharded, "weight": torch.ones(2)})
-        assert writer.save(2, {"sharded": sharded}) is False
+        assert save(writer, 1, {"sharded": sharded, "also": sharded, "weight": torch.ones(2)})
+        assert save(writer, 2, {"sharded": sharded}) is False
     finally:
         distributed.destroy_process_group()
     assert list(LandscapeCheckpoints.open(tmp_path / "run").load(1)) == ["weight"]

@@ -13,6 +13,7 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import zoo
+from tests.landscape.nets import save
 
 
 class ReadsItself(zoo.Lit):
@@ -61,7 +62,7 @@ def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
 
 def generate(run: Path, module: Any, **options: Any) -> Any:
     settings = LandscapeSettings(3, num_samples=8, train=False)
-    LandscapeCheckpointWriter(run, "Net", settings).save(1, module.state_dict())
+    save(LandscapeCheckpointWriter(run, "Net", settings), 1, module.state_dict())
     return SummaryLandscape(run).generate(module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options)
 
 

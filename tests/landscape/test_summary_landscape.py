@@ -243,7 +243,7 @@ def saved(run: Path, numbers: range, **settings: object) -> Path:
         with torch.no_grad():
             for parameter in net.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape)
-        writer.save(number, net.state_dict())
+        nets.save(writer, number, net.state_dict())
     return run
 
 

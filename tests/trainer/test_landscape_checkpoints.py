@@ -130,3 +130,38 @@ def test_checkpoints_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
     for step in range(1, 20):
         assert writer.save(step, Net().state_dict())
     assert synced == []
+
+
+class Watching(Net):
+    """Counts the checkpoints that are written when each batch begins."""
+
+    def __init__(self, run: Path, stop: int = -1) -> None:
+        super().__init__()
+        self.run, self.stop, self.found = run, stop, []
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        if batch_idx == self.stop:
+            raise KeyboardInterrupt
+        self.found.append(len(list(self.run.glob("ckpt_dir/*.ckpt"))))
+
+
+def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_path: Path) -> None:
+    default, far = Watching(tmp_path / "default"), Watching(tmp_path / "far")
+    _fit(default.run, default, loader(21))
+    settings = {"intervals": [[1, 3, 5]]}
+    _fit(far.run, far, loader(6), {"collect_specified_data": {"collect_landscape": settings}})
+
+    assert default.found == [*[0] * 19, 19, 19]
+    assert far.found == [0, 1, 1, 2, 2, 3]
+    first, last = (torch.load(default.run / "ckpt_dir" / f"Watching_{step}_step.ckpt") for step in (1, 19))
+    assert not torch.equal(first["first.weight"], last["first.weight"])
+
+
+def test_what_waits_is_written_when_the_run_breaks_off_or_has_an_end(tmp_path: Path) -> None:
+    broken, short = Watching(tmp_path / "broken", stop=7), Watching(tmp_path / "short")
+    with pytest.raises(SystemExit):
+        _fit(broken.run, broken)
+    _fit(short.run, short, loader(5))
+
+    assert list(_metadata(broken.run)["model_params_file_map"]) == [str(step) for step in range(1, 8)]
+    assert list(_metadata(short.run)["model_params_file_map"]) == [str(step) for step in range(1, 6)]

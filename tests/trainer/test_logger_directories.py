@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, TrainLineage
 from mindsummary_lightning.trainer.fit_run import RunVersion
 from tests.trainer.support import Net, files, loader, trainer
 
@@ -173,17 +174,17 @@ def test_what_only_looks_like_a_scheme_is_a_path(path: str) -> None:
     assert MindInsightLogger(path).save_dir == path
 
 
-@pytest.mark.parametrize("kind", ["logger", "collector"])
+@pytest.mark.parametrize("kind", ["logger", SummaryCollector, TrainLineage, EvalLineage])
 @pytest.mark.parametrize("below", ["", "runs/deeper"])
 def test_a_directory_that_is_a_file_is_refused_before_anything_is_trained(
-    tmp_path: Path, kind: str, below: str
+    tmp_path: Path, kind: Any, below: str
 ) -> None:
     place = tmp_path / "taken"
     place.touch()
     logger = MindInsightLogger(place / below) if kind == "logger" else False
-    callbacks = [SummaryCollector(place / below)] if kind == "collector" else []
+    callbacks = [] if kind == "logger" else [kind(place / below)]
     running = trainer(logger=logger, callbacks=callbacks)
 
-    with pytest.raises(NotADirectoryError, match=f"{place} is not a directory.*another summary_dir"):
+    with pytest.raises(NotADirectoryError, match=f"{place} is not a directory.*another save_dir"):
         running.fit(Net(), loader(2))
     assert running.global_step == 0
