@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.fabric.utilities.distributed import DistributedSamplerWrapper
 from lightning.pytorch.utilities import CombinedLoader
@@ -295,7 +295,10 @@ _ANYTHING = st.recursive(
     max_leaves=30,
 )  # fmt: skip
 
+_FEW = settings(max_examples=30)  # they are large
 
+
+@_FEW
 @given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
 def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> None:
     event = LineageEvent(wall_time=1.0, what=DatasetGraph({"op_type": "X", **parameters_of(fields)}))
@@ -303,6 +306,7 @@ def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> 
     assert encode_lineage_event(event)
 
 
+@_FEW
 @given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
 def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
     text = json_text(fields)
@@ -311,6 +315,7 @@ def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
     assert isinstance(json.loads(text, parse_constant=lambda name: pytest.fail(name)), dict)
 
 
+@_FEW
 @given(_ANYTHING, _ANYTHING)
 def test_a_data_set_that_holds_anything_never_raises(transform: Any, root: Any) -> None:
     loader = DataLoader(_Holder(transform, root), 2)

@@ -23,7 +23,7 @@ _ANY_TEXT = st.text() | st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) -> None:
     graph = capture_example(random_network(chance), torch.ones(3, 4))

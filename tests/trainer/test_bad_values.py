@@ -103,7 +103,7 @@ def _values() -> st.SearchStrategy[Any]:
     )
 
 
-_FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+_FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @_FUZZ

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,7 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
     process = _start(tmp_path, "exit")
     last = _until(process, 5)
@@ -171,9 +173,11 @@ def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(tmp_path: Path) -> None:
+def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(
+    tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
     places = random.Random(5)
-    directories = [tmp_path / str(trial) for trial in range(3)]
+    directories = [tmp_path / str(trial) for trial in range(times(1, 3))]
     for directory in directories:
         directory.mkdir()
     processes = [_start(directory, "wait") for directory in directories]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -309,28 +310,32 @@ def start(kind):
         running.fit(Net(), loader(3))
 
 ready, go = os.pipe()
-for kind in ["pair", "alone"] * 10 + ["predict", "killed"]:
+pairs = int(sys.argv[2])
+for kind in ["pair", "alone"] * pairs + ["predict", "killed"]:
     if not os.fork():
         os.close(go)
         os.read(ready, 1)  # ends when the parent lets all of them go
         start(kind)
         os._exit(0)
 os.close(go)
-codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(22)]
-assert sorted(codes) == [-signal.SIGKILL] + [0] * 21, codes
+codes = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2 * pairs + 2)]
+assert sorted(codes) == [-signal.SIGKILL] + [0] * (2 * pairs + 1), codes
 """
 
 
 @pytest.mark.slow
-def test_of_runs_that_start_together_each_has_a_directory_and_an_unused_one_leaves_none(tmp_path: Path) -> None:
-    done = run_script(_START, tmp_path)
+def test_of_runs_that_start_together_each_has_a_directory_and_an_unused_one_leaves_none(
+    tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
+    pairs = times(2, 10)
+    done = run_script(_START, tmp_path, pairs)
     assert done.returncode == 0, done.stderr[-2000:]
 
     # The one that was killed before its first value has an empty directory, which is not listed.
     runs = tmp_path / "runs"
-    assert len(os.listdir(runs)) == 21
+    assert len(os.listdir(runs)) == 2 * pairs + 1
     found = list(find_run_directories(str(runs)))
-    assert len(found) == 20
+    assert len(found) == 2 * pairs
     for run in found:
         assert steps(run, "train/loss") == [0, 1, 2]
         assert len(os.listdir(Path(run, "checkpoints"))) == 1
