@@ -337,8 +337,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 save_rates(checkpoint, self._lineage.first_rates)
 
     def _directories(self) -> list[str]:
-        directories = [] if self._record is None else [os.path.abspath(run.directory) for run in self._runs]
-        return [*dict.fromkeys(directories)]
+        return [] if self._record is None else [*dict.fromkeys(os.path.abspath(run.directory) for run in self._runs)]
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
