@@ -93,7 +93,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
         ValueError: ``names`` does not fit the runs; see :func:`match_names`.
     """
     match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
-    others = _others(a), _others(b)
+    others = rows_of(a.table, a.tensors), rows_of(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     by_name = {plain_name(name): name for name in others[1]}
     of_both = [(name, by_name[plain_name(name)]) for name in others[0] if plain_name(name) in by_name]
@@ -137,11 +137,6 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
             scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
             differences[tag] = float(np.abs(one[finite] - other[finite]).max()) / scale
     return dict(sorted(differences.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _others(side: Side) -> dict[str, HistogramStatistics]:
-    rows = {} if side.table is None else rows_of(side.table, side.tensors)
-    return rows | {name: numbers for name, numbers in side.whole.items() if name not in side.tensors}
 
 
 def _tensor_names(tensors: Mapping[str, HistogramStatistics]) -> list[TensorName]:
