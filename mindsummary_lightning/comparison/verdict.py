@@ -24,7 +24,7 @@ from mindsummary_lightning.comparison.distances import (
     smoothed,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio
+from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio, shares
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
 from mindsummary_lightning.comparison.result import Comparison, FirstDifference, TensorDistance
@@ -77,7 +77,8 @@ def compare_runs(
         trend = _trend(*sides, alignment)
     verdict = "not_comparable" if mode is None else "same" if mode == "exact" and first is None else "different"
     hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
-    hints = (*(remarks or ()), *first_failures(*sides), *hints)
+    not_compared = shares(*sides) if alignment.names.pairs else []
+    hints = (*not_compared, *(remarks or ()), *first_failures(*sides), *hints)
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
@@ -288,7 +289,8 @@ def _sentence(
     names = ", ".join(tensor.a for tensor in first.tensors[:3])
     more = f" and {len(first.tensors) - 3} more" if len(first.tensors) > 3 else ""
     far = first.tensors[0].distance
-    return f"{where}, in the update: {names}{more} are up to {far:.1e} apart, the loss is the same ({tolerances})."
+    equal = ", the loss is the same" if losses.size else ""
+    return f"{where}, in the update: {names}{more} are up to {far:.1e} apart{equal} ({tolerances})."
 
 
 def _largest(distances: Floats) -> float | None:
