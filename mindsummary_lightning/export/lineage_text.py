@@ -11,6 +11,7 @@ from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.export.json_events import plain, train_fields
 from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values.lineage_info import parsed_metric
+from mindsummary_lightning.values.text import utf8_json
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
@@ -44,7 +45,7 @@ def as_text(value: Any) -> str:
 
 def _checkpoint(text: str | None) -> Any:
     try:
-        return json.loads(text or "{}").get("ckpt")
+        return utf8_json(json.loads(text or "{}").get("ckpt"))
     except (AttributeError, RecursionError, ValueError):  # another program's text
         return text
 

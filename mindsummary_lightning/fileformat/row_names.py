@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+from mindsummary_lightning.values.text import utf8_json
 
 ROW_NAMES_FILE = f"{STATISTICS_TAG}.json"
 
@@ -29,4 +30,4 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
         raise ValueError(f"{ROW_NAMES_FILE} should be JSON with lists of rows and columns: {error}") from error
     if not all(isinstance(part, list) and all(isinstance(name, str) for name in part) for part in (rows, columns)):
         raise ValueError(f"{ROW_NAMES_FILE} should have lists of names in rows and columns")
-    return rows, columns
+    return utf8_json(rows), utf8_json(columns)

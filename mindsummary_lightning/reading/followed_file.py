@@ -56,6 +56,9 @@ class FollowedFile:
         self._warnings = WarnOnce(_LOG)
         self._rows = 0
         self._columns: dict[tuple[str, ...], list[ScalarColumns]] = {}
+        # By tag: the chunks of each set of scalars it is in, and its place there; a search would take a run with very
+        # many tags as long as the square of their number.
+        self._places: dict[str, list[tuple[list[ScalarColumns], int]]] = {}
         # By kind and tag: step, wall time, start, end and record, width and height of each sample.
         self._located: dict[tuple[str, str], tuple[array[Any], ...]] = {}
 
@@ -117,8 +120,13 @@ class FollowedFile:
 
     def _take(self, scalars: list[ScalarColumns], others: list[tuple[Location, EventOutline]]) -> None:
         for columns in scalars:
-            self.tags.update(("scalar", tag) for tag in columns.tags)
-            self._columns.setdefault(columns.tags, []).append(_compact(columns))
+            chunks = self._columns.get(columns.tags)
+            if chunks is None:
+                chunks = self._columns[columns.tags] = []
+                self.tags.update(("scalar", tag) for tag in columns.tags)
+                for number, tag in enumerate(columns.tags):
+                    self._places.setdefault(tag, []).append((chunks, number))
+            chunks.append(_compact(columns))
         for location, outline in others:
             if outline.holds == "graph":
                 self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
@@ -136,14 +144,13 @@ class FollowedFile:
         for tags, chunks in self._columns.items():
             if len(chunks) > _MAX_CHUNKS:
                 rows, steps, wall_times, values = _joined(map(_arrays, chunks))
-                self._columns[tags] = [_compact(ScalarColumns(rows, steps, wall_times, tags, values))]
+                chunks[:] = [_compact(ScalarColumns(rows, steps, wall_times, tags, values))]
 
     def scalars(self, tag: str) -> ScalarSeries:
         """Samples of a scalar that the file holds, in file order."""
         rows, *columns = _joined(
             (one.rows, one.steps, one.wall_times, one.values[:, index])
-            for tags, chunks in self._columns.items()
-            for index in (number for number, name in enumerate(tags) if name == tag)
+            for chunks, index in self._places[tag]
             for one in chunks
         )
         if (np.diff(rows) < 0).any():

@@ -29,7 +29,8 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
-_SETTLED_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
+_TICK_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
+_CLOCKS_DIFFER_NS = 86_400 * 10**9  # at most: the times of files are those of a server that shares them
 
 
 class ListedRun(NamedTuple):
@@ -80,6 +81,7 @@ class RunDirectory:
 class _Directory:
     path: str
     mtime_ns: int
+    seen_ns: int  # when that modification time was first seen, by our own clock
     is_settled: bool  # whether a later change of it would show in its modification time
     children: list[tuple[str, str]]  # paths and train ids of the directories to enter
     files: list[tuple[str, int | None]]  # names of the summary, lineage and graph files, with the time in them
@@ -149,7 +151,9 @@ class RunTree:
             mtime_ns = os.stat(path).st_mtime_ns
             if known is not None and known.is_settled and known.mtime_ns == mtime_ns:
                 return known
-            is_settled = self.wall_clock_ns() - mtime_ns > _SETTLED_NS
+            now_ns = self.wall_clock_ns()
+            seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
+            is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > _TICK_NS
             children, files, is_misdated = self._entries(path, train_id)
         except FileNotFoundError:
             return None
@@ -157,9 +161,9 @@ class RunTree:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
             return None
         if known is None or known.files != files:
-            return _Directory(path, mtime_ns, is_settled, children, files, is_misdated)
-        known.mtime_ns, known.is_settled, known.children = mtime_ns, is_settled, children
-        known.is_misdated = is_misdated
+            return _Directory(path, mtime_ns, seen_ns, is_settled, children, files, is_misdated)
+        known.mtime_ns, known.seen_ns, known.is_settled = mtime_ns, seen_ns, is_settled
+        known.children, known.is_misdated = children, is_misdated
         return known
 
     def _entries(self, path: str, train_id: str) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]], bool]:

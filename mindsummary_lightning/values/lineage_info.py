@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mindsummary_lightning.values.limits import MAX_METRIC
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.text import utf8_json, utf8_text
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
@@ -89,7 +89,7 @@ def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = No
             f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} levels, "
             f"not {text[:80]!r}"
         )
-    return metric
+    return cast("dict[str, Any]", utf8_json(metric)) if "\\u" in text else metric
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

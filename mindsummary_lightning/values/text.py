@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
 
@@ -10,6 +11,15 @@ _FLOAT32 = struct.Struct("<f")
 def utf8_text(text: str) -> str:
     """The text with every lone surrogate, which UTF-8 cannot hold, written as its escape."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def utf8_json(value: Any) -> Any:
+    r"""What JSON gave, with :func:`utf8_text` of every text: an escape such as ``"\ud800"`` is a lone surrogate."""
+    if isinstance(value, dict):
+        return {utf8_text(key): utf8_json(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [utf8_json(entry) for entry in value]
+    return utf8_text(value) if isinstance(value, str) else value
 
 
 def printable(text: str) -> str:

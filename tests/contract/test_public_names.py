@@ -57,7 +57,10 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("absent", "package"), [("torch", "torch"), ("lightning", "lightning"), ("PIL", "Pillow")])
+@pytest.mark.parametrize(
+    ("absent", "package"),
+    [("torch", "torch"), ("lightning", "lightning"), pytest.param("PIL", "Pillow", marks=pytest.mark.long)],
+)
 def test_a_name_whose_package_is_missing_says_what_to_install(absent: str, package: str, tmp_path: Path) -> None:
     code = f"""
 import importlib.abc, sys

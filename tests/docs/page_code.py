@@ -57,15 +57,21 @@ def pages_with_code() -> list[str]:
     return [name for name, text in texts.items() if any(runnable(text))]
 
 
-def train_first_run(folder: Path) -> None:
+def run_script(path: Path) -> None:
+    """Run a script in a process of its own, in its directory."""
+    subprocess.run([sys.executable, path.name], cwd=path.parent, check=True, stdout=subprocess.DEVNULL)
+
+
+def train_first_run(folder: Path, run: Callable[[Path], object] = run_script) -> None:
     """Leave what docs/first-run.md leaves: its script, the run of section 2, and the changed one of section 5."""
     text = (ROOT / FIRST_RUN).read_text(encoding="utf-8")
     (script,) = (block.code for block in blocks(text) if block.language == "python")
     found = re.search(r"Change the line to `(model = .*?)`", text)
     assert found is not None
     for code in (script, script.replace("model = Digits()", found[1])):
-        (folder / "first_run.py").write_text(code, encoding="utf-8")
-        subprocess.run([sys.executable, "first_run.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        script_path = folder / "first_run.py"
+        script_path.write_text(code, encoding="utf-8")
+        run(script_path)
 
 
 def shell(line: str) -> str:

@@ -10,6 +10,7 @@ import doctest
 import glob
 import os
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -38,7 +39,14 @@ def _quiet_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is there after the first run's page: its script, and the runs that sections 2 and 5 leave."""
     folder = tmp_path_factory.mktemp("first_run")
-    train_first_run(folder)
+
+    def run_here(script: Path) -> None:  # in this process, which has imported everything
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("PL_TRAINER_ENABLE_PROGRESS_BAR", "False")
+            runpy.run_path(str(script), run_name="__main__")
+
+    train_first_run(folder, run_here)
     return folder
 
 

@@ -62,14 +62,11 @@ def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure
 
 
 @pytest.mark.slow
+@pytest.mark.long  # tests/trainer/test_processes.py has two processes each time
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
 @pytest.mark.parametrize("processes", [2, 4])
-def test_ranks_above_0_make_no_file(
-    tmp_path: Path, is_full: bool, figure: Figure, strategy: str, processes: int
-) -> None:
+def test_ranks_above_0_make_no_file(tmp_path: Path, figure: Figure, strategy: str, processes: int) -> None:
     pytest.importorskip("lightning")
-    if not is_full:
-        pytest.skip("in the long form, --full; tests/trainer/test_processes.py has two processes each time")
     done = run_victim("train_ranks", tmp_path, strategy, processes)
     assert not done.returncode, done.stderr
 
@@ -137,12 +134,12 @@ def test_an_odd_host_name_makes_an_ordinary_file(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # six spawned workers import torch
-@pytest.mark.parametrize("way", ["fork", "spawn"])
+@pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_workers_that_hold_all_that_records_lose_nothing_and_write_nothing_twice(
-    tmp_path: Path, is_full: bool, figure: Figure, way: str
+    tmp_path: Path, figure: Figure, way: str
 ) -> None:
     pytest.importorskip("lightning")
-    places = ["processes", "loader", "training"] if is_full or way == "fork" else ["training"]
+    places = ["processes", "loader", "training"]
     done = run_victim("inherit", tmp_path, way, *places)
     assert not done.returncode, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])

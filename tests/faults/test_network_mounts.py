@@ -34,8 +34,10 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
     tmp_path: Path, mounted: None, times: Times, figure: Figure
 ) -> None:
     pytest.importorskip("lightning")
-    afters = [0, 1, 2, 5, 10, 14, 20, 30, 60, NEVER] if times(0, 1) else [12, NEVER]
+    afters = [0, 1, 2, 5, 10, 14, 20, 30, 60, NEVER] if times(0, 1) else [12]
     faults = [(kind, error, after) for kind, error in FAULTS for after in afters]
+    if NEVER not in afters:
+        faults.append((*FAULTS[0], NEVER))
     done = run_victim("train_on_a_mount", tmp_path, *(",".join(map(str, fault)) for fault in faults))
     assert not done.returncode, done.stderr
 
@@ -62,7 +64,7 @@ def test_training_ends_well_whichever_call_of_a_mount_fails(
                "one error and a total each")  # fmt: skip
 
 
-# Each with the calls between two failures of the short form; the long form lets each call fail.
+# Each with the calls between two failures of the short form; the long form lets each call of each kind fail.
 WORKS = {
     "verify": 1,
     "list": 1,
@@ -83,7 +85,7 @@ def test_a_verb_on_a_mount_that_fails_says_so_in_one_line(
 ) -> None:
     for package in ("tensorboard", "pyarrow", "pandas"):
         pytest.importorskip(package)
-    done = run_victim("fail_at_calls", work, tmp_path, times(WORKS[work], 1))
+    done = run_victim("fail_at_calls", work, tmp_path, times(WORKS[work], 1), times(2, 1))
     assert not done.returncode, done.stderr
 
     told = json.loads(done.stdout)

@@ -103,7 +103,7 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     times: Callable[[int, int], int],
     figure: Callable[[int, str], None],
 ) -> None:
-    count = times(1000, 10_000)
+    count = times(400, 10_000)
     source = random.Random(24)
     endpoints = [("GET", "/"), ("GET", "/static/js/app.01234567.js")]
     endpoints += [(method, API_PREFIX + path) for method, path in (endpoint.split() for endpoint in page_handlers())]

@@ -13,6 +13,10 @@ def test_names_are_read_as_written() -> None:
     assert decode_row_names(encode_row_names(names)) == (names, list(COLUMNS))
 
 
+def test_names_that_utf8_cannot_hold_are_escaped() -> None:
+    assert decode_row_names(b'{"rows": ["a\\ud800"], "columns": ["\\udfff"]}') == (["a\\ud800"], ["\\udfff"])
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"rows": 1, "columns": []}', b'{"rows": [1], "columns": []}',
                                      b"\xff", b"[" * 100_000])  # fmt: skip
 def test_another_file_is_refused(content: bytes) -> None:

@@ -119,6 +119,34 @@ def test_a_directory_that_changed_just_now_is_listed_again_though_its_time_is_th
     assert train_ids(tree.scan()) == ["./a", "./b"]
 
 
+@pytest.mark.parametrize("ahead_s", [-3600, 3600])
+def test_a_run_of_another_machine_is_seen_whatever_its_clock_says(tmp_path: Path, ahead_s: int) -> None:
+    write_summary(tmp_path / "a", [])
+    now_ns = (LONG_AGO + ahead_s) * 10**9
+    age(tmp_path)
+    tree = RunTree(str(tmp_path), wall_clock_ns=lambda: now_ns)
+    tree.scan()
+
+    write_summary(tmp_path / "b", [])  # within the same tick of the file system's clock
+    age(tmp_path)
+
+    assert train_ids(tree.scan()) == ["./a", "./b"]
+
+
+def test_a_tree_of_a_machine_whose_clock_is_ahead_is_not_listed_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_summary(tmp_path / "a", [])
+    age(tmp_path / "a", tmp_path)
+    times_ns = iter(range((LONG_AGO - 3600) * 10**9, LONG_AGO * 10**9, 10**9))
+    tree = RunTree(str(tmp_path), wall_clock_ns=lambda: next(times_ns))
+    for _ in range(4):
+        tree.scan()
+
+    monkeypatch.setattr(run_tree.os, "scandir", None)
+    assert train_ids(tree.scan()) == ["./a"]
+
+
 def test_files_and_runs_come_and_go(tmp_path: Path) -> None:
     first = write_summary(tmp_path / "a", [], 100)
     write_summary(tmp_path / "b", [])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.values.text import shortest_float32
+from mindsummary_lightning.values.text import shortest_float32, utf8_json
 
 
 @pytest.mark.parametrize("number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0])
@@ -26,3 +26,9 @@ def test_the_shortest_decimal_is_numpys_and_the_same_float32(number: float) -> N
 def test_what_is_not_finite_stays() -> None:
     assert math.isnan(shortest_float32(math.nan))
     assert shortest_float32(-math.inf) == -math.inf
+
+
+def test_texts_of_json_are_escaped_wherever_they_are() -> None:
+    parsed = {"\ud800": [1, "a\udfff", {"é": None}]}
+
+    assert utf8_json(parsed) == {"\\ud800": [1, "a\\udfff", {"é": None}]}

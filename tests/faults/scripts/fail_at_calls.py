@@ -67,7 +67,7 @@ def fail(work: Work, top: Path, kind: str, error: int, after: int) -> tuple[int,
     return calls, not is_done
 
 
-def main(name: str, directory: str, stride: str) -> None:
+def main(name: str, directory: str, stride: str, kinds: str) -> None:
     work = {**WORKS, **READING}[name]
     top = Path(directory)
     import_for(name)
@@ -76,7 +76,7 @@ def main(name: str, directory: str, stride: str) -> None:
     shutil.copytree(top / "prepared", top / "done")
     assert in_child(lambda: work.do(top / "done")) == 0
     failures = refused = 0
-    for kind, error in FAULTS:
+    for kind, error in FAULTS[:: int(kinds)]:
         calls, _ = fail(work, top, kind, error, NEVER)
         for after in range(0, calls, int(stride)):
             refused += fail(work, top, kind, error, after)[1]
