@@ -206,7 +206,7 @@ _KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]]
     RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_entries(message))),
 }
 _READERS = {field: read for field, _, read in _KINDS.values()}
-_CONTENTS = {
+_CONTENTS: dict[str | None, Callable[[Any], Any]] = {
     "train_lineage": _nested,
     "evaluation_lineage": _nested,
     "dataset_graph": _dataset,

@@ -83,9 +83,9 @@ def _unbiased(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     if not count:
         return np.empty(0, np.intp)
     chance = np.random.default_rng(0)
-    lengths = np.diff(np.linspace(0, values.size, count + 1).astype(np.intp))
+    edges = np.linspace(0, values.size, count + 1).astype(np.intp)
     # Those longer by a point, mixed: at regular places they may always meet the same part of a period of the curve.
-    lengths = lengths[np.argsort(np.arange(count) // _MIXED + chance.random(count))]
+    lengths = (edges[1:] - edges[:-1])[np.argsort(np.arange(count) // _MIXED + chance.random(count))]
     begins = np.cumsum(lengths) - lengths
     random = chance.random((count, _CANDIDATES))
     candidates = begins[:, None] + (random * lengths[:, None]).astype(np.intp)
