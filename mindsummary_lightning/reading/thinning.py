@@ -15,7 +15,7 @@ MAX_POINTS = 5000  # of a curve
 _CANDIDATES = 8  # points of a stretch, of which one is chosen
 _CORRECTION = 0.3  # of the error so far; larger ones follow the mean closer, and widen the band of a noisy curve
 _MIXED = 50  # stretches
-_BLOCK = 100  # points, above whose mean one can stand out
+_BLOCK = 100  # points or a few more, above whose mean one can stand out
 _OUTSTANDING = 4  # times the greatest distance in all but a tenth of the blocks
 _MAX_SHIFT, _MAX_SHIFT_OF_TWO = 0.02, 0.03  # of the mean magnitude: as far may points that stand out move the mean
 
@@ -63,8 +63,8 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 def _outstanding(values: NDArray[np.float32], count: int) -> list[int]:
     """Points far from those around them, the farthest first: few enough not to move the mean of ``count`` points."""
-    begins = np.arange(0, values.size, _BLOCK)
-    lengths = np.diff(np.append(begins, values.size))
+    edges = np.linspace(0, values.size, max(1, values.size // _BLOCK) + 1).astype(np.intp)
+    begins, lengths = edges[:-1], edges[1:] - edges[:-1]
     means = np.add.reduceat(values, begins, dtype=np.float64) / lengths
     distances = np.abs(values - np.repeat(means, lengths))
     farthest = np.maximum.reduceat(distances, begins)
@@ -75,7 +75,8 @@ def _outstanding(values: NDArray[np.float32], count: int) -> list[int]:
     shifts = np.cumsum(farthest[blocks]) / (count * np.abs(values).mean(dtype=np.float64))
     fitting, of_two = np.searchsorted(shifts, (_MAX_SHIFT, _MAX_SHIFT_OF_TWO)).tolist()
     fitting = max(fitting, min(of_two, 2), 1)  # the farthest always
-    return [begin + int(distances[begin : begin + _BLOCK].argmax()) for begin in begins[blocks[:fitting]].tolist()]
+    chosen = edges[blocks[:fitting, None] + (0, 1)].tolist()
+    return [begin + int(distances[begin:end].argmax()) for begin, end in chosen]
 
 
 def _unbiased(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:

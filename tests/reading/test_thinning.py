@@ -104,6 +104,14 @@ def test_a_single_spike_of_fifty_sigma_and_both_ends_are_kept(shape: str, count:
         assert {0, place, count - 1} <= set(chosen.tolist())
 
 
+@pytest.mark.parametrize("rest", [5, 6])
+def test_a_spike_among_the_last_points_is_kept_whatever_their_number(rest: int) -> None:
+    values = _curve("hundreds", 50_000 + rest).copy()
+    values[-5] = 420
+
+    assert values.size - 5 in thinned(values)
+
+
 def test_two_spikes_of_a_noisy_curve_are_kept_and_of_a_very_heavy_tail_one() -> None:
     values = _curve("symmetric", 50_000).copy()
     values[[20_000, 30_000]] = 50
