@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir))  # for the tests' Chromium
 sys.path.insert(0, os.path.dirname(__file__))
 
 import lineage_query
@@ -44,6 +45,7 @@ LINEAGE_RUNS = 999  # as many as the original lists
 REPORTS = {"16 histograms": (1, 16), "88 histograms": (1, 88), "374 histograms": (1, 374), "19 runs": (19, 16)}
 HISTOGRAM_STEPS, CURVES, CURVE_STEPS = 12, 12, 6_000  # of each run of a report
 REST_S = 10.0
+LOOK_AFTER_S = 5.0  # what a person needs to open a page
 PEER_LIMIT_S = 300.0
 _OURS = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 
@@ -226,10 +228,14 @@ def measure_curves(base: Path, name: str, scalars: int) -> dict[str, float]:
 
 def measure_lineage(base: Path, name: str) -> dict[str, float]:
     """The model lineage page of many runs."""
+    body = {"lineage_type": {"in": ["model"]}}
     with serving(name, base) as server:
-        body = {"lineage_type": {"in": ["model"]}}
+        time.sleep(LOOK_AFTER_S)
+        later = server.timed("lineagemgr/lineages", body)
+    with serving(name, base) as server:
         return {
-            "model lineage": server.timed("lineagemgr/lineages", body),
+            f"model lineage, first asked {LOOK_AFTER_S:.0f} s after the first answer": later,
+            "model lineage, asked at once": server.timed("lineagemgr/lineages", body),
             "model lineage again": server.timed("lineagemgr/lineages", body),
             "importance": server.timed("optimizer/targets/search", body),
             "model lineage as sent to a browser, MB": server.compressed_mb("lineagemgr/lineages", body),
@@ -248,7 +254,30 @@ def measure_table(base: Path, name: str) -> dict[str, float]:
         found["table of runs again"] = server.timed("run-table")
         found["table of runs as sent to a browser, MB"] = server.compressed_mb("run-table")
         found["steps and curves of 50 rows"] = server.timed("run-table/curves", {"train_ids": answer["train_ids"][:50]})
-        return found
+    with contextlib.suppress(ImportError, FileNotFoundError):  # without selenium or Chromium
+        found |= measure_page(base, name)
+    return found
+
+
+def measure_page(base: Path, name: str) -> dict[str, float]:
+    """The page of the table in Chromium: until its rows stand, and a search among all of them."""
+    from tests.oracle.browser import running_browser
+
+    search = (
+        "const box = document.getElementById('search'), begin = performance.now(); box.value = 'metric/accuracy>0.9';"
+        "box.dispatchEvent(new Event('input')); document.body.getBoundingClientRect(); return performance.now() - begin"
+    )
+    with serving(name, base) as server, tempfile.TemporaryDirectory() as profile:
+        address = f"http://127.0.0.1:{server.port}"
+        with running_browser(address, Path(profile)) as browser:
+            begin = time.perf_counter()
+            browser.driver.get(f"{address}/runs")
+            while not browser.driver.execute_script("return document.querySelector('td.name') !== null"):
+                time.sleep(0.01)
+            opened = time.perf_counter() - begin
+            while "being read" in browser.text():
+                time.sleep(0.1)
+            return {"its page opened": opened, "a search in it": browser.driver.execute_script(search) / 1e3}
 
 
 def write_report_runs(base: Path, runs: int, histograms: int) -> None:

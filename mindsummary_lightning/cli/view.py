@@ -7,13 +7,17 @@ import contextlib
 import gc
 import os
 import sys
+import threading
+from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.output import UsageError, say
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import frontend_wheel
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _FEW_RUNS = 20  # as many as MindInsight's list shows at once
 
@@ -34,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.addresses import RUN_TABLE, host_names, page_addresses, server_address
     from mindsummary_lightning.viewer.app import create_site
-    from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES
+    from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
@@ -45,24 +49,34 @@ def run(arguments: argparse.Namespace) -> int:
         _warn_of_others(arguments.host, port, token)
         frontend = frontend_wheel(_report, arguments.wheel)
         access = Access(token, host_names(arguments.host))
-        app = create_site(arguments.directory, frontend, access, memory_bytes)
+        runs = LoadedRuns(arguments.directory, memory_bytes)
         server = server_address(arguments.host, port)
         is_run = summary_files(arguments.directory) or lineage_file_paths(arguments.directory)
         train_id = "./" if is_run else None
 
         def ready() -> None:
-            number = len(RunTree(os.path.realpath(arguments.directory)).scan())
+            number = len(runs.listing())
             if not number:
                 _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
             pages = page_addresses(server, token, train_id)
             _print_pages(f"runs in {os.path.abspath(arguments.directory)}", pages)
+            has_many = number > _FEW_RUNS
+            if has_many:
+                threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                has_many = number > _FEW_RUNS
                 ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if has_many else pages[0][1]))
 
-        serve_until_signal(app, listener, ready)
+        serve_until_signal(create_site(runs, frontend, access), listener, ready)
     _report("the viewer has ended")
     return 0
+
+
+def _read_lineage(runs: LoadedRuns) -> None:
+    """Read all lineage before a page asks for it: the oldest run first, as pages begin with the newest."""
+    from mindsummary_lightning.lineage.search import CACHE  # here: pages are served before protobuf is loaded
+
+    for directory in reversed(runs.run_directories()):
+        CACHE.lineage(directory.path, directory.files)
 
 
 def _report(line: str) -> None:

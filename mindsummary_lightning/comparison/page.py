@@ -33,7 +33,7 @@ def comparison_page(comparison: Comparison) -> str:
     title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{style}</style></head>"
         f"<body>{''.join(_parts(comparison))}</body></html>\n"
     )

@@ -40,13 +40,29 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
 
     Raises ValueError if the payload is not a lineage event.
     """
-    try:
-        message = lineage_pb2.LineageEvent.FromString(payload)
-    except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is not a lineage event: {error}") from error
+    message = _parsed(payload)
     field = message.WhichOneof("what")
     read = _READERS.get(field)
     return LineageEvent(message.wall_time, None if read is None else read(getattr(message, field)))
+
+
+def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
+    """What an event is called in the file, and its fields by name: a dict, but of a data pipeline the value.
+
+    A lineage page of ten thousand runs decodes a million fields, so no value is made and checked of them. Raises
+    ValueError as :func:`decode_lineage_event` does.
+    """
+    message = _parsed(payload)
+    field = message.WhichOneof("what")
+    read = _CONTENTS.get(field)
+    return field, None if read is None else read(getattr(message, field))
+
+
+def _parsed(payload: bytes) -> Any:
+    try:
+        return lineage_pb2.LineageEvent.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"payload of {len(payload)} bytes is not a lineage event: {error}") from error
 
 
 # Of each attribute the sub-message, or "" for the message itself, and the field in it.
@@ -81,18 +97,18 @@ def _fill_fields(message: Any, value: TrainInfo | EvaluationInfo) -> None:
             setattr(getattr(message, part) if part else message, field, content)
 
 
-# The decoders ask a message which fields it has: a lineage page of ten thousand runs decodes a million of them.
+def _nested(message: Any) -> dict[str, Any]:
+    return {
+        field.name: text(value) if field.message_type is None else _nested(value)
+        for field, value in message.ListFields()
+    }
 
 
 def _fields(kind: type, message: Any) -> Any:
-    attributes = _ATTRIBUTES[kind]
-    contents: dict[str, Any] = dict.fromkeys(FIELDS[kind])
-    for descriptor, content in message.ListFields():
-        inner = content.ListFields() if descriptor.message_type is not None else ((descriptor, content),)
-        for field, value in inner:
-            attribute = attributes.get((descriptor.name if field is not descriptor else "", field.name))
-            if attribute is not None:
-                contents[attribute] = text(value)
+    nested = _nested(message)
+    contents = {}
+    for attribute, (part, field) in FIELDS[kind].items():
+        contents[attribute] = (nested.get(part, {}) if part else nested).get(field)
     return kind(**contents)
 
 
@@ -190,4 +206,10 @@ _KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]]
     RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_entries(message))),
 }
 _READERS = {field: read for field, _, read in _KINDS.values()}
-_ATTRIBUTES = {kind: {place: attribute for attribute, place in places.items()} for kind, places in FIELDS.items()}
+_CONTENTS: dict[str | None, Callable[[Any], Any]] = {
+    "train_lineage": _nested,
+    "evaluation_lineage": _nested,
+    "dataset_graph": _dataset,
+    "user_defined_info": _entries,
+    "run_info": _entries,
+}

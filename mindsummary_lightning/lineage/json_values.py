@@ -32,10 +32,10 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
     """Custom lineage data, nested as it was recorded."""
     shown: dict[str, JsonValue] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            shown[key] = user_defined_to_json(value)
+        if isinstance(value, (str, int)):  # asked first: a mapping is an abstract class, which takes long to ask for
+            shown[key] = value
         else:
-            shown[key] = double_to_json(value) if isinstance(value, float) else value
+            shown[key] = double_to_json(value) if isinstance(value, float) else user_defined_to_json(value)
     return shown
 
 

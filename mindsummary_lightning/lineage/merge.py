@@ -14,19 +14,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindsummary_lightning.fileformat.lineage_codec import FIELDS as LINEAGE_FIELDS
 from mindsummary_lightning.lineage.json_values import (
     JsonValue,
     dataset_graph_to_json,
     float32_to_json,
     user_defined_to_json,
 )
-from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
-from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values import DatasetGraph
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
 _RECORDED = ("hyper_parameters", "algorithm", "train_dataset", "model", "metric", "valid_dataset", "dataset_graph")
-_CUSTOM = {"user_defined": UserDefinedInfo, "run_info": RunInfo}
+_CUSTOM = {"user_defined": "user_defined_info", "run_info": "run_info"}  # section -> name in the file
 
 # Fields of filter_summary_lineage, in the order it returns them: field -> (section, name in the section).
 FIELDS = {
@@ -100,27 +98,25 @@ class MergedLineage:
     graph_key: str
 
 
-def lineage_of_file(
-    contents: Iterable[LineageValue | ShownGraph | None], on_problem: Callable[[str], None]
-) -> FileLineage:
-    """What the records of one file hold, in order; ``on_problem`` is told what had to be skipped."""
-    newest: dict[type, Any] = {}
-    custom: dict[type, dict[str, JsonValue]] = {UserDefinedInfo: {}, RunInfo: {}}
-    for what in contents:
-        if isinstance(what, UserDefinedInfo):
-            custom[type(what)].update(user_defined_to_json(what.values))
+def lineage_of_file(contents: Iterable[tuple[str | None, Any]], on_problem: Callable[[str], None]) -> FileLineage:
+    """What the records of one file hold, in order, by name; ``on_problem`` is told what had to be skipped."""
+    newest: dict[str | None, Any] = {}
+    custom: dict[str, dict[str, JsonValue]] = {kind: {} for kind in _CUSTOM.values()}
+    for kind, content in contents:
+        if kind in custom:
+            custom[kind].update(user_defined_to_json(content))
         else:
-            newest[type(what)] = what
+            newest[kind] = content
+    evaluation, graph = newest.get("evaluation_lineage"), newest.get("dataset_graph")
     sections = {name: custom[kind] for name, kind in _CUSTOM.items()}
-    for kind in newest.keys() & {TrainInfo, EvaluationInfo}:
-        sections.update(_sections(newest[kind]))
-    if EvaluationInfo in newest and newest[EvaluationInfo].metric is not None:
-        sections["metric"] = _metric(newest[EvaluationInfo].metric, on_problem)
-    graph = newest.get(ShownGraph)
+    for content in (newest.get("train_lineage"), evaluation):
+        sections.update(_sections(content or {}))
+    if evaluation is not None and "metric" in evaluation:
+        sections["metric"] = _metric(evaluation["metric"], on_problem)
     if graph is not None:
         sections["dataset_graph"] = graph.content
-    starts_anew = bool(newest.keys() & {TrainInfo, ShownGraph})
-    return FileLineage(sections, starts_anew, EvaluationInfo in newest, graph=graph)
+    starts_anew = graph is not None or "train_lineage" in newest
+    return FileLineage(sections, starts_anew, evaluation is not None, graph=graph)
 
 
 def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
@@ -141,14 +137,12 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
     return MergedLineage(sections, fields, graph.key)
 
 
-def _sections(value: TrainInfo | EvaluationInfo) -> dict[str, dict[str, JsonValue]]:
-    sections: dict[str, dict[str, JsonValue]] = {}
-    for attribute, (section, name) in LINEAGE_FIELDS[type(value)].items():
-        content = getattr(value, attribute)
-        if section and content is not None:
-            shown = float32_to_json(content) if isinstance(content, float) else content
-            sections.setdefault(section, {})[name] = shown
-    return sections
+def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:
+    return {
+        name: {key: float32_to_json(value) if isinstance(value, float) else value for key, value in part.items()}
+        for name, part in content.items()
+        if isinstance(part, dict)
+    }
 
 
 def _metric(text: str, on_problem: Callable[[str], None]) -> dict[str, JsonValue]:

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
+from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.conditions import SearchCondition
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.merge import FileLineage, MergedLineage, ShownGraph, lineage_of_file, merge_files
 from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
-from mindsummary_lightning.values import DatasetGraph
-from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 _Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
 _MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first
+_GRAPH = "dataset_graph"
 _MAX_GRAPHS = 1024
 _TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload of this package and of MindSpore begins
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
@@ -80,25 +79,25 @@ class LineageCache:
             warn("skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error)
             return None
 
-    def _contents(self, path: str, state: FileState) -> Iterator[LineageValue | ShownGraph | None]:
+    def _contents(self, path: str, state: FileState) -> Iterator[tuple[str | None, Any]]:
         scanner, size = RecordScanner(path), state[0]
         yield from scanner.decoded(self._content)
         if scanner.offset < size:
             raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
 
-    def _content(self, payload: bytes) -> LineageValue | ShownGraph | None:
+    def _content(self, payload: bytes) -> tuple[str | None, Any]:
         # Few data pipelines are recorded again and again, and they take longest; only the time before them differs.
         rest = payload[_TIME_SIZE:] if payload.startswith(_TIME_KEY) else payload
         graph = self._graphs.get(rest)
         if graph is not None:
-            return graph
-        what = decode_lineage_event(payload).what
-        if not isinstance(what, DatasetGraph):
-            return what
-        graph = ShownGraph.of(what)
+            return _GRAPH, graph
+        kind, content = decode_lineage_content(payload)
+        if kind != _GRAPH:
+            return kind, content
+        graph = ShownGraph.of(content)
         if len(self._graphs) < _MAX_GRAPHS:
             self._graphs[rest] = graph
-        return graph
+        return kind, graph
 
 
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 MAX_POINTS = 5000  # of a curve
 _CANDIDATES = 8  # points of a stretch, of which one is chosen
 _CORRECTION = 0.3  # of the error so far; larger ones follow the mean closer, and widen the band of a noisy curve
-_BLOCK = 100  # points, above whose mean one can stand out
+_MIXED = 50  # stretches
+_BLOCK = 100  # points or a few more, above whose mean one can stand out
 _OUTSTANDING = 4  # times the greatest distance in all but a tenth of the blocks
-_MAX_SHIFT = 0.02  # of the mean magnitude: as far may more than a few points that stand out move the mean
-_MIN_OUTSTANDING = 2
+_MAX_SHIFT, _MAX_SHIFT_OF_TWO = 0.02, 0.03  # of the mean magnitude: as far may points that stand out move the mean
 
 
 def every_nth(count: int, max_samples: int) -> NDArray[np.intp]:
@@ -63,8 +63,8 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 def _outstanding(values: NDArray[np.float32], count: int) -> list[int]:
     """Points far from those around them, the farthest first: few enough not to move the mean of ``count`` points."""
-    begins = np.arange(0, values.size, _BLOCK)
-    lengths = np.diff(np.append(begins, values.size))
+    edges = np.linspace(0, values.size, max(1, values.size // _BLOCK) + 1).astype(np.intp)
+    begins, lengths = edges[:-1], edges[1:] - edges[:-1]
     means = np.add.reduceat(values, begins, dtype=np.float64) / lengths
     distances = np.abs(values - np.repeat(means, lengths))
     farthest = np.maximum.reduceat(distances, begins)
@@ -72,18 +72,23 @@ def _outstanding(values: NDArray[np.float32], count: int) -> list[int]:
     if blocks.size > count // _BLOCK:  # so many are drawn in proportion
         return []
     blocks = blocks[np.argsort(-farthest[blocks], kind="stable")]
-    budget = _MAX_SHIFT * count * np.abs(values).mean(dtype=np.float64)
-    fitting = max(int(np.searchsorted(np.cumsum(farthest[blocks]), budget)), _MIN_OUTSTANDING)
-    return [begin + int(distances[begin : begin + _BLOCK].argmax()) for begin in begins[blocks[:fitting]].tolist()]
+    shifts = np.cumsum(farthest[blocks]) / (count * np.abs(values).mean(dtype=np.float64))
+    fitting, of_two = np.searchsorted(shifts, (_MAX_SHIFT, _MAX_SHIFT_OF_TWO)).tolist()
+    fitting = max(fitting, min(of_two, 2), 1)  # the farthest always
+    chosen = edges[blocks[:fitting, None] + (0, 1)].tolist()
+    return [begin + int(distances[begin:end].argmax()) for begin, end in chosen]
 
 
 def _unbiased(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     """One point of each of ``count`` stretches: a random one, corrected by part of the error of those before it."""
     if not count:
         return np.empty(0, np.intp)
+    chance = np.random.default_rng(0)
     edges = np.linspace(0, values.size, count + 1).astype(np.intp)
-    begins, lengths = edges[:-1], np.diff(edges)
-    random = np.random.default_rng(0).random((count, _CANDIDATES))
+    # Those longer by a point, mixed: at regular places they may always meet the same part of a period of the curve.
+    lengths = (edges[1:] - edges[:-1])[np.argsort(np.arange(count) // _MIXED + chance.random(count))]
+    begins = np.cumsum(lengths) - lengths
+    random = chance.random((count, _CANDIDATES))
     candidates = begins[:, None] + (random * lengths[:, None]).astype(np.intp)
     drawn = values[candidates[:, 0]].tolist()
     order = np.argsort(values[candidates], axis=1)

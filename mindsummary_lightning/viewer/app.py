@@ -15,7 +15,7 @@ from aiohttp import web
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, static_files
-from mindsummary_lightning.viewer.loaded_runs import DEFAULT_MEMORY_BYTES, LoadedRuns
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
 from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
 from mindsummary_lightning.viewer.worker_threads import WorkerThreads
@@ -36,11 +36,9 @@ _WRONG_METHOD = ApiError("50545002", "405 Method Not Allowed.", HTTPStatus.METHO
 _SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def create_site(
-    directory: str, frontend: bytes, access: Access, memory_bytes: int = DEFAULT_MEMORY_BYTES
-) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``, over the runs below a directory."""
-    return create_app(LoadedRuns(directory, memory_bytes), frontend, access, page_handlers())
+def create_site(runs: LoadedRuns, frontend: bytes, access: Access) -> web.Application:
+    """The application with all pages of MindInsight, whose wheel is ``frontend``."""
+    return create_app(runs, frontend, access, page_handlers())
 
 
 def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> web.Application:

@@ -10,6 +10,7 @@ import threading
 from mindsummary_lightning.viewer.access import Access, new_token
 from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.frontend import frontend_wheel
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until
 
 _LOOPBACK = "127.0.0.1"
@@ -58,7 +59,7 @@ class Shown:
     def __init__(self, directory: str, frontend: bytes, height: int) -> None:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
-        app = create_site(directory, frontend, Access(token))
+        app = create_site(LoadedRuns(directory), frontend, Access(token))
         self.address = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -17,9 +18,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mindsummary_lightning.viewer import app, frontend
+from mindsummary_lightning.lineage import search
+from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.viewer import frontend, loaded_runs, serve
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
+from tests.lineage.lineage_tree import write_run
 from tests.viewer.small_frontend import SMALL_SHA256, put_into_cache
 from tests.viewer.view_process import viewing
 
@@ -81,11 +86,11 @@ def test_the_memory_of_loaded_runs_is_given_in_megabytes(
 ) -> None:
     given = []
 
-    def loaded_runs(directory: str, memory_bytes: int) -> None:
+    def refused(directory: str, memory_bytes: int) -> None:
         given.append(memory_bytes)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(app, "LoadedRuns", loaded_runs)
+    monkeypatch.setattr(loaded_runs, "LoadedRuns", refused)
     monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
 
     answer = mindsummary(capsys, "view", runs, "--no-browser", "--port", 0, "--memory", 64)
@@ -241,3 +246,22 @@ def _arguments(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:  # it has ended
         return []
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(20, False), (21, True)])
+def test_lineage_of_many_runs_is_read_before_a_page_asks(
+    count: int, is_read: bool, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for number in range(count):
+        write_run(tmp_path / "many" / str(number), TrainInfo(epoch=number))
+    known: list[str] = []
+    monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
+    monkeypatch.setattr(serve, "serve_until_signal", lambda app, listener, ready: ready())
+    monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)
+    monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
+
+    mindsummary(capsys, "view", tmp_path / "many", "--no-browser", "--port", 0)
+
+    listed = [run.path for run in LoadedRuns(str(tmp_path / "many")).listing()]
+    assert known == (listed[::-1] if is_read else [])  # the oldest first: pages begin with the newest

@@ -242,7 +242,7 @@ FOREIGN = st.one_of(
 )
 
 
-@settings(thorough, max_examples=200)
+@settings(thorough, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(), st.lists(FOREIGN, max_size=3)), max_size=5))
 def test_anything_that_tensorboard_may_hold_is_imported_or_counted(
     log: list[tuple[int, float, list[Summary.Value]]],
@@ -267,6 +267,15 @@ def test_anything_that_tensorboard_may_hold_is_imported_or_counted(
     assert len(values) - len(values) * bool(empty) <= told <= len(values) + more
     for tag in {value.tag for value in values if value.WhichOneof("value") == "simple_value" and value.tag}:
         assert ("scalar", tag) in found
+
+
+def test_a_number_under_the_tag_of_hyper_parameters_is_a_scalar(tmp_path: Path) -> None:
+    settings, number = tensor_value("loss", np.array(False), "hparams"), Summary.Value(tag="loss", simple_value=0.5)
+    write_tb(tmp_path / "tb", event(0, settings, number, wall_time=0.0))
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "run"))
+
+    assert list(_samples(tmp_path / "run")) == [("scalar", "loss")]
 
 
 def _assert_is_shown(histogram: Histogram) -> None:

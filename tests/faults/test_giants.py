@@ -58,7 +58,7 @@ def all_pages(run: Path, tmp_path: Path, most: int | None = None) -> Counter[int
     runs.run(found.train_id)
     statuses: Counter[int] = Counter()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with serving(create_site(str(run), SMALL_WHEEL, Access(None))) as port:
+    with serving(create_site(LoadedRuns(str(run)), SMALL_WHEEL, Access(None))) as port:
         for path, query in itertools.islice(page_requests(runs, found.train_id), most):
             try:
                 asked = f"http://127.0.0.1:{port}{API_PREFIX}{path}?{urlencode(query, doseq=True)}"

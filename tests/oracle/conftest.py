@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory the server looks at: each test module records its runs below it."""
     return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def amount(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """How much of what a module's tests share: the first number in the short form, the second with ``--full``."""
+    return lambda short, full: full if request.config.getoption("--full") else short
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
 """Open run directories with MindInsight's own loader and lineage reader, in MindInsight's environment.
 
-``python load_runs_there.py DIR...`` prints a JSON object a directory: ``is_done`` (false if the loader still found
-something unfinished after as many passes as would load any run, as with a torn tail), ``is_integrity``, ``scalars`` and
-``tensors`` (tag -> steps and values or shapes), and ``lineage`` (the newest training epoch of each lineage file; null
-if it says nothing of a training, "unreadable" if the file could not be read).
+``python load_runs_there.py`` reads lines with JSON lists of directories. It answers each with a line, a JSON list with
+an object a directory: ``is_done`` (false if the loader still found something unfinished after as many passes as would
+load any run, as with a torn tail), ``is_integrity``, ``scalars`` and ``tensors`` (tag -> steps and values or shapes),
+and ``lineage`` (the newest training epoch of each lineage file; null if it says nothing of a training, "unreadable" if
+the file could not be read).
 """
 
 from __future__ import annotations
@@ -57,4 +58,8 @@ def epoch(path: str) -> int | str | None:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    print(json.dumps([load(directory) for directory in sys.argv[1:]]))
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # for whatever MindInsight prints
+    for line in sys.stdin:
+        answers.write(json.dumps([load(directory) for directory in json.loads(line)]) + "\n")
+        answers.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -21,18 +22,26 @@ needs_mindinsight = pytest.mark.skipif(
 _SCRIPT = Path(__file__).with_name("load_runs_there.py")
 
 
+@functools.cache
+def _loader() -> subprocess.Popen[str]:
+    """One process for all tests, as its imports take longest; it ends with pytest, which closes its standard input."""
+    command = [os.environ[PYTHON_VARIABLE], str(_SCRIPT)]
+    environment = {**os.environ, "PYTHONPATH": ""}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
 def shown(*runs: Path) -> list[dict[str, Any]]:
     """What ``load_runs_there.py`` says of each run."""
-    done = subprocess.run(
-        [os.environ[PYTHON_VARIABLE], str(_SCRIPT), *map(str, runs)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ""},
-        timeout=1000,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    loader = _loader()
+    assert loader.stdin is not None
+    assert loader.stdout is not None
+    loader.stdin.write(json.dumps([str(run) for run in runs]) + "\n")
+    loader.stdin.flush()
+    line = loader.stdout.readline()
+    if not line:
+        _loader.cache_clear()
+        raise AssertionError(f"MindInsight's loader ended with {loader.wait()}; standard error has its reason")
+    answers: list[dict[str, Any]] = json.loads(line)
     return answers
 
 

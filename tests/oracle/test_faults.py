@@ -40,7 +40,7 @@ def as_recorded(run: Path, tag: str) -> list[list[float]]:
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.Signals) -> None:
     draw = random.Random(1)
-    runs = [tmp_path / str(trial) for trial in range(8)]
+    runs = [tmp_path / str(trial) for trial in range(4)]
     last = [
         kill_victim("record_scalars", run, 10, after_steps=draw.randrange(1, 90), by=by) for run in runs
     ]  # below MindInsight's 20 tensors a tag
@@ -58,7 +58,7 @@ def test_killed_runs_are_shown_to_their_last_record(tmp_path: Path, by: signal.S
 
 def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Figure) -> None:
     draw = random.Random(12)
-    runs = [tmp_path / str(trial) for trial in range(times(10, 200))]
+    runs = [tmp_path / str(trial) for trial in range(times(4, 200))]
     last = [kill_victim("record_lineage", run, after_steps=draw.randrange(1, 40)) for run in runs]
     for run in runs:
         SummaryRecord(run).add_scalar("a", 1.0)  # the loader wants a summary file
@@ -71,7 +71,7 @@ def test_lineage_of_killed_runs_is_read(tmp_path: Path, times: Times, figure: Fi
 def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
     tmp_path: Path, times: Times, figure: Figure
 ) -> None:
-    trials = times(2, 200)
+    trials = times(1, 200)
     shown_trials, torn, checkpoints = killed_trainings(tmp_path, trials)
 
     assert shown_trials == trials
@@ -213,7 +213,7 @@ def recorded_by_two_processes(run: Path) -> None:
 
 
 def recorded_by_many_at_once(run: Path) -> None:
-    assert not run_victim("start_together", run, 50).returncode
+    assert not run_victim("start_together", run, 8).returncode
 
 
 def with_a_value_too_large(run: Path) -> None:
@@ -276,8 +276,9 @@ def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeyp
         assert answer["scalars"], run
 
 
-def test_a_run_of_several_ranks_is_shown_whole(tmp_path: Path, times: Times) -> None:
-    done = run_victim("train_ranks", tmp_path, "ddp", times(2, 4))
+@pytest.mark.long  # what the first rank writes is a run like any other; tests/faults looks at what the others leave
+def test_a_run_of_several_ranks_is_shown_whole(tmp_path: Path) -> None:
+    done = run_victim("train_ranks", tmp_path, "ddp", 4)
     assert not done.returncode, done.stderr
 
     (answer,) = shown(tmp_path / "run")

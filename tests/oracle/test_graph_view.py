@@ -1,10 +1,11 @@
-"""MindInsight's own arrangement of hundreds of random graphs and ours: the same nodes, edges, order and hits."""
+"""MindInsight's own arrangement of random graphs and ours: the same nodes, edges, order and hits."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,18 @@ from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, norm
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.random_graphs import random_graph
 
-GRAPHS = 300
+GRAPHS = (60, 300)  # in the short form and in the long one
 VIEWS = {"normal": normal_view, "optimize": optimized_view}
 
 
 @pytest.fixture(scope="module")
-def arranged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def arranged(tmp_path_factory: pytest.TempPathFactory, amount: Callable[[int, int], int]) -> Path:
     """The graphs, each with MindInsight's arrangement beside it."""
     python = os.environ.get(PYTHON_VARIABLE)
     if not python:
         pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
     folder = tmp_path_factory.mktemp("graphs")
-    for seed in range(GRAPHS):
+    for seed in range(amount(*GRAPHS)):
         (folder / f"{seed:03d}.graph").write_bytes(random_graph(seed).SerializeToString())
     script = Path(__file__).with_name("arrange_graphs_there.py")
     environment = {**os.environ, "HOME": str(folder)}  # where it keeps its log

@@ -13,6 +13,7 @@ import os
 import pickle
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 
 SEED = 20_240_607
 RUNS = 60
-CONDITIONS = 2_000
-CONDITIONS_READ_ANEW = 60  # a tenth of a second each there
+CONDITIONS = (400, 2_000)  # in the short form and in the long one
+CONDITIONS_READ_ANEW = (15, 60)  # a tenth of a second each there
 CONDITIONS_LOOKED_AT = 300
 
 
@@ -71,20 +72,22 @@ def _differences(base: Path, conditions: list[Any], answers: list[dict[str, Any]
     return different
 
 
-def test_two_thousand_conditions_get_the_answers_of_mindinsight(
-    tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_random_conditions_get_the_answers_of_mindinsight(
+    tree: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, times: Callable[[int, int], int]
 ) -> None:
-    conditions = search_conditions(CONDITIONS, SEED)
+    conditions = search_conditions(times(*CONDITIONS), SEED)
     answers = _theirs(tree, conditions, tmp_path)
 
     with caplog.at_level(logging.ERROR):
         different = _differences(tree, conditions, answers)
 
-    assert not different, f"{len(different)} of {CONDITIONS} differ, the first:\n{different[0]}"
+    assert not different, f"{len(different)} of {len(conditions)} differ, the first:\n{different[0]}"
 
 
-def test_a_tree_read_anew_for_each_condition_gives_the_answers_of_mindinsight(tree: Path, tmp_path: Path) -> None:
-    conditions = search_conditions(CONDITIONS_READ_ANEW, SEED + 1)
+def test_a_tree_read_anew_for_each_condition_gives_the_answers_of_mindinsight(
+    tree: Path, tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
+    conditions = search_conditions(times(*CONDITIONS_READ_ANEW), SEED + 1)
 
     different = _differences(tree, conditions, _theirs(tree, conditions, tmp_path, "--repeat"))
 

@@ -29,7 +29,7 @@ def test_a_repaired_run_is_shown_whole_whatever_the_damage(
     write_demo_run(tmp_path / "whole", steps=30)
     before = {tag: len(series) for tag, series in SummaryReader(tmp_path / "whole").all_scalars().items()}
     draw = random.Random(21)
-    runs = [tmp_path / str(number) for number in range(times(50, 500))]
+    runs = [tmp_path / str(number) for number in range(times(20, 500))]
     for run in runs:
         shutil.copytree(tmp_path / "whole", run)
         for path in run.iterdir():  # a summary and a lineage file

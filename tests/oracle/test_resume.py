@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,21 @@ import pytest
 
 from tests.oracle.mindinsight_server import MindInsight, publish
 
-_KILLS = 20
+Amount = Callable[[int, int], int]
 
 
 @pytest.fixture(scope="module")
-def resumed(mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory, runs: Path) -> dict[str, Path]:
+def resumed(
+    mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory, runs: Path, amount: Amount
+) -> dict[str, Path]:
     """Train id of each run -> what its witness noted."""
     directory = tmp_path_factory.mktemp("resumed")
-    command = [sys.executable, "-m", "tests.oracle.resumed_runs", str(directory), str(_KILLS)]
+    kills = amount(5, 20)
+    command = [sys.executable, "-m", "tests.oracle.resumed_runs", str(directory), str(kills)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-3000:]
     found = sorted((directory / "runs").iterdir())
-    assert len(found) == _KILLS
+    assert len(found) == kills
     return {publish(run, runs): directory / f"{run.name}.witness" for run in found}
 
 

@@ -58,6 +58,8 @@ def test_a_page_shows_what_it_shows_on_the_real_one(page: str, ours: Browser, th
         browser.open(page, _RUN if PAGES[page].run_parameter else None)
         assert browser.placeholders() == []
         shown.append(browser.text().splitlines())
+    assert ours.errors() == []
+    assert ours.failed_requests() == []
 
     assert shown[0] == shown[1]
 

@@ -2,7 +2,8 @@
 
 Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice as the page says;
 runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script there; on a CPU it wrote something for
-every page); and one run passed directly. The same pages of the real MindInsight are in the other modules.
+every page); and one run passed directly. MindSpore's runs are looked at with ``--full`` only: ``test_side_by_side``
+opens the same pages beside the real ones. Of one run passed directly every page is the same but for its name.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.viewer.view_process import View, viewing
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
+_SAVE_DIR, _MINDSPORE, _SINGLE = "the first run's save_dir", "MindSpore's runs", "a single run"
 _PRINTED = {
     "runs": "summary list",
     "model lineage": "model lineage",
@@ -53,13 +55,12 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The save_dir that the script of docs/first-run.md leaves when it is run as the page says."""
     folder = tmp_path_factory.mktemp("first_run")
     (script,) = (block.code for block in blocks((ROOT / "docs/first-run.md").read_text()) if block.language == "python")
-    for text in (script, script.replace(*_SECOND)):
-        (folder / "first_run.py").write_text(text)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "first_run.py"], cwd=folder, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+    (folder / "first_run.py").write_text(script)
+    (folder / "changed.py").write_text(script.replace(*_SECOND))
+    both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", both], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
     return folder / "runs"
 
 
@@ -76,18 +77,18 @@ class _Seen:
     train_ids: tuple[str, ...]
 
 
-@pytest.fixture(scope="module", params=["the first run's save_dir", "MindSpore's runs", "a single run"])
+@pytest.fixture(scope="module", params=[_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE])
 def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Seen]:
     pytest.importorskip("selenium")
     if find_chromium() is None:
         pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     folder = tmp_path_factory.mktemp("view")
-    if request.param == "MindSpore's runs":
+    if request.param == _MINDSPORE:
         directory, train_ids = folder / "mindspore", ("./momentum_0.01", "./momentum_0.05")
         shutil.copytree(_MINDSPORE_RUNS, directory)  # as a user has it: below a directory of his own
     else:
         first_runs: Path = request.getfixturevalue("first_runs")
-        is_single = request.param == "a single run"
+        is_single = request.param == _SINGLE
         directory = first_runs / "digits" / "version_0" if is_single else first_runs
         train_ids = ("./",) if is_single else ("./digits/version_0", "./digits/version_1")
     with (
@@ -97,8 +98,22 @@ def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.T
         yield _Seen(view, browser, train_ids)
 
 
+@pytest.mark.parametrize("seen", [_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long)], indirect=True)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, seen: _Seen) -> None:
+    _assert_is_drawn(page, seen)
+
+
+@pytest.mark.parametrize("seen", [_SINGLE], indirect=True)
+@pytest.mark.parametrize(
+    "page",
+    [page if page in ("dashboard", "model lineage") else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
+)
+def test_every_page_of_a_single_run_is_drawn(page: str, seen: _Seen) -> None:
+    _assert_is_drawn(page, seen)
+
+
+def _assert_is_drawn(page: str, seen: _Seen) -> None:
     is_of_a_run = bool(PAGES[page].run_parameter)
 
     seen.browser.open(page, seen.train_ids[0] if is_of_a_run else None)
@@ -112,7 +127,7 @@ def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, se
     assert is_of_a_run or [train_id for train_id in seen.train_ids if train_id not in shown] == []
 
 
-@pytest.mark.parametrize("seen", ["a single run"], indirect=True)
+@pytest.mark.parametrize("seen", [_SINGLE], indirect=True)
 @pytest.mark.parametrize(("language", "text"), [("zh-CN", "训练列表"), ("de-DE", "Summary List")])
 def test_the_first_visit_is_in_the_browsers_language_if_the_pages_have_it(
     language: str, text: str, seen: _Seen

@@ -72,6 +72,12 @@ def test_smoothing_of_a_thinned_curve_is_that_of_the_whole_curve(shape: str, cou
         assert abs(error) <= (0.1 if shape in _RARE else 0.05) * np.abs(values).mean()
 
 
+def test_a_period_that_meets_the_stretches_does_not_shift_the_mean() -> None:
+    values = ((np.arange(6_000) / 2.4) % 1 < 0.2).astype(np.float32)  # of six points one stretch has two
+
+    assert values[thinned(values)].mean() == pytest.approx(values.mean(), rel=0.05)
+
+
 @pytest.mark.parametrize("shape", [shape for shape in _SHAPES if shape != "rare hundreds"])
 def test_every_part_of_a_thinned_curve_has_its_mean_and_its_spread(shape: str) -> None:
     values = _curve(shape, 50_000)
@@ -96,6 +102,24 @@ def test_a_single_spike_of_fifty_sigma_and_both_ends_are_kept(shape: str, count:
         chosen = thinned(values)
 
         assert {0, place, count - 1} <= set(chosen.tolist())
+
+
+@pytest.mark.parametrize("rest", [5, 6])
+def test_a_spike_among_the_last_points_is_kept_whatever_their_number(rest: int) -> None:
+    values = _curve("hundreds", 50_000 + rest).copy()
+    values[-5] = 420
+
+    assert values.size - 5 in thinned(values)
+
+
+def test_two_spikes_of_a_noisy_curve_are_kept_and_of_a_very_heavy_tail_one() -> None:
+    values = _curve("symmetric", 50_000).copy()
+    values[[20_000, 30_000]] = 50
+    heavy = np.random.default_rng(1).lognormal(0, 1.5, 50_000).astype(np.float32)
+
+    assert {20_000, 30_000} <= set(thinned(values).tolist())
+    assert heavy.argmax() in thinned(heavy)
+    assert heavy[thinned(heavy)].mean() == pytest.approx(heavy.mean(), rel=0.05)
 
 
 def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:

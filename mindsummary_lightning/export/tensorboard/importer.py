@@ -203,7 +203,7 @@ class _RunImport:
             plugin = self._plugins.setdefault(tag, message.metadata.plugin_data.plugin_name)
             plugin = plugin or message.metadata.plugin_data.plugin_name
             try:
-                if plugin == "hparams":
+                if message.metadata.plugin_data.plugin_name == "hparams":  # its own: another value may have the tag
                     self._write_settings(message)
                 else:
                     self._take(event.step, wall_time, tag, message, plugin, place)

@@ -12,6 +12,7 @@ from typing import Any
 
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import create_site
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.faults.processes import ROOT
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
@@ -25,7 +26,7 @@ def main(runs: str, folder: str, token: str) -> None:
             opened.append(os.fsdecode(arguments[0]))
 
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != str(ROOT)]  # imports would list the checkout
-    app = create_site(runs, SMALL_WHEEL, Access(token))
+    app = create_site(LoadedRuns(runs), SMALL_WHEEL, Access(token))
     with serving(app) as port:
         sys.addaudithook(note)
         print(port, flush=True)
