@@ -258,6 +258,7 @@ def _idle_trainer(package: str) -> Any:
     finally:
         logger.setLevel(level)
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
+    trainer.training = True  # augmentations ask
     return trainer
 
 

@@ -90,6 +90,7 @@ def test_a_shuffling_loader_gives_the_same_samples_each_time(run: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_give_what_one_gives(run: Path) -> None:
     assert_equal(generate(run, devices=1), generate(run, devices=2))
 
@@ -175,6 +176,7 @@ def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_process_leaves_its_rows(run: Path) -> None:
     expected = generate(run)
     script = f"""
