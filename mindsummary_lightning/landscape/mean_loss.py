@@ -45,6 +45,7 @@ class MeanLoss(nn.Module):
             raise TypeError(f"loss_fn must be callable, not {type(loss_fn).__name__}")
         self.loss_fn = loss_fn
         self._steps = {} if loss_fn is not None else _steps(self.module)
+        self._datamodule = datamodule
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
         self._names: dict[str, str] = {}
         self.needs_gradients = False
@@ -82,9 +83,21 @@ class MeanLoss(nn.Module):
                 Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
             )
         before, transfer, after = self._transfers
-        batch = before(batch, 0) if before else batch
-        batch = transfer(batch, device, 0) if transfer else move(batch, device)
-        return after(batch, 0) if after else batch
+        with self._trainer_of_data():
+            batch = before(batch, 0) if before else batch
+            batch = transfer(batch, device, 0) if transfer else move(batch, device)
+            return after(batch, 0) if after else batch
+
+    @contextmanager
+    def _trainer_of_data(self) -> Iterator[None]:
+        """The data module detached from its Trainer, as the network is: one whose fit has ended no longer trains."""
+        attributes = {} if self._datamodule is None else vars(self._datamodule)
+        trainer = attributes.get("trainer")
+        attributes["trainer"] = _idle_trainer(_lightning_package(self.module)) if self.needs_trainer else None
+        try:
+            yield
+        finally:
+            attributes["trainer"] = trainer
 
     def adapt(self, error: Exception) -> bool:
         """Whether the step may work after this error, because something it missed is given to it from now on."""
@@ -140,7 +153,8 @@ class _Pickler(pickle.Pickler):
 def _pickled(attributes: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer).dump(attributes)
+        # Not pickle's own way: views of one memory are views of one memory again in the other process.
+        torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=_Pickler, __name__="pickle"))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"several devices need a module and loss that can be pickled ({error}); use devices=1"
@@ -150,7 +164,7 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
 
 def _unpickled(attributes: bytes) -> MeanLoss:
     loss = MeanLoss.__new__(MeanLoss)
-    vars(loss).update(pickle.loads(attributes))
+    vars(loss).update(torch.load(io.BytesIO(attributes), weights_only=False))
     return loss
 
 

@@ -18,8 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils.data import DataLoader, Dataset
 
-_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins", "logging", "threading", "weakref")
+from mindsummary_lightning.landscape.loaders import is_datamodule
+
+_OPAQUE_PACKAGES = (
+    *("torch", "lightning", "pytorch_lightning", "builtins", "logging", "threading", "weakref"),
+    "mindsummary_lightning",  # what a layer calls for a point has the whole plane
+)
 _MAX_OBJECTS = 200_000  # a data set that a module refers to is not walked without end
 
 
@@ -318,6 +324,8 @@ def _slot_names(value: Any) -> list[str]:
 def _has_attributes(value: Any) -> bool:
     if isinstance(value, nn.Module):
         return True
+    if isinstance(value, (Dataset, DataLoader)) or is_datamodule(value):  # may be large, and a loss does not change it
+        return False
     if isinstance(value, types.ModuleType) or not (hasattr(value, "__dict__") or _slot_names(value)):
         return False
     package = type(value).__module__

@@ -521,7 +521,7 @@ class Data(lightning.LightningDataModule):
         return DataLoader(self.pairs, 10)
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        return [3 * batch[0], batch[1]]
+        return [3 * batch[0] if self.trainer.training else batch[0], batch[1]]
 
 
 def loader() -> Any:
