@@ -45,8 +45,9 @@ class MeanLoss(nn.Module):
             raise TypeError(f"loss_fn must be callable, not {type(loss_fn).__name__}")
         self.loss_fn = loss_fn
         self._steps = {} if loss_fn is not None else _steps(self.module)
-        self._datamodule = datamodule
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
+        is_asked = any(hook and hook.__self__ is datamodule for hook in self._transfers)  # type: ignore[attr-defined]
+        self._datamodule = datamodule if is_asked else None
         self._names: dict[str, str] = {}
         self.needs_gradients = False
         self.needs_trainer = False
@@ -83,21 +84,20 @@ class MeanLoss(nn.Module):
                 Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
             )
         before, transfer, after = self._transfers
-        with self._trainer_of_data():
+        with self._data_with(_idle_trainer(_lightning_package(self.module)) if self.needs_trainer else None):
             batch = before(batch, 0) if before else batch
             batch = transfer(batch, device, 0) if transfer else move(batch, device)
             return after(batch, 0) if after else batch
 
     @contextmanager
-    def _trainer_of_data(self) -> Iterator[None]:
-        """The data module detached from its Trainer, as the network is: one whose fit has ended no longer trains."""
+    def _data_with(self, trainer: Any) -> Iterator[None]:
+        """The data module with another Trainer than its own: one whose fit has ended says that it no longer trains."""
         attributes = {} if self._datamodule is None else vars(self._datamodule)
-        trainer = attributes.get("trainer")
-        attributes["trainer"] = _idle_trainer(_lightning_package(self.module)) if self.needs_trainer else None
+        own, attributes["trainer"] = attributes.get("trainer"), trainer
         try:
             yield
         finally:
-            attributes["trainer"] = trainer
+            attributes["trainer"] = own
 
     def adapt(self, error: Exception) -> bool:
         """Whether the step may work after this error, because something it missed is given to it from now on."""
@@ -121,7 +121,8 @@ class MeanLoss(nn.Module):
         )
 
     def __reduce__(self) -> Any:
-        return _unpickled, (_pickled(vars(self)),)
+        with self._data_with(None):
+            return _unpickled, (_pickled(vars(self)),)
 
     def attach(self) -> None:
         """Give the step a Trainer that does nothing, if it needs one."""
