@@ -1,6 +1,7 @@
 """Loss landscapes against a plain loop, against MindSpore's and against more processes, in one paired run.
 
-Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look). With ``MINDSPORE_PYTHON`` set to the
+Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look; ``--models`` for the time and the memory of
+six models with batches of 32 alone). With ``MINDSPORE_PYTHON`` set to the
 Python of an environment that has MindSpore 2.7.0, its SummaryLandscape is timed on the same network and samples.
 """
 
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -27,20 +29,24 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning.landscape.batches import Batch
+from mindsummary_lightning.landscape.checkpoint_names import moving_names
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, moving_names
-from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
 SIZE = 40
 SAMPLES = 2048
+CPU = torch.device("cpu")
 LOSS = nn.CrossEntropyLoss()
 Way = Callable[[np.ndarray], np.ndarray]
+EMPTY: Mapping[str, float] = {}
+OPEN = ExitStack()
 FOUND: dict[str, float] = {}  # seconds a grid point of every way, and of whole calls
 
 MINDSPORE = """
@@ -96,6 +102,123 @@ class Tiny(nn.Sequential):
         super().__init__(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 2))
 
 
+class Tokens(nn.Module):
+    """128 tokens through an embedding, a layer that reads them in order or all at once, and a head."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.layer, self.head = nn.Embedding(1000, 64), layer, nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of ten classes."""
+        answer = self.layer(self.embedding(x))
+        return self.head((answer[0] if isinstance(answer, tuple) else answer).mean(1))
+
+
+class OneTensor(nn.Module):
+    """191 MiB in one embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(500_000, 100), nn.Linear(100, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of ten classes."""
+        return self.head(self.embedding(x).mean(1))
+
+
+def transformer() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    return Tokens(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+
+
+def fourteen_layers() -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(784, 1024), *(part for _ in range(13) for part in (nn.ReLU(), nn.Linear(1024, 1024)))
+    )
+
+
+IMAGES, TOKENS = (3, 32, 32), (128,)
+SMALL_BATCH = 32
+# Network, shape of a sample, samples, points of a row that are timed.
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int, int]] = {
+    "MLP 784-128-10": (Mlp, (784,), 1024, 10),
+    "convolutions 3-16-32, BatchNorm": (Cnn, IMAGES, 256, 2),
+    "transformer, 2 layers of 64": (transformer, TOKENS, 128, 3),
+    "LSTM of 64": (lambda: Tokens(nn.LSTM(64, 64, batch_first=True)), TOKENS, 128, 3),
+    "one tensor of 191 MiB": (OneTensor, TOKENS, 128, 3),
+    "14 layers of 1024": (fourteen_layers, (784,), 128, 3),
+}
+
+
+def small_batches(shape: tuple[int, ...], count: int) -> list[Batch]:
+    torch.manual_seed(0)
+    x = torch.randint(0, 1000, (count, *shape)) if shape == TOKENS else torch.randn(count, *shape)
+    y = torch.randint(0, 10, (count,))
+    return [Batch(part, len(part[0])) for part in zip(x.split(SMALL_BATCH), y.split(SMALL_BATCH), strict=True)]
+
+
+def time_models(rows: int) -> None:
+    """Batches as users have them; what is done once for a landscape is counted in, as a share of its 1,600 points."""
+    for name, (make, shape, count, points) in MODELS.items():
+        torch.manual_seed(0)
+        net, batches = make(), small_batches(shape, count)
+        job = job_of(net)
+        start = time.process_time()
+        package = ours(net, job, batches)
+        once = (time.process_time() - start) / SIZE**2
+        ways = {f"{name}, batches of 32: plain loop": naive(net, job, batches), "  this package": package}
+        timed(ways, job, rows, points, {"  this package": once})
+        OPEN.close()
+
+
+def memory(name: str, checkpoints: int, run: str) -> float:
+    """MiB that a call needs beside the network that it is given, in a process of its own."""
+    command = [sys.executable, __file__, "--memory", name, "--checkpoints", str(checkpoints), "--run", run]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def show_memory_of_models() -> None:
+    """The peak of a whole call over a short and a long interval of checkpoints."""
+    print(
+        f"{'peak of a whole call beside the network, MiB':<58} {'size':>9} {'3 ckpts':>9} {'19 ckpts':>9} {'ratio':>9}"
+    )
+    for name, (make, *_) in MODELS.items():
+        with tempfile.TemporaryDirectory() as run:
+            net = make()
+            size = sum(tensor.nbytes for tensor in net.parameters()) / 2**20
+            settings = LandscapeSettings(3, num_samples=64, intervals=(tuple(range(1, 20)),))
+            writer = LandscapeCheckpointWriter(run, "Net", settings, max_bytes=2**40)
+            for number in range(1, 20):
+                with torch.no_grad():
+                    for parameter in net.parameters():
+                        parameter.add_(torch.randn(()) * parameter.roll(1), alpha=0.01)
+                writer.save(number, net.state_dict())
+            few, many = (memory(name, count, run) for count in (3, 19))
+        FOUND.update({f"{name}, MiB, 3 checkpoints": few, f"{name}, MiB, 19 checkpoints": many})
+        print(f"{name:<58} {size:>9.1f} {few:>9.0f} {many:>9.0f} {many / size:>9.2f}", flush=True)
+
+
+def print_memory(name: str, checkpoints: int, run: str) -> None:
+    """What :func:`memory` runs: peak of resident memory, mapped files included, less what there was before the call."""
+    make, shape, _, _ = MODELS[name]
+    net, batches = make(), [batch.data for batch in small_batches(shape, 64)]
+    with tempfile.TemporaryDirectory() as output, open("/proc/self/clear_refs", "w") as peak:
+        peak.write("5")  # the peak is what there is now
+        peak.flush()
+        before = _status("VmRSS")
+        intervals = {"intervals": [list(range(20 - checkpoints, 20))]}
+        SummaryLandscape(run).generate(
+            net, batches, LOSS, accelerator="cpu", devices=1, output=output, collect_landscape=intervals
+        )
+        print(_status("VmHWM") - before)
+
+
+def _status(key: str) -> float:
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
+
+
 def job_of(net: nn.Module) -> LandscapeGrid:
     state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
     first, second = (scaled(one, state) for one in random_directions(state, moving_names(net), 0))
@@ -121,21 +244,29 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
     return losses
 
 
-def ours(
-    net: nn.Module,
-    job: LandscapeGrid,
-    batches: list[Batch],
-    make: Callable[..., PlaneLoss] = loss_on_plane,
-    **options: Any,
-) -> Way:
-    plane_loss = make(MeanLoss(net, LOSS), job.plane, tuple(batches), torch.device("cpu"), EvaluationOptions(**options))
+def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: Any) -> Way:
+    where = (tuple(batches), CPU, EvaluationOptions(**options))
+    return prepared(loss_on_plane(MeanLoss(copy.deepcopy(net), LOSS), job, *where)[1])
+
+
+def without_structure(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
+    plane = FlatPlane(job.open_plane(), CPU)
+    return prepared(PlaneLoss(MeanLoss(copy.deepcopy(net), LOSS), plane, batches, EvaluationOptions()))
+
+
+def prepared(plane_loss: PlaneLoss) -> Way:
+    """Set up once for all rows, as a landscape is."""
+    OPEN.enter_context(plane_loss.prepared())
+    plane_loss.losses(np.zeros((2, 2)))  # what it learns about the network in its first row
     return plane_loss.losses
 
 
-def timed(ways: dict[str, Way], job: LandscapeGrid, rows: int, points: int = SIZE) -> None:
+def timed(
+    ways: dict[str, Way], job: LandscapeGrid, rows: int, points: int = SIZE, once: Mapping[str, float] = EMPTY
+) -> None:
     """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
 
-    CPU seconds of the one thread, so that other work on the machine counts less.
+    CPU seconds of the one thread, so that other work on the machine counts less, and each way's ``once`` for a point.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     base = next(iter(ways))
@@ -145,7 +276,7 @@ def timed(ways: dict[str, Way], job: LandscapeGrid, rows: int, points: int = SIZ
         for name in [*list(ways)[turn % len(ways) :], *list(ways)[: turn % len(ways)]]:
             start = time.process_time()
             found[name] = ways[name](chosen)
-            seconds[name].append((time.process_time() - start) / points)
+            seconds[name].append((time.process_time() - start) / points + once.get(name, 0.0))
         for name in ways:
             np.testing.assert_allclose(found[name], found[base], rtol=1e-5)
     for name, times in seconds.items():
@@ -198,21 +329,34 @@ def processes(rows: int) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=8, help="rows of the 40x40 grid to time, scaled to the whole grid")
-    rows = parser.parse_args().rows
+    parser.add_argument("--models", action="store_true", help="only the six models with batches of 32")
+    parser.add_argument("--memory", help=argparse.SUPPRESS)
+    parser.add_argument("--checkpoints", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    rows = arguments.rows
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
+    if arguments.memory:
+        print_memory(arguments.memory, arguments.checkpoints, arguments.run)
+        return
     print(
         f"torch {torch.__version__}, 1 thread, {os.cpu_count()} cores, {platform.platform()}, {sys.version.split()[0]}"
     )
     print(f"{'way':<58} {'40x40 s':>9} {'ms/point':>9} {'ratio':>9}")
 
+    time_models(rows)
+    show_memory_of_models()
+    if arguments.models:
+        paired.save("landscape", "Loss landscapes", {"seconds a point; of whole calls": FOUND})
+        return
     net = Mlp()
     batch, small = samples(net, SAMPLES), samples(net, 32)
     job = job_of(net)
     plain = naive(net, job, batch)
     ways = {
         "MLP 784-128-10, 2,048 samples: plain loop": plain,
-        "  this package, structure not used": ours(net, job, batch, PlaneLoss),
+        "  this package, structure not used": without_structure(net, job, batch),
         "  this package": ours(net, job, batch),
         "  plain loop, batches of 32": naive(net, job, small),
         "  this package, batches of 32": ours(net, job, small),
@@ -241,6 +385,7 @@ def main() -> None:
     ways |= {f"  this package, points_at_once={k}": ours(net, job, batch, points_at_once=k) for k in (1, 8, 40)}
     timed(ways, job, SIZE)
 
+    OPEN.close()
     size = max(3, 5 * rows // 2)
     one, two, start = processes(size)
     print(f"CNN, {size}x{size} grid, whole calls: 1 process {one:.1f} s, 2 processes {two:.1f} s, {one / two:.2f} x")

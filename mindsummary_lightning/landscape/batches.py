@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.1
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.landscape.loaders import batches_of, loader_of, seeded
+from mindsummary_lightning.landscape.plane import strided_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def digest(batches: tuple[Batch, ...]) -> str:
     """A hash of every element, to recognise rows that were computed on the same samples."""
     sha = hashlib.sha256()
     for batch in batches:
-        for tensor in tensors_in_batch(batch.data):
-            own = tensor.detach().cpu().contiguous()
+        for part in (part for tensor in tensors_in_batch(batch.data) for part in strided_parts(tensor)):
+            own = part.detach().cpu().contiguous()
             sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
             sha.update(own.flatten().view(torch.uint8).numpy().data if own.numel() else b"")
     return sha.hexdigest()

@@ -32,7 +32,7 @@ def moving_names(module: nn.Module) -> list[str]:
     return [
         name
         for name, tensor in module.named_parameters()
-        if is_moved(name) and tensor.is_floating_point() and names[name] == name
+        if is_moved(name) and (tensor.is_floating_point() or tensor.is_complex()) and names[name] == name
     ]
 
 

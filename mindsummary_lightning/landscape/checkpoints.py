@@ -22,6 +22,7 @@ from torch.nn.parameter import is_lazy
 from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.landscape.plane import strided_parts
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -95,7 +96,7 @@ class LandscapeCheckpointWriter:
 
     def check_budget(self, module: nn.Module) -> None:
         """Say what to set, when a run begins, if checkpoints of ``module`` leave no landscape of an interval."""
-        size = sum(each.nbytes for each in (*module.parameters(), *module.buffers()) if not is_lazy(each))
+        size = sum(_bytes(each) for each in (*module.parameters(), *module.buffers()) if not is_lazy(each))
         if self._all_or_nothing or not self._settings.train or _SHORTEST_INTERVAL * size <= self._max_bytes:
             return
         self._has_warned = True
@@ -126,7 +127,7 @@ class LandscapeCheckpointWriter:
         tensors or are sharded are skipped.
         """
         tensors = self._owned_tensors(state_dict) if self.wants(number) else {}
-        size = sum(tensor.nbytes for tensor in tensors.values())
+        size = sum(map(_bytes, tensors.values()))
         if tensors and self._fitting is None:
             self._begin(number, size)
         if not tensors or not self.wants(number):
@@ -194,6 +195,9 @@ class LandscapeCheckpointWriter:
                 continue
             if hasattr(tensor, "to_local"):  # a DTensor that every rank has all of
                 tensor = tensor.to_local()
+            if tensor.layout != torch.strided:
+                tensors[name] = tensor.cpu()
+                continue
             # Tied weights: one storage under several names. An empty tensor has no address to compare.
             key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
             if tensor.numel() and key in seen:
@@ -206,6 +210,10 @@ class LandscapeCheckpointWriter:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
         with replacement(os.path.join(self._directory, _METADATA), self._file_mode, is_synced=False) as file:
             file.write(json.dumps(self._metadata).encode())
+
+
+def _bytes(tensor: Tensor) -> int:
+    return sum(part.nbytes for part in strided_parts(tensor))
 
 
 def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> frozenset[int]:

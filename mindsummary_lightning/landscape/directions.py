@@ -168,8 +168,12 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
 
 
 def opened(state: OpenState) -> State:
-    """The tensors of a state; mapped anew if they are in a file."""
-    return state() if callable(state) else state
+    """The tensors of a state; mapped anew if they are in a file. Complex ones that move are pairs of real elements."""
+    tensors = state() if callable(state) else state
+    return {
+        name: torch.view_as_real(tensor) if tensor.is_complex() and is_moved(name) else tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def _dtype(state: State, names: Sequence[str] | Mapping[str, object]) -> torch.dtype:

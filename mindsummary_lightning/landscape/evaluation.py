@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_map_only
 from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.checkpoint_names import named_tensors
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.module_state import RestorableState
+from mindsummary_lightning.landscape.module_state import RestorableState, reachable_tensors
 from mindsummary_lightning.landscape.plane import FlatPlane
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
@@ -76,6 +76,8 @@ class PlaneLoss:
         own_dtype = plane.own_dtype()
         self._batch_dtype = None if own_dtype == torch.float32 else own_dtype
         self._start: RestorableState | None = None
+        self._copied: list[tuple[Tensor, Tensor]] = []
+        self._complex: set[str] = set()
         loss.canonical_names()
         with self.prepared():
             self._place(0.0, 0.0)
@@ -115,12 +117,14 @@ class PlaneLoss:
             return
         loss, options = self._loss, self._options
         bound = {id(tensor) for _, tensor in named_tensors(loss.module)}
-        outside = RestorableState(loss, unwritten=bound)
+        overlapping = _overlapping(loss)
+        outside = RestorableState(loss, unwritten=bound - overlapping)
         try:
             if any(tensor.device != self._plane.device for _, tensor in named_tensors(loss)):
                 for part in loss.children():  # each by itself, so that a LightningModule knows its device
                     part.to(self._plane.device)
-            moved = self._bind()
+                overlapping = _overlapping(loss)
+            moved = self._bind(overlapping)
             if self._batch_dtype is not None:
                 loss.module.to(self._batch_dtype)
             loss.train(options.train_mode)
@@ -137,11 +141,14 @@ class PlaneLoss:
                 self._start = RestorableState(loss, unrecorded=moved)
                 yield self._start
         finally:
-            self._start = None
+            self._start, self._copied = None, []
             outside.restore()
 
-    def _bind(self) -> set[int]:
-        """Give every parameter and buffer of the plane the plane's memory; returns which of them move."""
+    def _bind(self, overlapping: set[int]) -> set[int]:
+        """Give every parameter and buffer of the plane the plane's memory; returns which of them move.
+
+        Those that are ``overlapping`` keep their own, and get the values of each point.
+        """
         names = self._loss.canonical_names()
         moved = set()
         done: set[int] = set()
@@ -157,9 +164,15 @@ class PlaneLoss:
                 value = self._plane.fixed[first].clone()
             else:
                 continue
+            if tensor.is_complex() and value.ndim > tensor.ndim:
+                value = torch.view_as_complex(value)
+                self._complex.add(first)
             if is_lazy(tensor):
                 tensor.materialize(value.shape, value.device, value.dtype)
-            tensor.data = value
+            if id(tensor) in overlapping and (tensor.dtype, tensor.device) == (value.dtype, value.device):
+                self._copied.append((tensor.data, value))
+            else:
+                tensor.data = value
         return moved
 
     def _one_by_one(self, points: NDArray[np.float64]) -> Tensor:
@@ -177,7 +190,10 @@ class PlaneLoss:
             stacked = self._plane.stacked(chunk)
 
             def one_point(moving: Mapping[str, Tensor], index: int) -> Tensor:
-                tensors = {slot: moving[name] for slot, name in slots.items()}
+                tensors = {
+                    slot: torch.view_as_complex(moving[name]) if name in self._complex else moving[name]
+                    for slot, name in slots.items()
+                }
                 data = (self._batch(index), index)
                 answer: Tensor = functional_call(self._loss, tensors, data, tie_weights=False)
                 return answer
@@ -198,6 +214,8 @@ class PlaneLoss:
         if self._start is not None:
             self._start.restore_volatile()
         self._plane.place(x, y)
+        for own, value in self._copied:
+            own.copy_(value)
 
     def _batch_loss(self, index: int) -> Tensor:
         return self._call(self._batch(index), index).detach()
@@ -226,6 +244,21 @@ def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
                 if explained is error:
                     raise
                 raise explained from error
+
+
+def _overlapping(loss: MeanLoss) -> set[int]:
+    """Tensors that share memory with a view of a weight, a flat buffer or something else that is not one of them."""
+    named = {id(tensor) for _, tensor in named_tensors(loss.module)}
+    by_memory: dict[int, list[Tensor]] = {}
+    for tensor in reachable_tensors(loss):
+        if not is_lazy(tensor) and tensor.layout == torch.strided and tensor.untyped_storage().nbytes():
+            by_memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(tensor)
+    return {
+        id(tensor)
+        for tensors in by_memory.values()
+        if len({(one.data_ptr(), one.shape, one.stride(), id(one) in named) for one in tensors}) > 1
+        for tensor in tensors
+    }
 
 
 def _slots(loss: MeanLoss, moving: Mapping[str, Tensor]) -> dict[str, str]:

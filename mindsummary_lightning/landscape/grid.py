@@ -22,7 +22,7 @@ from mindsummary_lightning.landscape.directions import (
     random_directions,
     scaled,
 )
-from mindsummary_lightning.landscape.plane import Plane
+from mindsummary_lightning.landscape.plane import Plane, strided_parts
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
 _LOG = logging.getLogger(__name__)
@@ -124,7 +124,8 @@ def _hash(plane: Plane) -> str:
     for state in (plane.anchor, plane.first, plane.second):
         for name, tensor in state.items():
             sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-            sha.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+            for part in strided_parts(tensor):
+                sha.update(part.contiguous().view(-1).view(torch.uint8).numpy().data if part.numel() else b"")
     return sha.hexdigest()
 
 

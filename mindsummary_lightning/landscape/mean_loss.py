@@ -46,6 +46,8 @@ class MeanLoss(nn.Module):
         self.loss_fn = loss_fn
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
+        is_asked = any(hook and hook.__self__ is datamodule for hook in self._transfers)  # type: ignore[attr-defined]
+        self._datamodule = datamodule if is_asked else None
         self._names: dict[str, str] = {}
         self.needs_gradients = False
         self.needs_trainer = False
@@ -82,9 +84,20 @@ class MeanLoss(nn.Module):
                 Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
             )
         before, transfer, after = self._transfers
-        batch = before(batch, 0) if before else batch
-        batch = transfer(batch, device, 0) if transfer else move(batch, device)
-        return after(batch, 0) if after else batch
+        with self._data_with(_idle_trainer(_lightning_package(self.module)) if self.needs_trainer else None):
+            batch = before(batch, 0) if before else batch
+            batch = transfer(batch, device, 0) if transfer else move(batch, device)
+            return after(batch, 0) if after else batch
+
+    @contextmanager
+    def _data_with(self, trainer: Any) -> Iterator[None]:
+        """The data module with another Trainer than its own: one whose fit has ended says that it no longer trains."""
+        attributes = {} if self._datamodule is None else vars(self._datamodule)
+        own, attributes["trainer"] = attributes.get("trainer"), trainer
+        try:
+            yield
+        finally:
+            attributes["trainer"] = own
 
     def adapt(self, error: Exception) -> bool:
         """Whether the step may work after this error, because something it missed is given to it from now on."""
@@ -108,7 +121,8 @@ class MeanLoss(nn.Module):
         )
 
     def __reduce__(self) -> Any:
-        return _unpickled, (_pickled(vars(self)),)
+        with self._data_with(None):
+            return _unpickled, (_pickled(vars(self)),)
 
     def attach(self) -> None:
         """Give the step a Trainer that does nothing, if it needs one."""
@@ -140,7 +154,8 @@ class _Pickler(pickle.Pickler):
 def _pickled(attributes: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer).dump(attributes)
+        # Not pickle's own way: views of one memory are views of one memory again in the other process.
+        torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=_Pickler, __name__="pickle"))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"several devices need a module and loss that can be pickled ({error}); use devices=1"
@@ -150,7 +165,7 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
 
 def _unpickled(attributes: bytes) -> MeanLoss:
     loss = MeanLoss.__new__(MeanLoss)
-    vars(loss).update(pickle.loads(attributes))
+    vars(loss).update(torch.load(io.BytesIO(attributes), weights_only=False))
     return loss
 
 
@@ -258,6 +273,7 @@ def _idle_trainer(package: str) -> Any:
     finally:
         logger.setLevel(level)
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
+    trainer.training = True  # augmentations ask
     return trainer
 
 

@@ -7,6 +7,7 @@ identity and every tensor with its value. Nothing here knows of parameters that 
 
 from __future__ import annotations
 
+import functools
 import random
 import types
 from collections import OrderedDict, deque
@@ -17,8 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils.data import DataLoader, Dataset
 
-_OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins", "logging", "threading", "weakref")
+from mindsummary_lightning.landscape.loaders import is_datamodule
+
+_OPAQUE_PACKAGES = (
+    *("torch", "lightning", "pytorch_lightning", "builtins", "logging", "threading", "weakref"),
+    "mindsummary_lightning",  # what a layer calls for a point has the whole plane
+)
 _MAX_OBJECTS = 200_000  # a data set that a module refers to is not walked without end
 
 
@@ -40,14 +47,8 @@ class RestorableState:
             if isinstance(value, Tensor):
                 if id(value) not in unrecorded:
                     self._pieces.append(_TensorValue(value, id(value) not in unwritten))
-            elif isinstance(value, torch.Generator):
-                self._pieces.append(_TorchRandom(value))
-            elif isinstance(value, np.ndarray):
-                self._pieces.append(_Array(value))
-            elif isinstance(value, (list, set, dict, deque)):
-                self._pieces.append(_Contents(value))
             else:
-                self._pieces += [_ClassOf(value), _Contents(vars(value))]
+                self._pieces += _pieces_of(value)
         self._volatile: list[_Piece] = []
         self.is_new = True  # until something was learned
 
@@ -69,6 +70,16 @@ class RestorableState:
         changed = [piece for piece in self._pieces if id(piece) not in known and piece.is_changed()]
         self._volatile += changed
         return bool(changed)
+
+
+def _pieces_of(value: Any) -> list[_Piece]:
+    for kind, piece in _PIECES.items():
+        if isinstance(value, kind):
+            return [piece(value)]
+    own: list[_Piece] = [_ClassOf(value)]
+    if hasattr(value, "__dict__"):
+        own.append(_Contents(vars(value)))
+    return [*own, _Slots(value)] if _slot_names(value) else own
 
 
 class _Contents:
@@ -175,6 +186,40 @@ class _Array:
             np.copyto(self._array, self._value)
 
 
+class _Slots:
+    """The attributes of an object that are no entries of a dict."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._before = self._read()
+
+    def is_changed(self) -> bool:
+        now = self._read()
+        return now.keys() != self._before.keys() or any(now[name] is not one for name, one in self._before.items())
+
+    def restore(self) -> None:
+        for name in self._read().keys() - self._before.keys():
+            object.__delattr__(self._value, name)
+        for name, one in self._before.items():
+            object.__setattr__(self._value, name, one)
+
+    def _read(self) -> dict[str, Any]:
+        return {name: getattr(self._value, name) for name in _slot_names(self._value) if hasattr(self._value, name)}
+
+
+class _Cell:
+    """A variable that a function and the one around it share."""
+
+    def __init__(self, cell: types.CellType) -> None:
+        self._cell, self._value = cell, cell.cell_contents
+
+    def is_changed(self) -> bool:
+        return self._cell.cell_contents is not self._value
+
+    def restore(self) -> None:
+        self._cell.cell_contents = self._value
+
+
 class _Random:
     """A random number generator by its state."""
 
@@ -190,13 +235,19 @@ class _Random:
 
 
 class _PythonRandom(_Random):
-    def __init__(self) -> None:
-        super().__init__(random.getstate, random.setstate, lambda state: state)
+    def __init__(self, generator: Any = random) -> None:
+        super().__init__(generator.getstate, generator.setstate, lambda state: state)
 
 
 class _NumpyRandom(_Random):
-    def __init__(self) -> None:
-        super().__init__(np.random.get_state, np.random.set_state, lambda state: (state[1].tobytes(), *state[2:]))
+    def __init__(self, generator: Any = np.random) -> None:
+        super().__init__(generator.get_state, generator.set_state, lambda state: (state[1].tobytes(), *state[2:]))
+
+
+class _NumpyGenerator(_Random):
+    def __init__(self, generator: np.random.Generator) -> None:
+        bits: Any = generator.bit_generator
+        super().__init__(lambda: bits.state, lambda state: setattr(bits, "state", state), repr)
 
 
 class _TorchRandom(_Random):
@@ -204,8 +255,25 @@ class _TorchRandom(_Random):
         super().__init__(generator.get_state, generator.set_state, lambda state: state.tolist())
 
 
+_PIECES: dict[Any, Callable[[Any], _Piece]] = {
+    torch.Generator: _TorchRandom,
+    np.random.Generator: _NumpyGenerator,
+    np.random.RandomState: _NumpyRandom,
+    random.Random: _PythonRandom,
+    np.ndarray: _Array,
+    (list, set, dict, deque): _Contents,
+    types.CellType: _Cell,
+}
+_LEAVES = (Tensor, np.ndarray, torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+
+
+def reachable_tensors(root: Any) -> list[Tensor]:
+    """Every tensor that can be reached from an object."""
+    return [value for value in _reachable(root) if isinstance(value, Tensor)]
+
+
 def _reachable(root: Any) -> Iterator[Any]:
-    """Tensors, arrays, generators, containers and objects with attributes, each once."""
+    """Tensors, arrays, generators, containers, variables of functions and objects with attributes, each once."""
     seen: set[int] = set()
     todo = [root]
     while todo and len(seen) < _MAX_OBJECTS:
@@ -213,21 +281,52 @@ def _reachable(root: Any) -> Iterator[Any]:
         if id(value) in seen or value is None or isinstance(value, (str, bytes, int, float, bool, type)):
             continue
         seen.add(id(value))
-        if isinstance(value, (Tensor, np.ndarray, torch.Generator)):
+        if isinstance(value, _LEAVES):
             yield value
         elif isinstance(value, (list, set, dict, deque)):
             yield value
             todo += dict.values(value) if isinstance(value, dict) else value
         elif isinstance(value, tuple):
             todo += value
+        elif isinstance(value, types.FunctionType):
+            cells = [cell for cell in value.__closure__ or () if _is_filled(cell)]
+            yield from cells
+            todo += [*(cell.cell_contents for cell in cells), value.__defaults__, value.__kwdefaults__, vars(value)]
+        elif isinstance(value, types.MethodType):
+            todo += [value.__self__, value.__func__]
+        elif isinstance(value, functools.partial):
+            todo += [value.func, value.args, value.keywords]
         elif _has_attributes(value):
             yield value
-            todo += vars(value).values()
+            todo += vars(value).values() if hasattr(value, "__dict__") else ()
+            todo += [getattr(value, name) for name in _slot_names(value) if hasattr(value, name)]
+            if isinstance(value, torch.jit.ScriptModule):  # its tensors are no attributes
+                todo += [*value.parameters(), *value.buffers()]
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _slot_names(value: Any) -> list[str]:
+    names = []
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            is_private = name.startswith("__") and not name.endswith("__")
+            names.append(f"_{kind.__name__.lstrip('_')}{name}" if is_private else name)
+    return [name for name in names if not name.endswith("__")]
 
 
 def _has_attributes(value: Any) -> bool:
     if isinstance(value, nn.Module):
         return True
-    if isinstance(value, (types.ModuleType, types.FunctionType, types.MethodType)) or not hasattr(value, "__dict__"):
+    if isinstance(value, (Dataset, DataLoader)) or is_datamodule(value):  # may be large, and a loss does not change it
         return False
-    return type(value).__module__.partition(".")[0] not in _OPAQUE_PACKAGES
+    if isinstance(value, types.ModuleType) or not (hasattr(value, "__dict__") or _slot_names(value)):
+        return False
+    package = type(value).__module__
+    return package.startswith("torch.distributions") or package.partition(".")[0] not in _OPAQUE_PACKAGES

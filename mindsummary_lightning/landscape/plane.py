@@ -26,6 +26,14 @@ class Plane:
     second: Mapping[str, Tensor]
 
 
+def strided_parts(tensor: Tensor) -> list[Tensor]:
+    """What holds the elements of a tensor: itself, or the indices and values of a sparse one."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    coordinates = tensor if tensor.is_sparse else tensor.to_sparse()
+    return [coordinates._indices(), coordinates._values()]
+
+
 class FlatState(dict[str, Tensor]):
     """Tensors of given shapes as views of one buffer, all of one type, zero at first."""
 

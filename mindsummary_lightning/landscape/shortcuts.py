@@ -23,7 +23,7 @@ from mindsummary_lightning.landscape.batches import Batch, joined, tensors_in_ba
 from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, Autocast, EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.plane import FlatPlane
+from mindsummary_lightning.landscape.plane import FlatPlane, strided_parts
 
 # The largest tensor a joined batch may make. On a CPU larger ones leave its caches, and beyond 32 MB glibc maps and
 # unmaps memory for every tensor, which costs a convolution as much as its arithmetic; an accelerator needs larger
@@ -104,8 +104,8 @@ class AffinePlaneLoss(PlaneLoss):
         self._rows, self._outputs = ([torch.empty_like(origin) for origin, _, _ in parts] for _ in range(2))
         self._parts = parts
 
-    def _bind(self) -> set[int]:
-        moved = super()._bind()
+    def _bind(self, overlapping: set[int]) -> set[int]:
+        moved = super()._bind(overlapping)
         if self._parts:
             vars(self._layer)["forward"] = self._forward
         return moved
@@ -166,8 +166,8 @@ def _first_call(
     if not calls:
         return None, None
     layer, args, kwargs = calls[0]
-    is_plain = len(args) == 1 and type(args[0]) is Tensor and not kwargs and sum(c[0] is layer for c in calls) == 1
-    return layer, args[0].detach() if is_plain else None
+    is_plain = len(args) == 1 and type(args[0]) is Tensor and args[0].layout == torch.strided and not kwargs
+    return layer, args[0].detach() if is_plain and sum(call[0] is layer for call in calls) == 1 else None
 
 
 def _one_by_one(plane_loss: PlaneLoss, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -205,10 +205,13 @@ def _bytes_per_sample(loss: MeanLoss, plain: PlaneLoss, batch: Batch) -> float:
 
     def note(_: nn.Module, args: Any, output: Any) -> None:
         nonlocal largest
-        largest = max(largest, *(tensor.nbytes for tensor in tensors_in_batch([args, output])))
+        largest = max(
+            largest, *(part.nbytes for tensor in tensors_in_batch([args, output]) for part in strided_parts(tensor))
+        )
 
     with ExitStack() as hooks, plain.prepared():
         for module in loss.modules():
-            hooks.enter_context(module.register_forward_hook(note))
+            if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks
+                hooks.enter_context(module.register_forward_hook(note))
         plain.run(0.0, 0.0, 0)
     return largest / batch.samples

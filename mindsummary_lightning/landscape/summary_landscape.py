@@ -33,7 +33,7 @@ from mindsummary_lightning.landscape.evaluation import (
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.loaders import is_datamodule
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, borrowed
-from mindsummary_lightning.landscape.plane import FlatPlane, Plane
+from mindsummary_lightning.landscape.plane import FlatPlane
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
@@ -177,7 +177,7 @@ class SummaryLandscape:
             fabric = make_fabric(
                 accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision
             )
-            first = f"{_first_loss(loss, jobs[-1].open_plane(), batches, fabric.device, options):.4g}"
+            first = f"{_first_loss(loss, jobs[-1], batches, fabric.device, options):.4g}"
             about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
             names = [job.fingerprint(about) for job in jobs]
             stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
@@ -246,11 +246,11 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
 
 
 def _first_loss(
-    loss: MeanLoss, plane: Plane, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
+    loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
 ) -> float:
     """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
     once = replace(options, compile=False, points_at_once=1)
-    flat = FlatPlane(plane, device, TRUE_PRECISIONS.get(options.precision or ""))
+    flat = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
     return first_loss(lambda: PlaneLoss(loss, flat, batches[:1], once, move=move_to_device), loss)
 
 

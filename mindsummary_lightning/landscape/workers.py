@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -128,27 +129,39 @@ def compute_rows(
     missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in stored[job]]
     mine: list[Rows] = stored if fabric.global_rank == 0 else [{} for _ in jobs]
     positions = _positions(fabric, len(missing), stores[0].directory)
-    current = -1
-    plain: PlaneLoss | None = None
-    fastest: PlaneLoss | None = None
-    with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric), ExitStack() as prepared:
-        for position in positions:
+    with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric):
+
+        def finish(position: int, losses: NDArray[np.float64]) -> None:
             job, row = missing[position]
-            if job != current:
-                current = job
-                prepared.close()
-                plain = fastest = None  # the plane before is gone when the next one is made
-                plain, fastest = loss_on_plane(
-                    loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast, move_to_device
-                )
-                prepared.enter_context(fastest.prepared())
-            # The path has few points, which a reader compares with the training's losses.
-            plane_loss = plain if row == len(jobs[job].y) else fastest
-            assert plane_loss is not None
-            mine[job][row] = plane_loss.losses(all_rows[job][row])
-            stores[job].write(row, mine[job][row])
+            mine[job][row] = losses
+            stores[job].write(row, losses)
             progress.show(position + 1, jobs[job].tag, mine[job])
+
+        for job, some in itertools.groupby(positions, lambda position: missing[position][0]):
+            ways = (loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast, move_to_device)
+            _compute(partial(loss_on_plane, *ways), jobs[job], ((each, missing[each][1]) for each in some), finish)
     return _gathered(fabric, all_rows, mine)
+
+
+def _compute(
+    make: Callable[[], tuple[PlaneLoss, PlaneLoss]],
+    job: LandscapeGrid,
+    work: Iterable[tuple[int, int]],
+    finish: Callable[[int, NDArray[np.float64]], None],
+) -> None:
+    """The losses of rows of one job. A function of its own: its plane is gone when that of the next job is made."""
+    points = job.rows()
+    plain, fastest = make()
+    active: PlaneLoss | None = None
+    with ExitStack() as prepared:
+        for position, row in work:
+            # The path has few points, which a reader compares with the training's losses.
+            wanted = plain if row == len(job.y) else fastest
+            if wanted is not active:
+                prepared.close()  # what one has changed in the network must not be where the other starts
+                prepared.enter_context(wanted.prepared())
+                active = wanted
+            finish(position, wanted.losses(points[row]))
 
 
 def _positions(fabric: Fabric, count: int, name: str) -> Iterator[int]:

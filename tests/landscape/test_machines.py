@@ -1,4 +1,4 @@
-"""Two machines compute one landscape: two torchrun launchers on this one, with two processes each."""
+"""Two machines compute one landscape: two torchrun launchers on this one, in the long form with two processes each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_and_die(self, index, losses):
 row_store.RowStore.write = write_and_die
 net = nets.Mlp()
 found = SummaryLandscape(sys.argv[1]).generate(
-    net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=2, num_nodes=2
+    net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=int(sys.argv[2]), num_nodes=2
 )
 with open(f"computed-{os.environ['GROUP_RANK']}-{os.environ['LOCAL_RANK']}", "w") as computed:
     computed.write(str(len(rows)))
@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def on_two_machines(tmp_path: Path, run: Path, rows_until_death: int = -1) -> list[tuple[int, str]]:
+def on_two_machines(tmp_path: Path, run: Path, devices: int, rows_until_death: int = -1) -> list[tuple[int, str]]:
     """Exit status and output of the two launchers."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -66,8 +66,8 @@ def on_two_machines(tmp_path: Path, run: Path, rows_until_death: int = -1) -> li
         subprocess.Popen(
             [
                 sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--node-rank", str(node),
-                "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(port),
-                str(script), str(run),
+                "--nproc-per-node", str(devices), "--master-addr", "127.0.0.1", "--master-port", str(port),
+                str(script), str(run), str(devices),
             ],
             env=environment, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
@@ -100,8 +100,9 @@ def assert_recorded(run: Path, landscapes: dict[str, Any]) -> None:
         np.testing.assert_allclose(landscape.z, landscapes[tag].surface.z, rtol=1e-6)
 
 
-def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, run: Path) -> None:
-    outputs = on_two_machines(tmp_path, run)
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, run: Path, devices: int) -> None:
+    outputs = on_two_machines(tmp_path, run, devices)
     assert [status for status, _ in outputs] == [0, 0], outputs
     rows = rows_computed(tmp_path)
     assert sum(rows) == 5 + 1 + 5  # an interval with its path, and the last checkpoint
@@ -110,12 +111,13 @@ def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Pat
     assert not list((run / "ckpt_dir").glob("rows_*"))
 
 
+@pytest.mark.long
 def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(tmp_path: Path, run: Path) -> None:
-    outputs = on_two_machines(tmp_path, run, rows_until_death=1)
+    outputs = on_two_machines(tmp_path, run, 2, rows_until_death=1)
     assert all(status != 0 for status, _ in outputs)
     kept = len(list((run / "ckpt_dir").glob("rows_*/*.row")))
     assert kept > 0
-    outputs = on_two_machines(tmp_path, run)
+    outputs = on_two_machines(tmp_path, run, 2)
     assert [status for status, _ in outputs] == [0, 0], outputs
     assert sum(rows_computed(tmp_path)) == 11 - kept
     assert_recorded(run, expected(tmp_path))

@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from mindsummary_lightning.landscape.module_state import RestorableState
+from mindsummary_lightning.landscape.module_state import RestorableState, reachable_tensors
+from mindsummary_lightning.landscape.shortcuts import AffinePlaneLoss
+from tests.landscape import nets
+from tests.landscape.plain_loop import evaluation, plane_of
 
 
 class Everything(nn.Module):
@@ -83,3 +87,13 @@ def test_what_has_changed_once_is_put_back_without_looking() -> None:
     state.restore_volatile()
 
     assert (module.mean.tolist(), module.array[0]) == ([1, 1], 5)
+
+
+def test_data_and_the_plane_of_a_landscape_are_no_state_and_not_copied() -> None:
+    plane_loss = evaluation(nets.Mlp(), plane_of(nets.Mlp()))
+    assert isinstance(plane_loss, AffinePlaneLoss)
+    net = nets.Mlp()
+    data = torch.zeros(1000)
+    vars(net).update(data=TensorDataset(data), loader=DataLoader(TensorDataset(data)), forward=plane_loss._forward)
+    own = {id(tensor) for tensor in net.parameters()}
+    assert {id(tensor) for tensor in reachable_tensors(net)} == own

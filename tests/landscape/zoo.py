@@ -6,6 +6,7 @@ import copy
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import lightning
@@ -133,6 +134,117 @@ class Counting(nn.Module):
 class Memory:
     def __init__(self) -> None:
         self.total = 0
+
+
+class Slotted:
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        self.total = 0
+
+
+class Hidden(nn.Module):
+    """State where no attribute has it: slots, variables of a hook and of a partial, generators of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.state = small(), Slotted()
+        self.numbers, self.python, self.older = np.random.default_rng(0), random.Random(0), np.random.RandomState(0)
+        self.net[0].register_forward_hook(counting_hook())
+        self.net[1].register_forward_hook(partial(counting_in, {"calls": 0}))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.state.total += 1
+        draw = self.numbers.random() + self.python.random() + self.older.rand()
+        return self.net(x) * (1 + 0.1 * self.state.total + 0.1 * draw)
+
+
+def counting_hook() -> Any:
+    calls, outputs = 0, []
+
+    def hook(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        outputs.append(output.detach())
+        hook.calls = getattr(hook, "calls", 0) + 1
+        return output * (1 + 0.1 * calls + 0.1 * len(outputs) + 0.1 * hook.calls)
+
+    return hook
+
+
+def counting_in(store: dict[str, int], module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+    store["calls"] += 1
+    return output * (1 + 0.1 * store["calls"])
+
+
+class Caching(nn.Module):
+    """Computes a weight once, in its first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.cached: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.cached is None:
+            self.cached = self.net[0].weight.softmax(0)
+        return self.net(x) + nn.functional.linear(x, self.cached[:CLASSES])
+
+
+class Viewed(nn.Module):
+    """Its parameters are parts of one buffer, and views of them are used too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.flat = torch.cat([parameter.detach().flatten() for parameter in self.net.parameters()])
+        start = 0
+        for parameter in self.net.parameters():
+            parameter.data = self.flat[start : start + parameter.numel()].view_as(parameter)
+            start += parameter.numel()
+        self.half = self.net[0].weight.detach()[:CLASSES]
+        self.scale_weight = nn.Parameter(torch.zeros(CLASSES))
+        self.prior = torch.distributions.Normal(self.scale_weight.detach(), torch.ones(CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.prior.log_prob(self.net(x) * self.flat.norm() + nn.functional.linear(x, self.half))
+
+
+class Scripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(torch.jit.script(small(64)), nn.Linear(CLASSES, CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x)
+
+
+class SparseGraph(nn.Module):
+    """Sparse buffers, and a sparse matrix in each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small()
+        self.register_buffer("mixing", torch.eye(WIDTH).roll(1, 0).to_sparse())
+        self.register_buffer("rows", torch.eye(WIDTH).to_sparse_csr())
+
+    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
+        return self.net(neighbours @ x + (self.mixing @ x.T).T + (self.rows @ x.T).T)
+
+
+class Spectral(nn.Module):
+    """Complex weights, as in Fourier neural operators, and a weight of integers, which does not move."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(5, 5, dtype=torch.complex64))
+        self.order_weight = nn.Parameter(torch.arange(WIDTH), requires_grad=False)
+        self.register_buffer("turn", torch.polar(torch.ones(5), torch.arange(5.0)))
+        self.head = nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        spectrum = torch.fft.rfft(x) * self.turn @ self.weights
+        return self.head(torch.fft.irfft(spectrum, n=WIDTH)[:, self.order_weight].tanh() + x)
 
 
 class Awaking(nn.Module):
@@ -324,6 +436,13 @@ class Transferring(Lit):
         return [batch[0] - self.mean, batch[1]]
 
 
+class Augmenting(Lit):
+    """Asks its trainer whether it trains."""
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return [batch[0] * 2, batch[1]] if self.trainer.training else batch
+
+
 class DictBatch(Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         target = batch.pop("y")
@@ -402,7 +521,7 @@ class Data(lightning.LightningDataModule):
         return DataLoader(self.pairs, 10)
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        return [3 * batch[0], batch[1]]
+        return [3 * batch[0] if self.trainer.training else batch[0], batch[1]]
 
 
 def loader() -> Any:
@@ -427,6 +546,10 @@ def graphs() -> list[Any]:
 
 def tokens() -> list[Any]:
     return [((x.abs() * 9).long() % 20, y) for x, y in pairs()]
+
+
+def with_neighbours() -> list[Any]:
+    return [(x, torch.eye(len(x)).roll(1, 0).to_sparse(), y) for x, y in pairs()]
 
 
 def two_loaders() -> Any:
@@ -458,6 +581,10 @@ def step_of_batch(module: Any, batch: Any, index: int) -> Tensor:
 
 def transferred_step(module: Any, batch: Any, index: int) -> Tensor:
     return step(module, [2 * batch[0] - module.mean, batch[1]], index)
+
+
+def doubled_step(module: Any, batch: Any, index: int) -> Tensor:
+    return cross_entropy(module.net(2 * batch[0]), batch[1])
 
 
 def step_in_epoch_zero(module: Any, batch: Any, index: int) -> Tensor:
@@ -504,6 +631,12 @@ ZOO = {
     "memory bank": Animal(MemoryBank),
     "counting": Animal(Counting),
     "awaking": Animal(Awaking),
+    "hidden state": Animal(Hidden),
+    "caching": Animal(Caching),
+    "viewed": Animal(Viewed),
+    "scripted": Animal(Scripted, wide),
+    "sparse": Animal(SparseGraph, with_neighbours),
+    "spectral": Animal(Spectral),
     "old weight norm": Animal(OldWeightNorm, wide),
     "parametrized": Animal(Parametrized, wide),
     "packed": Animal(Packed),
@@ -519,6 +652,7 @@ ZOO = {
     "distilled": lit(Distilled),
     "ema": lit(Ema),
     "transferring": lit(Transferring, transferred_step),
+    "augmenting": lit(Augmenting, doubled_step),
     "dict batches": lit(DictBatch, batches=dicts),
     "in-place batches": lit(InPlaceBatch),
     "graphs": lit(GraphNet, batches=graphs),
@@ -544,12 +678,15 @@ def converted(batch: Any, dtype: torch.dtype) -> Any:
 def walk(animal: Animal, steps: int) -> Iterator[dict[str, Tensor]]:
     """The state dicts of a training: each parameter moves a little, each floating buffer too."""
     torch.manual_seed(1)
-    module = materialized(animal.make()).to(animal.dtype)
+    module = materialized(animal.make())
+    module = module if animal.dtype == torch.float32 else module.to(animal.dtype)  # complex ones stay
     generator = torch.Generator().manual_seed(2)
     for _ in range(steps):
         with torch.no_grad():
             for name, tensor in module.state_dict(keep_vars=True).items():
-                if tensor.is_floating_point() and (tensor.requires_grad or "mean" in name):
+                if tensor.is_complex():
+                    tensor.add_(0.1 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype))
+                elif tensor.is_floating_point() and (tensor.requires_grad or "mean" in name):
                     noise = torch.randn(tensor.shape, generator=generator) * 0.1
                     tensor.add_(noise.to(tensor.dtype))
         yield module.state_dict()
