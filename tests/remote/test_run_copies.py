@@ -7,13 +7,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.errors import ForeignFileError, MindSummaryError
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.remote.run_copies import ForeignFileError, RunCopies
-from mindsummary_lightning.remote.store import Store, StoredFile
+from mindsummary_lightning.remote.run_copies import RunCopies
+from mindsummary_lightning.remote.store import Store
 from tests.remote.stores import AppendingStore, Faults, files_in_memory
 from tests.support import summary_paths
 
@@ -50,7 +52,7 @@ def run(tmp_path: Path) -> Path:
 def test_a_directory_of_runs_is_there_file_by_file(run: Path, tmp_path: Path) -> None:
     copies = _sent(tmp_path / "runs", tmp_path / "far")
 
-    assert (copies.problems, copies.missing, copies.runs) == ({}, 0, 1)
+    assert (copies.problems, copies.missing, len(copies.runs)) == ({}, 0, 1)
     assert _names(tmp_path / "far") == _names(tmp_path / "runs")
     assert SummaryReader(tmp_path / "far/digits/version_0").scalars("loss").steps.tolist() == [*range(1, 11)]
 
@@ -123,7 +125,7 @@ def test_an_attempt_that_failed_halfway_is_continued_where_it_ended(
 
     def half_of_the_write(effect: Callable[[float], object]) -> object:
         calls.append(len(calls))
-        is_write = len(calls) == 3  # after two listings
+        is_write = len(calls) == 2  # after a listing
         answer = effect(0.5 if is_write else 1.0)
         if is_write:
             raise OSError("500")
@@ -134,7 +136,6 @@ def test_an_attempt_that_failed_halfway_is_continued_where_it_ended(
     copies = RunCopies(Store(str(tmp_path / "run")), Store("appending://run"))
     copies.send()
     (path,) = summary_paths(tmp_path / "run")
-    assert copies.may_succeed
     assert len(files_in_memory(AppendingStore)[path.name]) == path.stat().st_size // 2
     copies.send()
 
@@ -171,7 +172,7 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(tmp_path: Pat
     (problem,) = copies.problems.values()
     assert "mindsummary repair" in str(problem)
     assert copies.missing > sum(path.stat().st_size for path in newer)
-    assert not copies.may_succeed
+    assert isinstance(problem, MindSummaryError)
 
 
 def test_a_file_that_grew_after_it_was_listed_with_its_successor_is_complete_before_that(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_a_file_that_grew_after_it_was_listed_with_its_successor_is_complete_bef
     assert newer
 
     class ListedTooSoon(Store):
-        def list(self, below: str = "") -> dict[str, StoredFile]:
+        def list(self, below: str = "") -> dict[str, dict[str, Any]]:
             first.write_bytes(data[:100])
             listed = super().list(below)
             first.write_bytes(data)
@@ -253,13 +254,13 @@ def test_an_object_whose_name_leads_out_of_the_destination_is_not_brought(tmp_pa
     _record(tmp_path / "run")
 
     class Hostile(Store):
-        def list(self, below: str = "") -> dict[str, StoredFile]:
+        def list(self, below: str = "") -> dict[str, dict[str, Any]]:
             return {f"../run/{name}": file for name, file in super().list(below).items()}
 
     copies = RunCopies(Hostile(str(tmp_path / "run")), Store(str(tmp_path / "far" / "deep")))
     copies.send()
 
-    assert copies.runs == 0
+    assert not copies.runs
     assert not (tmp_path / "far").exists()
 
 
