@@ -36,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         total = 0 if arguments.follow else sum(info["size"] for info in source.list().values())
     with progress_bar("sending", total) as advance:
         destination = Store(arguments.destination, advance)
+        if f"{destination.address}/".startswith(f"{source.address}/"):
+            raise UsageError(f"{arguments.destination} is in {arguments.source}: its copies would be copied")
         copies = RunCopies(source, destination)
         before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
         try:
@@ -62,10 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rounds(copies: RunCopies, every_s: float | None, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Bring copies up to date, yielding after each round.
+    """Bring copies up to date, yielding after each round, until all is there or eight attempts have failed.
 
-    With ``every_s`` between beginnings, until the runs have ended and all is there, or until it is stopped and one last
-    round is made; with ``None`` until all is there, or for eight attempts.
+    Every ``every_s``: until the runs have ended and all is there, or it is stopped and tries once more.
     """
     failures, changed_at = 0, time.monotonic()
     while True:

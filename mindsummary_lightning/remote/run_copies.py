@@ -56,8 +56,7 @@ class RunCopies:
     def send(self, is_last: bool = True) -> bool:
         """Do one round; return whether the source has changed since the one before.
 
-        What would be sent from its beginning waits until it is three times as long (so 1.5 bytes are sent for a byte of
-        it), but for nine rounds at most, and not in the last one.
+        Before ``is_last``, what would be sent from its beginning waits until it is three times as long, or nine rounds.
         """
         self.problems = {}
         try:

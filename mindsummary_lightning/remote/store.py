@@ -6,12 +6,15 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, pairwise
 from typing import IO, Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from mindsummary_lightning.errors import RemotePathError
+from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.replace import replacement
 
 _BLOCK = 32 << 20  # bytes in one request; S3 takes 10,000 parts
@@ -20,15 +23,12 @@ _LARGEST_COPY = 4 << 30  # S3 takes 5 GiB
 
 
 class Store:
-    """One side of a copy. Paths are relative to its address, with ``/``.
-
-    ``progress`` is called with numbers of bytes that were sent. Raises ImportError, which names the driver that is not
-    installed, and RemotePathError, if there is none for this kind of address.
-    """
+    """One side of a copy; paths are relative to its address, and ``progress`` is told numbers of sent bytes."""
 
     def __init__(self, address: str, progress: Callable[[int], object] = int) -> None:
+        local = LocalFileSystem()  # a name of a directory may hold "::", which url_to_fs takes for a chain
         try:
-            self._files, root = url_to_fs(address)
+            self._files, root = url_to_fs(address) if "://" in address else (local, local._strip_protocol(address))
         except ImportError as error:
             raise ImportError(f"{address}: the driver of this store is missing: {error}") from error
         except ValueError as error:
@@ -36,7 +36,7 @@ class Store:
                 f"{address}: {error}; a store with the interface of S3 (OBS, OSS, MinIO) is s3://BUCKET/PATH with its "
                 "server in AWS_ENDPOINT_URL"
             ) from error
-        self.address = address
+        self.address = self._files.unstrip_protocol(root)
         self._progress = progress
         self._root = root.rstrip("/")
         names = self._files.protocol
@@ -74,10 +74,11 @@ class Store:
         if self._is_s3:
             self._upload(path, kept or 0, blocks)
         elif self._appends and kept is not None:
-            if self.is_local:  # as private as what is recorded; open() would leave that to the umask
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-            with self._files.open(path, "ab") as file:
-                if (size := self._files.size(path)) != kept:
+            # Locally as private as what is recorded, whatever the umask, and locked against a second command.
+            private = partial(os.open, mode=0o600)
+            with open(path, "ab", opener=private) if self.is_local else self._files.open(path, "ab") as file:
+                is_free = not self.is_local or try_lock(file.fileno()) is not False
+                if (size := self._files.size(path)) != kept or not is_free:
                     raise OSError(f"{path} has {size} bytes, not {kept}: something else writes to it")
                 file.writelines(blocks)
         elif self.is_local:
@@ -89,25 +90,23 @@ class Store:
                 file.flush()
                 self._files.put_file(file.name, path)
 
-    def _blocks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def _blocks(self, chunks: Iterable[bytes]) -> Iterator[bytearray]:
         """The same bytes, counted, in blocks that S3 takes for parts."""
-        block = b""
+        block = bytearray()
         for chunk in chain(chunks, [b""]):
             block += chunk
             if block and (len(block) >= _BLOCK or not chunk):
                 yield block
                 self.sent += len(block)
                 self._progress(len(block))
-                block = b""
+                block = bytearray()
 
-    def _upload(self, path: str, kept: int, blocks: Iterator[bytes]) -> None:
-        """Make an object of the first bytes that it has, copied by the server, and of blocks.
-
-        fsspec's append mode copies whatever the object holds by then, and may do it after an attempt has failed.
-        """
-        first, second = next(blocks, b""), next(blocks, b"")
+    def _upload(self, path: str, kept: int, blocks: Iterator[bytearray]) -> None:
+        """Make an object of the first bytes that it has, copied by the server, and of blocks."""
+        # Not in fsspec's append mode: that copies what the object holds by then, even after an attempt has failed.
+        first, second = next(blocks, bytearray()), next(blocks, None)
         if not kept and not second:
-            self._files.pipe_file(path, first)
+            self._files.pipe_file(path, bytes(first))
             return
         call = self._files.call_s3
         parts: list[str] = []

@@ -61,6 +61,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     [
         (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
         (("runs", "gs://bucket/runs"), 1, "gcsfs"),
+        (("runs", "runs/far"), 2, "runs/far is in runs: its copies would be copied"),
         (("runs", "far", "--every", "0"), 2, "--every 0 is not a number of seconds"),
     ],
 )
