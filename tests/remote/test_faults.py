@@ -37,7 +37,7 @@ def test_every_look_at_the_far_side_opens_and_has_no_hole(
     figure: Callable[[int, str], None],
 ) -> None:  # fmt: skip
     looks, happened = 0, 0
-    seeds = times(2, 20)
+    seeds = times(1, 20)
     for seed in range(seeds):
         kind.faults = Faults(seed)
         kind.store.clear()
@@ -72,7 +72,7 @@ def test_every_look_at_an_object_on_s3_opens_and_has_no_hole(
         address, faults = s3(), Faults(seed)
         monkeypatch.setattr(FaultyRequests, "faults", faults)
         seen = _one_training(
-            address, faults, partial(files_on_server, address), tmp_path / str(seed), times(30, 60), monkeypatch
+            address, faults, partial(files_on_server, address), tmp_path / str(seed), times(20, 60), monkeypatch
         )
         assert seen == sorted(seen), "the copy became shorter"
         looks, happened = looks + len(seen), happened + len(faults.happened)
