@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -354,29 +353,6 @@ def test_a_small_file_whose_replacement_fails_again_and_again_is_still_known(
 
     assert not _sent(run, far).problems
     assert (far / "hparams.yaml").read_text() == "version 10"
-
-
-@pytest.mark.slow
-def test_two_commands_that_fill_one_directory_do_no_damage(tmp_path: Path) -> None:
-    stop = threading.Event()
-
-    def command() -> None:
-        copies = RunCopies(Store(str(tmp_path / "run")), Store(str(tmp_path / "far")))
-        while not stop.is_set():
-            copies.send()
-
-    threads = [threading.Thread(target=command) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    _record(tmp_path / "run", last=400, max_file_size=3000)
-    stop.set()
-    for thread in threads:
-        thread.join()
-
-    assert not _sent(tmp_path / "run", tmp_path / "far").problems
-    assert [path.read_bytes() for path in summary_paths(tmp_path / "far")] == [
-        path.read_bytes() for path in summary_paths(tmp_path / "run")
-    ]
 
 
 @pytest.mark.parametrize("name", ["a::b", "x#y?z=1", "[a]*", "100%", "export_1", "ckpt_dir", "~t", "two\nlines"])

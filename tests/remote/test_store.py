@@ -113,6 +113,19 @@ def test_a_file_that_something_else_continues_is_not_appended_to(tmp_path: Path)
         _extend(store, "a", 2, b"123", 3)
 
 
+def test_two_commands_do_not_append_to_one_file_at_once(tmp_path: Path) -> None:
+    first, second = Store(str(tmp_path)), Store(str(tmp_path))
+
+    def chunks() -> Iterator[bytes]:
+        with pytest.raises(OSError, match="something else writes to it"):
+            second.put("a", [b"of the second"], 0)
+        yield b"of the first"
+
+    first.put("a", chunks(), 0)
+
+    assert _content(first, "a") == b"of the first"
+
+
 def test_a_missing_driver_is_named() -> None:
     pytest.importorskip("fsspec")
     with pytest.raises(ImportError, match=r"gs://bucket/runs: the driver of this store is missing: .*gcsfs"):
