@@ -20,7 +20,8 @@ if TYPE_CHECKING:
         tensor_summary,
     )
     from mindsummary_lightning.comparison.names import carried_weights
-    from mindsummary_lightning.comparison.verdict import Comparison, compare_runs
+    from mindsummary_lightning.comparison.result import Comparison
+    from mindsummary_lightning.comparison.verdict import compare_runs
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -56,7 +57,8 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "comparison.names": ["carried_weights"],
-    "comparison.verdict": ["Comparison", "compare_runs"],
+    "comparison.result": ["Comparison"],
+    "comparison.verdict": ["compare_runs"],
     "trainer.collector": ["SummaryCollector"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],

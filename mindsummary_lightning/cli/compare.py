@@ -8,7 +8,8 @@ from mindsummary_lightning.cli.output import UsageError, counted, heading, say, 
 from mindsummary_lightning.cli.runs import one_run
 from mindsummary_lightning.comparison.names import GRADIENT, read_names
 from mindsummary_lightning.comparison.page import comparison_page
-from mindsummary_lightning.comparison.verdict import Comparison, compare_runs
+from mindsummary_lightning.comparison.result import Comparison
+from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 

@@ -50,7 +50,8 @@ class Alignment:
     """Two runs by common steps.
 
     Attributes:
-        loss_tag: the scalar that is compared as loss, or ``None``.
+        loss_tag: the scalar that is compared as loss, or ``None``; also where tensors can be compared and the runs had
+            other numbers of processes.
         loss_steps: int64, shape ``(l,)``.
         losses: float64, shape ``(2, l)``.
         names: tensors, matched.
@@ -93,12 +94,12 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
         ValueError: ``names`` does not fit the runs; see :func:`match_names`.
     """
     match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
-    others = _others(a), _others(b)
+    others = rows_of(a.table, a.tensors), rows_of(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     by_name = {plain_name(name): name for name in others[1]}
     of_both = [(name, by_name[plain_name(name)]) for name in others[0] if plain_name(name) in by_name]
     match = match._replace(pairs=(*match.pairs, *(Pair(one, other, "equal") for one, other in of_both)))
-    tag = _loss_tag(a.numbers.scalars, b.numbers.scalars)
+    tag = None if match.pairs and have_other_shares(a, b) else _loss_tag(a.numbers.scalars, b.numbers.scalars)
     loss_steps, losses = _common_series(a, b, tag) if tag else (np.empty(0, np.int64), np.empty((2, 0)))
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
@@ -116,6 +117,12 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
                 nonfinite[side, index, at, column] = getattr(statistics, name)[chosen]
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)
     return Alignment(tag, loss_steps, losses, match, elements, steps, tensors, nonfinite)
+
+
+def have_other_shares(a: Side, b: Side) -> bool:
+    """Whether the runs had other numbers of processes: each recorded the loss of its own share of a batch."""
+    one, other = a.settings.get("device_num"), b.settings.get("device_num")
+    return one is not None and other is not None and one != other
 
 
 def setting_differences(a: Side, b: Side) -> dict[str, tuple[Any, Any]]:
@@ -137,11 +144,6 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
             scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
             differences[tag] = float(np.abs(one[finite] - other[finite]).max()) / scale
     return dict(sorted(differences.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _others(side: Side) -> dict[str, HistogramStatistics]:
-    rows = {} if side.table is None else rows_of(side.table, side.tensors)
-    return rows | {name: numbers for name, numbers in side.whole.items() if name not in side.tensors}
 
 
 def _tensor_names(tensors: Mapping[str, HistogramStatistics]) -> list[TensorName]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.alignment import Alignment, Side
+from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 
@@ -27,7 +27,8 @@ class Hint:
 
     Attributes:
         rule: name of the rule: ``loss_ratio``, ``update_ratio``, ``weight_decay``, ``not_updated``, ``batch``,
-            ``accumulation``, ``optimizer_state``, ``one_run_only``, ``not_finite``, ``no_effect`` or ``rounding``.
+            ``accumulation``, ``optimizer_state``, ``one_run_only``, ``not_finite``, ``no_effect``, ``shares`` or
+            ``rounding``.
         text: the rule in words, with its numbers.
         numbers: the numbers and names that the text uses.
     """
@@ -81,6 +82,15 @@ def first_failures(a: Side, b: Side) -> list[Hint]:
             text = f"the {first.kind} of {first.parameter} is not finite at step {first.step}, the first in {run}"
             hints.append(Hint("not_finite", text, numbers))
     return hints
+
+
+def shares(a: Side, b: Side) -> list[Hint]:
+    """That the losses of runs with other numbers of processes say nothing of each other."""
+    if not have_other_shares(a, b):
+        return []
+    numbers = {"a": a.settings["device_num"], "b": b.settings["device_num"]}
+    text = f"device_num is {numbers['a']} and {numbers['b']}: each run recorded the loss of its own share of a batch"
+    return [Hint("shares", f"{text}, so only tensors are compared", numbers)]
 
 
 def _not_finite(alignment: Alignment, step: int) -> list[Hint]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import GRADIENT
-from mindsummary_lightning.comparison.verdict import Comparison
+from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
@@ -68,9 +68,10 @@ def _parts(comparison: Comparison) -> Iterator[str]:
     trend = [(name.replace("_", " "), f"{value:.4g}") for name, value in comparison.trend.items() if value is not None]
     if trend:
         yield "<h2>Courses</h2>" + _table(("", ""), trend)
-    if comparison.scalars:
-        scalars = [(tag, f"{value:.1e}") for tag, value in list(comparison.scalars.items())[:20]]
-        yield "<h2>Other scalars: largest difference</h2>" + _table(("scalar", "difference"), scalars)
+    for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
+        if differences:
+            rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
+            yield f"<h2>Other {kind}s: largest difference</h2>" + _table((kind, "difference"), rows)
     yield (
         '<p class="small">A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights '
         "look the same. After the first difference everything differs; nothing behind it is ranked.</p>"

@@ -1,13 +1,19 @@
-"""What runs hold of tensors beside their histograms: whole tensors, and the statistics of every parameter."""
+"""What runs hold of tensors beside their histograms: whole tensors, and the statistics of every parameter.
+
+A tensor recorded whole may be anything that a script computes, and rounding shows in it before it shows in weights. So
+it decides where runs part only if losses and weights agree, and then only by a distance that no rounding explains.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.comparison.distances import Floats, tensor_distances
+from mindsummary_lightning.comparison.names import plain_name
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
@@ -17,6 +23,22 @@ from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_
 
 _AUTO = "/auto"  # what the collector adds to a tag
 _STATISTICS = " (statistics)"  # marks magnitudes, which are no minimum and maximum
+
+
+class WholeTensor(NamedTuple):
+    """A tensor that both runs recorded whole.
+
+    Attributes:
+        a: its name in the first run.
+        b: its name in the second run.
+        steps: int64, shape ``(n,)``, those of both runs.
+        distances: float64, shape ``(n,)``; infinite where only one has elements that are not finite.
+    """
+
+    a: str
+    b: str
+    steps: NDArray[np.int64]
+    distances: Floats
 
 
 def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics], ParameterTable | None]:
@@ -53,8 +75,10 @@ def _numbers(samples: Iterable[tuple[int, NDArray[Any]]]) -> HistogramStatistics
     )
 
 
-def rows_of(table: ParameterTable, known: Iterable[str]) -> dict[str, HistogramStatistics]:
+def rows_of(table: ParameterTable | None, known: Iterable[str]) -> dict[str, HistogramStatistics]:
     """Weights by root mean square and largest magnitude, of the parameters that have no histogram, as ``known`` do."""
+    if table is None:
+        return {}
     rms, largest, non_finite, elements = (
         table.values[:, :, COLUMNS.index(name)]
         for name in ("weight_rms", "weight_max", "weight_non_finite", "elements")
@@ -71,3 +95,25 @@ def rows_of(table: ParameterTable, known: Iterable[str]) -> dict[str, HistogramS
         steps = table.steps[there].astype(np.int64)
         rows[name + _STATISTICS] = HistogramStatistics(steps, size, greatest, size, count, bad, none, none)
     return rows
+
+
+def whole_tensors(a: Mapping[str, HistogramStatistics], b: Mapping[str, HistogramStatistics]) -> list[WholeTensor]:
+    """Distances of the tensors that both runs recorded whole at a common step, by their names."""
+    of_b = {plain_name(name): name for name in b}
+    pairs = [(name, of_b[plain_name(name)]) for name in a if plain_name(name) in of_b]
+    compared = (_distances(one, other, a[one], b[other]) for one, other in pairs)
+    return [tensor for tensor in compared if tensor.steps.size]
+
+
+def _distances(a: str, b: str, one: HistogramStatistics, other: HistogramStatistics) -> WholeTensor:
+    steps, at_one, at_other = np.intersect1d(one.steps, other.steps, return_indices=True)
+    numbers, counts = (
+        [
+            np.stack([getattr(rows, name)[at] for name in names], axis=-1)
+            for rows, at in ((one, at_one), (other, at_other))
+        ]
+        for names in (("minimum", "maximum", "mean"), ("count", "nan_count", "pos_inf_count", "neg_inf_count"))
+    )
+    distances = tensor_distances(numbers[0][None], numbers[1][None])[0]
+    unequal = (counts[0] != counts[1]).any(axis=1)
+    return WholeTensor(a, b, steps, np.where(unequal, np.inf, np.nan_to_num(distances)))

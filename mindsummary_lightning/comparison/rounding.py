@@ -18,8 +18,10 @@ _ENOUGH_LOSSES = 2
 def wandering_tensors(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> NDArray[np.bool_]:
     """Which tensors walk freely: far apart at once, both moving, while no later loss shows any of it.
 
-    A parameter whose true gradient is zero gets rounding noise as gradient, which Adam scales to whole steps.
+    A parameter whose true gradient is zero gets rounding noise as gradient, which Adam scales to whole steps. Without
+    losses the other tensors have to show it.
     """
+    witnesses = alignment.loss_steps if alignment.loss_steps.size else alignment.steps
     wandering = np.zeros(len(distances), np.bool_)
     parted = alignment.loss_steps[losses > limits.loss]
     equal_until = parted[0] if parted.size else np.inf
@@ -28,11 +30,12 @@ def wandering_tensors(alignment: Alignment, losses: Floats, distances: Floats, l
         if not far.size or not np.isfinite(row[far]).all():
             continue
         first = alignment.steps[far[0]]
-        later = (alignment.loss_steps > first) & (alignment.loss_steps < equal_until)
+        later = (witnesses > first) & (witnesses < equal_until)
         wandering[index] = later.sum() >= _ENOUGH_LOSSES and _walks(alignment.tensors[:, index])
     others = (distances[~wandering] > limits.tensor).any() if len(distances) else False
     # A loss that parts while nothing else does may be what these tensors do to it.
-    return wandering if not parted.size or others else np.zeros_like(wandering)
+    is_shown = not parted.size or others if alignment.loss_steps.size else not others and not wandering.all()
+    return wandering if is_shown else np.zeros_like(wandering)
 
 
 def _walks(tensor: Floats) -> bool:

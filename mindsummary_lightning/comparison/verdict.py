@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,124 +24,15 @@ from mindsummary_lightning.comparison.distances import (
     smoothed,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio
+from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio, shares
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
+from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
+from mindsummary_lightning.comparison.result import Comparison, FirstDifference, TensorDistance
 from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 
 _COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
+_BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole
 _MANY_ELEMENTS, _RANDOM_BEGINNING, _FIRST_UPDATES = 64, 0.4, 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class TensorDistance:
-    """A tensor of both runs.
-
-    Attributes:
-        a: its name in the first run.
-        b: its name in the second run.
-        distance: largest difference of minimum, maximum and mean, over the largest element; infinite if one run counts
-            other elements that are not finite.
-    """
-
-    a: str
-    b: str
-    distance: float
-
-
-@dataclass(frozen=True, slots=True)
-class FirstDifference:
-    """Where two runs part.
-
-    Attributes:
-        step: the first recorded step at which they differ.
-        kind: ``forward`` if the loss differs at that step, before its update; ``update`` if only tensors do.
-        loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
-        tensors: those that differ at that step, the farthest first.
-        after: the last recorded step at which they did not differ, or ``None``.
-    """
-
-    step: int
-    kind: str
-    loss_distance: float | None
-    tensors: tuple[TensorDistance, ...]
-    after: int | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """Result of :func:`compare_runs`.
-
-    Attributes:
-        a: directory of the first run.
-        b: directory of the second run.
-        verdict: ``same``, ``different`` or ``not_comparable``.
-        mode: ``exact`` if both began with the same weights, as their first two steps show, or else if the first common
-            losses agree to 1e-2; otherwise ``trend``; ``None`` if nothing can be compared.
-        sentence: the verdict in words.
-        first_difference: where they part; only in mode ``exact``.
-        unmatched: names of tensors that only one run has, by ``a`` and ``b``.
-        guessed: pairs of names that were matched by their place alone.
-        compared: numbers of common ``steps``, ``tensors`` and ``losses``.
-        largest: largest distance of ``loss`` and ``tensor`` at any common step; ``None`` without one.
-        tolerance: the distances up to which the runs are the same.
-        settings: settings that both runs state differently: name, value of the first, value of the second.
-        scalars: largest relative difference of every other common scalar, the greatest first.
-        hints: what the numbers look like.
-        trend: in mode ``trend``, differences of the runs' courses.
-        alignment: the runs side by side.
-        losses: distances of the losses, float64, one per common step of the loss.
-        distances: distances of the tensors, float64, shape ``(tensors, steps)``; NaN where not recorded.
-    """
-
-    a: str
-    b: str
-    verdict: str
-    mode: str | None
-    sentence: str
-    first_difference: FirstDifference | None
-    unmatched: Mapping[str, tuple[str, ...]]
-    guessed: tuple[tuple[str, str], ...]
-    compared: Mapping[str, int]
-    largest: Mapping[str, float | None]
-    tolerance: Tolerance
-    settings: Mapping[str, tuple[Any, Any]]
-    scalars: Mapping[str, float]
-    hints: tuple[Hint, ...]
-    trend: Mapping[str, float | None]
-    alignment: Alignment = field(repr=False)
-    losses: Floats = field(repr=False)
-    distances: Floats = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON has it; numbers that are not finite are ``None``."""
-        first = self.first_difference
-        result: dict[str, Any] = _json(
-            {
-                "a": self.a,
-                "b": self.b,
-                "verdict": self.verdict,
-                "mode": self.mode,
-                "sentence": self.sentence,
-                "first_difference": first
-                and {
-                    "step": first.step,
-                    "class": first.kind,
-                    "after": first.after,
-                    "loss_distance": first.loss_distance,
-                    "tensors": [asdict(tensor) for tensor in first.tensors],
-                },
-                "unmatched": {side: list(names) for side, names in self.unmatched.items()},
-                "guessed": [{"a": one, "b": other} for one, other in self.guessed],
-                "compared": dict(self.compared),
-                "largest": dict(self.largest),
-                "tolerance": self.tolerance._asdict(),
-                "settings": {name: {"a": one, "b": other} for name, (one, other) in self.settings.items()},
-                "scalars": dict(self.scalars),
-                "hints": [asdict(hint) for hint in self.hints],
-                "trend": dict(self.trend),
-            }
-        )
-        return result
 
 
 def compare_runs(
@@ -178,15 +67,18 @@ def compare_runs(
     distances = tensor_distances(*alignment.tensors)
     distances = np.where((alignment.nonfinite[0] != alignment.nonfinite[1]).any(axis=2), np.inf, distances)
     mode = _mode(alignment, losses, distances, limits)
+    whole = whole_tensors(sides[0].whole, sides[1].whole)
     first = remarks = None
     trend: dict[str, float | None] = {}
     if mode == "exact":
         first, remarks = _first_difference(alignment, losses, distances, limits)
+        first = first or _first_whole_tensor(whole, limits)
     elif mode == "trend":
         trend = _trend(*sides, alignment)
     verdict = "not_comparable" if mode is None else "same" if mode == "exact" and first is None else "different"
     hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
-    hints = (*(remarks or ()), *first_failures(*sides), *hints)
+    not_compared = shares(*sides) if alignment.names.pairs else []
+    hints = (*not_compared, *(remarks or ()), *first_failures(*sides), *hints)
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
@@ -205,6 +97,7 @@ def compare_runs(
         tolerance=limits,
         settings=setting_differences(*sides),
         scalars=largest_scalar_differences(*sides),
+        whole_tensors=_largest_of_each(whole),
         hints=hints,
         trend=trend,
         alignment=alignment,
@@ -294,6 +187,28 @@ def _first_difference(
     return FirstDifference(step, kind, loss, tuple(tensors), after), remarks
 
 
+def _first_whole_tensor(whole: list[WholeTensor], limits: Tolerance) -> FirstDifference | None:
+    """Where tensors recorded whole part by more than rounding, of runs whose losses and weights agree."""
+    limit = max(_BEYOND_ROUNDING, limits.tensor)
+    far = {int(tensor.steps[tensor.distances > limit][0]) for tensor in whole if (tensor.distances > limit).any()}
+    if not far:
+        return None
+    step = min(far)
+    tensors = [
+        TensorDistance(tensor.a, tensor.b, float(tensor.distances[tensor.steps == step][0]))
+        for tensor in whole
+        if (tensor.distances[tensor.steps == step] > limit).any()
+    ]
+    before = [int(earlier) for tensor in whole for earlier in tensor.steps if earlier < step]
+    tensors.sort(key=lambda tensor: -tensor.distance)
+    return FirstDifference(step, "forward", None, tuple(tensors), max(before, default=None))
+
+
+def _largest_of_each(whole: list[WholeTensor]) -> dict[str, float]:
+    largest = {tensor.a: float(tensor.distances.max()) for tensor in whole}
+    return dict(sorted(largest.items(), key=lambda item: (-item[1], item[0])))
+
+
 def _updates_one_side(alignment: Alignment) -> bool:
     """Whether exactly one run recorded weights that the other did not: the other's optimizer does not hold them."""
     weights = [
@@ -360,6 +275,11 @@ def _sentence(
     where = f"The runs part at step {first.step}"
     if first.after is not None and first.step - first.after > 1:
         where += f" (nothing was recorded between {first.after} and {first.step})"
+    if first.kind == "forward" and first.tensors and first.loss_distance is None:
+        farthest = first.tensors[0]
+        return (
+            f"{where}, in {farthest.a}, recorded whole: {farthest.distance:.1e} apart; losses and weights are the same."
+        )
     if first.kind == "forward":
         return (
             f"{where}, in the forward pass or its data: the losses are {first.loss_distance:.1e} apart ({tolerances})."
@@ -369,19 +289,10 @@ def _sentence(
     names = ", ".join(tensor.a for tensor in first.tensors[:3])
     more = f" and {len(first.tensors) - 3} more" if len(first.tensors) > 3 else ""
     far = first.tensors[0].distance
-    return f"{where}, in the update: {names}{more} are up to {far:.1e} apart, the loss is the same ({tolerances})."
+    equal = ", the loss is the same" if losses.size else ""
+    return f"{where}, in the update: {names}{more} are up to {far:.1e} apart{equal} ({tolerances})."
 
 
 def _largest(distances: Floats) -> float | None:
     known = distances[~np.isnan(distances)]
     return float(known.max()) if known.size else None
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

@@ -16,11 +16,11 @@ from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryRe
 from tests.trainer.support import trainer
 
 
-def _write(directory: Path, different_from: int = 99, tag: str = "logits") -> Path:
+def _write(directory: Path, different_from: int = 99, tag: str = "logits", factor: float = 1.02) -> Path:
     with SummaryRecord(directory) as record:
         for step in range(1, 9):
             record.add_value("scalar", "loss", 1.0 / step)
-            values = np.linspace(-1, 1, 50, dtype=np.float32) * (1.01 if step >= different_from else 1.0)
+            values = np.linspace(-1, 1, 50, dtype=np.float32) * (factor if step >= different_from else 1.0)
             record.add_value("tensor", tag, values)
             record.record(step)
     return directory
@@ -32,16 +32,40 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     same = compare_runs(a, _write(tmp_path / "same"))
     other = compare_runs(a, _write(tmp_path / "other", different_from=5))
 
-    assert (same.verdict, same.compared["tensors"]) == ("same", 1)
-    assert other.first_difference is not None
-    assert (other.first_difference.step, [tensor.a for tensor in other.first_difference.tensors]) == (5, ["logits"])
-    assert other.first_difference.tensors[0].distance == pytest.approx(0.01 / 1.01, rel=1e-3)
+    assert (same.verdict, same.whole_tensors) == ("same", {"logits": 0.0})
+    first = other.first_difference
+    assert first is not None
+    assert (first.step, first.after, first.kind, [tensor.a for tensor in first.tensors]) == (
+        5,
+        4,
+        "forward",
+        ["logits"],
+    )
+    assert first.tensors[0].distance == pytest.approx(0.02 / 1.02, rel=1e-3)
+    assert other.sentence.startswith("The runs part at step 5, in logits, recorded whole: 2.0e-02 apart")
+
+
+def test_rounding_in_a_tensor_is_no_difference_and_is_stated(tmp_path: Path) -> None:
+    comparison = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", different_from=3, factor=1.0001))
+
+    assert comparison.verdict == "same"
+    assert comparison.whole_tensors["logits"] == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_weights_decide_before_a_tensor_that_a_script_recorded() -> None:
+    runs = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
+
+    comparison = compare_runs(runs / "momentum_0.01", runs / "momentum_0.05")  # with other random scores at step 0
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "update")
+    assert comparison.whole_tensors["scores"] > 0.1
 
 
 def test_a_tensor_of_one_run_only_says_nothing(tmp_path: Path) -> None:
     comparison = compare_runs(_write(tmp_path / "a"), _write(tmp_path / "b", tag="another"))
 
-    assert (comparison.verdict, comparison.compared["tensors"], comparison.hints) == ("same", 0, ())
+    assert (comparison.verdict, comparison.whole_tensors, comparison.hints) == ("same", {}, ())
     assert comparison.unmatched == {"a": (), "b": ()}
 
 

@@ -15,14 +15,15 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import Comparison, MindInsightLogger, SummaryCollector, compare_runs
 from tests.trainer.support import trainer
 
-_EVERYTHING = {"collect_metric": True, "histogram_regular": ".*"}
+_EVERYTHING = {"collect_metric": True, "histogram_regular": ".*", "collect_train_lineage": True}
 
 
 class Regression(L.LightningModule):
-    def __init__(self) -> None:
+    def __init__(self, batch_norm: bool = True) -> None:
         super().__init__()
         torch.manual_seed(7)
-        self.layers = nn.Sequential(nn.Linear(6, 32), nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 1))
+        norm = nn.BatchNorm1d(32) if batch_norm else nn.Identity()
+        self.layers = nn.Sequential(nn.Linear(6, 32), norm, nn.Tanh(), nn.Linear(32, 1))
 
     def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
         return nn.functional.mse_loss(self.layers(batch[0])[:, 0], batch[1])
@@ -31,14 +32,16 @@ class Regression(L.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
 
-def _fit(directory: Path, epochs: int, **arguments: Any) -> L.Trainer:
-    generator = torch.Generator().manual_seed(3)
-    inputs = torch.randn(160, 6, generator=generator)
+def _trainer(directory: Path, epochs: int, **arguments: Any) -> L.Trainer:
     collector = SummaryCollector(collect_freq=1, collect_specified_data=_EVERYTHING, keep_default_action=False)
-    fitting = trainer(
-        max_epochs=epochs, logger=MindInsightLogger(directory, name="", version=""), callbacks=[collector]
-    )
-    fitting.fit(Regression(), DataLoader(TensorDataset(inputs, inputs.sum(1)), 16), **arguments)
+    logger = MindInsightLogger(directory, name="", version="")
+    return trainer(max_epochs=epochs, logger=logger, callbacks=[collector], **arguments)
+
+
+def _fit(directory: Path, epochs: int, batch_norm: bool = True, **arguments: Any) -> L.Trainer:
+    inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+    fitting = _trainer(directory, epochs)
+    fitting.fit(Regression(batch_norm), DataLoader(TensorDataset(inputs, inputs.sum(1)), 16), **arguments)
     return fitting
 
 
@@ -54,6 +57,16 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(threads)
+
+
+class HalfBatches(L.LightningDataModule):
+    """The first half of what each batch of one process would hold goes to rank 0, the rest to rank 1."""
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+        first = 8 * self.trainer.global_rank
+        order = [at for start in range(first, 160, 16) for at in range(start, start + 8)]
+        return DataLoader(TensorDataset(inputs, inputs.sum(1)), 8, sampler=order)
 
 
 def _is_same(comparison: Comparison) -> bool:
@@ -87,3 +100,30 @@ def test_a_training_that_was_continued_without_its_optimizer_parts_where_it_was_
     first = compare_runs(whole, tmp_path / "resumed").first_difference
     assert first is not None
     assert (first.step, first.kind) == (21, "update")
+
+
+@pytest.mark.slow
+def test_two_processes_that_share_the_batches_are_the_same_as_one(tmp_path: Path) -> None:
+    _fit(tmp_path / "one", 2, batch_norm=False)
+    _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(
+        Regression(batch_norm=False), HalfBatches()
+    )
+
+    comparison = compare_runs(tmp_path / "one", tmp_path / "two")
+
+    assert (comparison.verdict, comparison.compared) == ("same", {"steps": 20, "tensors": 4, "losses": 0})
+    assert [hint.rule for hint in comparison.hints] == ["shares"]
+
+
+@pytest.mark.slow
+def test_what_differs_in_two_processes_is_found_in_the_update(tmp_path: Path) -> None:
+    _fit(tmp_path / "one", 2, batch_norm=True)
+    _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(
+        Regression(batch_norm=True),
+        HalfBatches(),  # each normalizes by its own half
+    )
+
+    first = compare_runs(tmp_path / "one", tmp_path / "two").first_difference
+
+    assert first is not None
+    assert (first.step, first.kind) == (1, "update")

@@ -1,0 +1,139 @@
+"""Result of a comparison of two runs, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mindsummary_lightning.comparison.alignment import Alignment
+from mindsummary_lightning.comparison.distances import Floats, Tolerance
+from mindsummary_lightning.comparison.hints import Hint
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDistance:
+    """A tensor of both runs.
+
+    Attributes:
+        a: its name in the first run.
+        b: its name in the second run.
+        distance: largest difference of minimum, maximum and mean, over the largest element; infinite if one run counts
+            other elements that are not finite.
+    """
+
+    a: str
+    b: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDifference:
+    """Where two runs part.
+
+    Attributes:
+        step: the first recorded step at which they differ.
+        kind: ``forward`` if the loss differs at that step, before its update, or a tensor recorded whole;
+            ``update`` if weights do.
+        loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
+        tensors: those that differ at that step, the farthest first.
+        after: the last recorded step at which they did not differ, or ``None``.
+    """
+
+    step: int
+    kind: str
+    loss_distance: float | None
+    tensors: tuple[TensorDistance, ...]
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Result of :func:`~mindsummary_lightning.comparison.verdict.compare_runs`.
+
+    Attributes:
+        a: directory of the first run.
+        b: directory of the second run.
+        verdict: ``same``, ``different`` or ``not_comparable``.
+        mode: ``exact`` if both began with the same weights, as their first two steps show, or else if the first common
+            losses agree to 1e-2; otherwise ``trend``; ``None`` if nothing can be compared.
+        sentence: the verdict in words.
+        first_difference: where they part; only in mode ``exact``.
+        unmatched: names of tensors that only one run has, by ``a`` and ``b``.
+        guessed: pairs of names that were matched by their place alone.
+        compared: numbers of common ``steps``, ``tensors`` and ``losses``.
+        largest: largest distance of ``loss`` and ``tensor`` at any common step; ``None`` without one.
+        tolerance: the distances up to which the runs are the same.
+        settings: settings that both runs state differently: name, value of the first, value of the second.
+        scalars: largest relative difference of every other common scalar, the greatest first.
+        whole_tensors: largest distance of every tensor that both runs recorded whole, the greatest first.
+        hints: what the numbers look like.
+        trend: in mode ``trend``, differences of the runs' courses.
+        alignment: the runs side by side.
+        losses: distances of the losses, float64, one per common step of the loss.
+        distances: distances of the tensors, float64, shape ``(tensors, steps)``; NaN where not recorded.
+    """
+
+    a: str
+    b: str
+    verdict: str
+    mode: str | None
+    sentence: str
+    first_difference: FirstDifference | None
+    unmatched: Mapping[str, tuple[str, ...]]
+    guessed: tuple[tuple[str, str], ...]
+    compared: Mapping[str, int]
+    largest: Mapping[str, float | None]
+    tolerance: Tolerance
+    settings: Mapping[str, tuple[Any, Any]]
+    scalars: Mapping[str, float]
+    whole_tensors: Mapping[str, float]
+    hints: tuple[Hint, ...]
+    trend: Mapping[str, float | None]
+    alignment: Alignment = field(repr=False)
+    losses: Floats = field(repr=False)
+    distances: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON has it; numbers that are not finite are ``None``."""
+        first = self.first_difference
+        result: dict[str, Any] = _json(
+            {
+                "a": self.a,
+                "b": self.b,
+                "verdict": self.verdict,
+                "mode": self.mode,
+                "sentence": self.sentence,
+                "first_difference": first
+                and {
+                    "step": first.step,
+                    "class": first.kind,
+                    "after": first.after,
+                    "loss_distance": first.loss_distance,
+                    "tensors": [asdict(tensor) for tensor in first.tensors],
+                },
+                "unmatched": {side: list(names) for side, names in self.unmatched.items()},
+                "guessed": [{"a": one, "b": other} for one, other in self.guessed],
+                "compared": dict(self.compared),
+                "largest": dict(self.largest),
+                "tolerance": self.tolerance._asdict(),
+                "settings": {name: {"a": one, "b": other} for name, (one, other) in self.settings.items()},
+                "scalars": dict(self.scalars),
+                "whole_tensors": dict(self.whole_tensors),
+                "hints": [asdict(hint) for hint in self.hints],
+                "trend": dict(self.trend),
+            }
+        )
+        return result
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
