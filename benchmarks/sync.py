@@ -1,15 +1,16 @@
 """What ``mindsummary sync --follow`` costs: seconds behind, bytes sent per byte recorded, and a training's step time.
 
-``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N]``. A program records 10 MB/s in tensors, or scalars
-of some kB/s. The stores are a directory, and moto's server of the S3 interface in a process of its own, which adds up
-the bodies of all requests; it is Python and handles 10 to 40 MB/s. For the step time a training and the command run
-side by side, and the command is stopped (SIGSTOP) in every other stretch of steps.
+``python benchmarks/sync.py [--seconds N] [--every N] [--rounds N] [--file-size BYTES]``. A program records 10 MB/s in
+tensors, or some scalars a second. The stores are a directory, and ``object_store.py`` in a process of its own, which
+adds up the bodies of all requests. For the step time a training and the command run side by side, and the command is
+stopped (SIGSTOP) in every other stretch of steps.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import statistics
@@ -30,23 +31,6 @@ import torch
 from mindsummary_lightning import SummaryRecord
 
 
-def serve(counter: Path) -> None:
-    """Serve S3 until the process is ended; the file says how many bytes have come in request bodies."""
-    from moto import server
-
-    total = 0
-    original = server.DomainDispatcherApplication.__call__
-
-    def counting(self: object, environ: dict[str, str], start_response: object) -> object:
-        nonlocal total
-        total += int(environ.get("CONTENT_LENGTH") or environ.get("HTTP_X_AMZ_DECODED_CONTENT_LENGTH") or 0)
-        counter.write_text(str(total))
-        return original(self, environ, start_response)
-
-    server.DomainDispatcherApplication.__call__ = counting
-    server.main(["-p", os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2]])
-
-
 @contextlib.contextmanager
 def store(folder: Path) -> Iterator[Path]:
     """A server with an empty bucket ``bucket``; yields the file with the number of bytes that it was sent."""
@@ -55,16 +39,14 @@ def store(folder: Path) -> Iterator[Path]:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
     }
     counter = folder / "counter"
-    command = [sys.executable, __file__, "--server", str(counter)]
+    command = [sys.executable, str(Path(__file__).with_name("object_store.py")), "5432", str(counter)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            for _ in range(100):
-                with contextlib.suppress(Exception):
-                    fsspec.filesystem("s3", skip_instance_cache=True).mkdir("bucket")
-                    break
-                time.sleep(0.3)
+            while not counter.exists():
+                time.sleep(0.1)
             yield counter
         finally:
             process.kill()
@@ -81,8 +63,9 @@ def follow(run: Path, address: str, every: float) -> subprocess.Popen[bytes]:
         "--follow",
         "--every",
         str(every),
+        "--json",
     ]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
 
 
 def far_bytes(store: fsspec.AbstractFileSystem, address: str) -> int:
@@ -90,7 +73,9 @@ def far_bytes(store: fsspec.AbstractFileSystem, address: str) -> int:
     return sum(info["size"] for path, info in store.find(address, detail=True).items() if not path.endswith("-sync"))
 
 
-def behind(folder: Path, counter: Path, address: str, name: str, elements: int, seconds: float, every: float) -> None:
+def behind(
+    folder: Path, counter: Path, address: str, name: str, elements: int, seconds: float, every: float, file_size: int
+) -> None:
     """Record for some seconds; print how far the copy was behind at worst, and the bytes that were sent for it."""
     run, address = folder / f"{name}{len(address)}", f"{address}/{name}"
     far, _ = fsspec.url_to_fs(address)
@@ -99,9 +84,12 @@ def behind(folder: Path, counter: Path, address: str, name: str, elements: int, 
     lags = []
     array = np.random.default_rng(0).normal(size=max(elements, 1)).astype(np.float32)
     follower = follow(run, address, every)
-    begin = time.monotonic()
-    with SummaryRecord(run, max_file_size=2**26) as record:
-        step = size = there = looked = 0
+    with SummaryRecord(run, max_file_size=file_size or None) as record:
+        record.add_value("scalar", "loss", 1.0)
+        record.record(0)
+        while not far_bytes(far, address):  # the driver of S3 takes seconds to start
+            time.sleep(0.1)
+        begin, step, there, looked = time.monotonic(), 0, 0, 0.0
         while time.monotonic() - begin < seconds:
             step += 1
             record.add_value(*(("tensor", "data", array) if elements else ("scalar", "loss", 1.0 / step)))
@@ -116,19 +104,24 @@ def behind(folder: Path, counter: Path, address: str, name: str, elements: int, 
             time.sleep(max(0.0, begin + step * 0.1 - time.monotonic()))
     follower.send_signal(signal.SIGTERM)
     ended = time.monotonic()
-    assert follower.wait() == 0
+    _, status, used = os.wait4(follower.pid, 0)
+    assert status == 0
     assert far_bytes(far, address) == size
-    sent = int(counter.read_text()) - before
+    assert follower.stdout is not None
+    sent = json.load(follower.stdout)["sent_bytes"]
+    if address.startswith("s3:"):
+        sent = int(counter.read_text()) - before
     place = "S3" if address.startswith("s3:") else "a directory"
     print(
         f"| {name} to {place}, {size / seconds / 1e6:.3g} MB/s, --every {every:g} | at most {max(lags):.1f} s behind | "
-        f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from SIGTERM to the end |",
+        f"{sent / size:.2f} bytes sent per byte | {time.monotonic() - ended:.1f} s from SIGTERM to the end | "
+        f"{used.ru_utime + used.ru_stime:.1f} CPU seconds of sync |",
         flush=True,
     )
 
 
 def step_time(folder: Path, rounds: int) -> None:
-    """Train in stretches of 0.4 s, with the command beside it and without it, in turns."""
+    """Train in stretches of 0.4 s, with the command beside it and without it, in turns; a step counts its CPU time."""
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -142,7 +135,7 @@ def step_time(folder: Path, rounds: int) -> None:
             steps = []
             begin = time.monotonic()
             while time.monotonic() - begin < 0.4:
-                began = time.perf_counter()
+                began = time.process_time()
                 optimizer.zero_grad()
                 loss = model(data).square().mean()
                 loss.backward()
@@ -150,7 +143,7 @@ def step_time(folder: Path, rounds: int) -> None:
                 step += 1
                 record.add_value("scalar", "loss", float(loss.detach()))
                 record.record(step)
-                steps.append(time.perf_counter() - began)
+                steps.append(time.process_time() - began)
             return statistics.mean(steps)
 
         def with_it() -> float:
@@ -178,14 +171,14 @@ if __name__ == "__main__":
     parser.add_argument("--every", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--step-only", action="store_true")
-    parser.add_argument("--server", type=Path)
+    parser.add_argument("--file-size", type=int, default=2**26, help="0 is one file for all")
     arguments = parser.parse_args()
-    if arguments.server:
-        serve(arguments.server)
-    else:
-        with tempfile.TemporaryDirectory() as scratch, store(Path(scratch)) as sent_bytes:
-            for address in () if arguments.step_only else (f"{scratch}/far", "s3://bucket"):
-                for name, elements in (("tensors", 250_000), ("scalars", 0)):
-                    behind(Path(scratch), sent_bytes, address, name, elements, arguments.seconds, arguments.every)
+    with tempfile.TemporaryDirectory() as scratch, store(Path(scratch)) as sent_bytes:
+        measured = (Path(scratch), sent_bytes)
+        options = (arguments.seconds, arguments.every, arguments.file_size)
+        for address in () if arguments.step_only else (f"{scratch}/far", "s3://bucket"):
+            for name, elements in (("tensors", 250_000), ("scalars", 0)):
+                behind(*measured, address, name, elements, *options)
+        if arguments.rounds:
             step_time(Path(scratch), arguments.rounds)
-        print(paired.machine())
+    print(paired.machine())

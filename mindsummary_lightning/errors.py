@@ -41,6 +41,16 @@ class RemotePathError(MindSummaryError, ValueError):
     """The address of a remote store (``s3://...``) was given for a local path, or is of a kind nothing here reaches."""
 
 
+class ForeignFileError(MindSummaryError, FileExistsError):
+    """A file at a copy's destination is not the beginning of ours, nor anything that was sent there before."""
+
+    def __init__(self, copy: str, original: str) -> None:
+        super().__init__(
+            f"{copy} is not the beginning of {original}, so it is not touched; name another destination, or move that "
+            "file away"
+        )
+
+
 class ForkedWriterError(MindSummaryError, OSError):
     """The run's writer belongs to another process (this one was forked from it), so nothing may be written here."""
 

@@ -39,6 +39,19 @@ def try_lock(descriptor: int) -> bool | None:
     return True
 
 
+def is_locked(path: str) -> bool | None:
+    """Whether a process holds the lock of a file; ``None`` if that cannot be known. It is taken for a moment to ask."""
+    try:
+        descriptor = open_regular(path)
+    except OSError:
+        return None
+    try:
+        is_taken = try_lock(descriptor)
+        return None if is_taken is None else not is_taken
+    finally:
+        os.close(descriptor)
+
+
 class RecordFile:
     """A file of records that only grows by complete records.
 

@@ -1,8 +1,8 @@
 """``RunCopies``: the copies of some runs, brought up to date one round at a time.
 
 At every moment a copy is a run that can be opened. First come the summary files, in the reader's order and each up to a
-whole record; after a failure nothing more is sent, for a newer file must not be there before an older one is complete.
-Then come the lineage and other small files, then landscape checkpoints and npy files, each whole.
+whole record; after a failure nothing more, for a newer file must not be there before an older one is complete. Then
+come lineage and other small files, then landscape checkpoints and npy files, each whole.
 """
 
 from __future__ import annotations
@@ -11,207 +11,171 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from typing import IO, TypeAlias
+from collections.abc import Iterator
+from itertools import chain
+from typing import IO, Any
 
-from mindsummary_lightning.errors import DamagedFileError, MindSummaryError
+from mindsummary_lightning.errors import DamagedFileError, ForeignFileError
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order, timestamp_of
-from mindsummary_lightning.fileio.append import try_lock
-from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.remote.store import CHUNK, Store, StoredFile
-from mindsummary_lightning.remote.whole_records import WholeRecords
+from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileio.append import is_locked
+from mindsummary_lightning.fileio.blocks import blocks_of
+from mindsummary_lightning.remote.store import Store
 
+_CHUNK = 1 << 20  # bytes that are read at a time
 _TAIL = 1 << 16  # bytes at the end that are compared
 _SMALL = 16 << 20  # bytes of a file beside the summary files that belongs to the run, and not to a program
+_PATIENCE = 9  # rounds for which a file waits that would be sent from its beginning
 _SENT = ".mindsummary-sync"  # beside a copy: what was sent of files that are replaced, to know them again
-_VERSIONS = 3  # of each of them: the one that is there, and those of attempts that may have failed
-
-_Fingerprint: TypeAlias = "list[int | str]"  # bytes, and a checksum of the last ones
-
-
-class ForeignFileError(MindSummaryError, FileExistsError):
-    """A file at the destination is not the beginning of ours, nor anything that was sent before; it is not touched."""
-
-
-class _Copy:
-    """What is known of a run at the destination, until an attempt fails."""
-
-    def __init__(self, destination: Store, run: str) -> None:
-        self.sizes = {path: file.size for path, file in destination.list(run).items()}
-        self.checked: set[str] = set()
-        self.list = f"{run}/{_SENT}".lstrip("/")
-        self.sent: dict[str, list[_Fingerprint]] = {}
-        if self.list in self.sizes:
-            with contextlib.suppress(ValueError, TypeError):  # a store that lets a part be seen, or somebody else's
-                self.sent = dict(json.loads(destination.read(self.list, 0, self.sizes[self.list])))
+_VERSIONS = 10  # of each of them: ours, the one that was there, and those of attempts that may have failed
 
 
 class RunCopies:
-    """The runs at or below a source, and their copies.
+    """The runs at or below a source, and their copies at a destination.
 
-    Args:
-        source: where the runs are.
-        destination: where the copies are, or will be.
-
-    Attributes:
-        problems: what failed in the last round, by file or run.
-        missing: bytes that were not there after it.
-        runs: number of runs then.
+    ``runs`` has summary files and other files, in the order of sending; ``problems`` what failed in the last round.
     """
 
     def __init__(self, source: Store, destination: Store) -> None:
         self._source = source
         self._destination = destination
-        self._listed: dict[str, StoredFile] | None = None
-        self._live: list[str] = []
-        self._copies: dict[str, _Copy] = {}
-        self._done: dict[str, StoredFile] = {}
-        self._borders: dict[str, int] = {}
+        self._files: dict[str, dict[str, Any]] = {}
+        self._done: dict[str, dict[str, Any]] = {}
+        self._there: dict[str, int] = {}  # bytes of ours at the destination, as far as is known
+        self._borders: dict[str, int] = {}  # ends of records: what is before is not read again
+        self._waited: dict[str, int] = {}  # rounds
+        self.runs: dict[str, list[list[str]]] = {}
         self.problems: dict[str, Exception] = {}
-        self.missing = 0
-        self.runs = 0
 
     @property
-    def may_succeed(self) -> bool:
-        """Whether trying again soon may help: something failed for another reason than what the files are."""
-        return not all(isinstance(problem, MindSummaryError) for problem in self.problems.values())
+    def missing(self) -> int:
+        """Bytes of the runs that are not there."""
+        paths = [path for path in chain(*chain(*self.runs.values())) if self._done.get(path) != self._files[path]]
+        return sum(max(0, self._files[path]["size"] - self._there.get(path, 0)) for path in paths)
 
-    def send(self) -> bool:
-        """Do one round; return whether the source has changed since the one before."""
-        self.problems, self.missing = {}, 0
+    def send(self, is_last: bool = True) -> bool:
+        """Do one round; return whether the source has changed since the one before.
+
+        Before ``is_last``, what would be sent from its beginning waits until it is three times as long, or nine rounds.
+        """
+        self.problems = {}
         try:
             files = self._source.list()
         except Exception as error:  # here and below: drivers raise whatever their libraries raise
             self.problems[self._source.address] = error
             return True
-        has_changed, self._listed = files != self._listed, files
-        runs = _runs(files)
-        self.runs, self._live = len(runs), []
-        for run, paths in runs.items():
-            summaries = [path for path in paths if is_summary_name(os.path.basename(path))]
-            self._live += summaries[-1:]
+        has_changed, self._files = files != self._files, files
+        self.runs = _runs(files)
+        for run, (summaries, others) in self.runs.items():
             try:
-                if any(self._done.get(path) != files[path] for path in paths):
-                    self._send_run(run, {path: files[path] for path in paths})
+                if any(self._done.get(path) != files[path] for path in summaries + others):
+                    self._send_run(run, summaries, others, is_last)
             except Exception as error:
                 self.problems[run or self._source.address] = error
-                copy = self._copies.pop(run, None)
-                there = copy.sizes if copy else {}
-                self.missing += sum(max(0, files[path].size - there.get(path, 0)) for path in paths)
         return has_changed
 
     def is_recorded(self) -> bool | None:
-        """Whether a writer holds a run open; ``None`` if that cannot be known, as of a source that is far away.
+        """Whether a writer holds a run open, or none has begun; ``None`` where that cannot be known, as far away."""
+        live = [self._source.path(summaries[-1]) for summaries, _ in self.runs.values() if summaries]
+        locks = {is_locked(path) if self._source.is_local else None for path in live}
+        return not self.runs or True in locks or (None if None in locks else False)
 
-        Each file is locked for a moment, so ask only of files that have not changed for a while.
-        """
-        locks = []
-        for name in self._live if self._source.is_local else ():
-            with contextlib.suppress(OSError):
-                descriptor = open_regular(self._source.path(name))
-                locks.append(try_lock(descriptor))
-                os.close(descriptor)
-        return True if False in locks else None if None in locks or not locks else False
-
-    def _send_run(self, run: str, files: Mapping[str, StoredFile]) -> None:
-        if run not in self._copies:
-            self._copies[run] = _Copy(self._destination, run)
-            for path in files:  # somebody may have removed what was there
-                if path not in self._copies[run].sizes:
-                    self._done.pop(path, None)
-        copy = self._copies[run]
-        for path, file in files.items():
-            if self._done.get(path) == file or not file.size:
+    def _send_run(self, run: str, summaries: list[str], others: list[str], is_last: bool) -> None:
+        there = {path: info["size"] for path, info in self._destination.list(run).items()}
+        self._there |= there
+        sent, sent_path = {}, f"{run}/{_SENT}".lstrip("/")
+        if sent_path in there:
+            with self._destination.open(sent_path) as file, contextlib.suppress(ValueError, TypeError):
+                sent = dict(json.load(file))  # unless a part was seen, or it is somebody else's
+        for path in summaries + others:
+            if path in there and self._done.get(path) == self._files[path]:
                 continue
-            if is_summary_name(os.path.basename(path)):
-                self._send_records(path, copy)
-            else:
-                self._send_whole(path, copy)
+            with self._source.open(path) as file:
+                size, at, theirs = file.seek(0, os.SEEK_END), there.get(path, 0), ""
+                ours, known = _fingerprint(file, size), sent.get(path, [])
+                if path in there:
+                    with self._destination.open(path) as copy:
+                        theirs = _fingerprint(copy, at)
+                if theirs not in ("", ours, _fingerprint(file, min(size, at)), *known):
+                    self._there[path] = 0  # of ours
+                    self.problems[path] = ForeignFileError(self._destination.path(path), self._source.path(path))
+                elif path in summaries and theirs != ours:
+                    if not self._extend(path, file, at, size, is_last or path != summaries[-1]):
+                        continue
+                elif theirs != ours:
+                    if not path.endswith(".npy"):  # these are many, and each has the name of its step
+                        sent[path] = [ours, theirs, *known][:_VERSIONS]
+                        self._destination.put(sent_path, [json.dumps(sent).encode()])
+                    file.seek(0)
+                    self._destination.put(path, (file.read(min(_CHUNK, size - at)) for at in range(0, size, _CHUNK)))
             if path not in self.problems:
-                self._done[path] = file
+                self._done[path] = self._files[path]
+            elif path in summaries:
+                break
 
-    def _send_records(self, path: str, copy: _Copy) -> None:
-        # Measured now: a file that was already followed by a newer one when they were listed is complete by now.
-        size, at = self._source.size(path), copy.sizes.get(path, 0)
-        if at and path not in copy.checked:
-            with self._source.open(path) as ours, self._destination.open(path) as theirs:
-                if at > size or _fingerprint(theirs, at) != _fingerprint(ours, at):
-                    copy.sizes[path] = 0  # of ours, nothing is there
-                    raise self._foreign(path)
-        copy.checked.add(path)
-        records = WholeRecords(self._source, path, size, self._borders.get(path, 0))
-        self._destination.extend(path, at, records.after)
-        copy.sizes[path] = max(at, records.end)
-        self._borders[path] = records.end
-        if records.damage is not None:
-            raise DamagedFileError(
-                records.damage.path,
-                records.damage.offset,
-                f"{records.damage.reason}; nothing from there on is sent: run `mindsummary repair`",
-            )
+    def _extend(self, path: str, file: IO[bytes], at: int, size: int, is_last: bool) -> bool:
+        """Send the records that are not there; return False if they wait for more of them."""
+        kept, waited = self._destination.kept(at), self._waited.pop(path, 0)
+        if kept < at < size < 3 * at and not is_last and waited < _PATIENCE:
+            self._waited[path] = waited + 1
+            return False
+        records = self._records(path, file, kept)
+        if first := next(records, b""):
+            self._destination.put(path, chain([first], records), kept)
+            self._there[path] = self._borders[path]
+        return True
 
-    def _send_whole(self, path: str, copy: _Copy) -> None:
-        with self._source.open(path) as file:
-            size = file.seek(0, os.SEEK_END)
-            ours, sent = _fingerprint(file, size), copy.sent.get(path, [])
-            if path in copy.sizes:
-                with self._destination.open(path) as there:
-                    theirs = _fingerprint(there, there.seek(0, os.SEEK_END))
-                if theirs == ours:
-                    copy.sizes[path] = size
-                    return
-                if theirs not in sent and theirs != _fingerprint(file, min(size, int(theirs[0]))):
-                    self.problems[path] = self._foreign(path)
-                    self.missing += size
-                    return
-            if not path.endswith(".npy"):  # these are many, and each has the name of its step
-                copy.sent[path] = [*sent, ours][-_VERSIONS:]
-                self._destination.write(copy.list, [json.dumps(copy.sent).encode()])
-            file.seek(0)
-            self._destination.write(path, iter(lambda: file.read(CHUNK), b""))
-            copy.sizes[path] = size
-
-    def _foreign(self, path: str) -> ForeignFileError:
-        return ForeignFileError(
-            f"{self._destination.path(path)} is not the beginning of {self._source.path(path)}, so it is not touched; "
-            "name another destination, or move that file away"
-        )
+    def _records(self, path: str, file: IO[bytes], start: int) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` to the end of the last complete record."""
+        border = self._borders.get(path, 0)
+        border = border if border <= start else 0
+        try:
+            for end, payloads in blocks_of(file, self._source.path(path), border):
+                if end > start:  # their checksums have been compared, so framed again they are the same bytes
+                    records = b"".join(chain.from_iterable(frame([payload]) for payload in payloads))
+                    yield records[max(0, start - border) :]
+                border = end
+        except DamagedFileError as error:
+            reason = f"{error.reason}; nothing from there on is sent: run `mindsummary repair`"
+            self.problems[path] = DamagedFileError(error.path, error.offset, reason)
+        self._borders[path] = border
 
 
-def _fingerprint(file: IO[bytes], size: int) -> _Fingerprint:
-    """Of the first bytes of a file."""
+def _fingerprint(file: IO[bytes], size: int) -> str:
+    """Of the first bytes of a file: how many they are, and a checksum of the last of them."""
     file.seek(max(0, size - _TAIL))
-    return [size, hashlib.sha256(file.read(min(size, _TAIL))).hexdigest()]
+    tail = file.read(min(size, _TAIL))
+    if len(tail) != min(size, _TAIL):
+        raise OSError(f"{len(tail)} bytes arrived of {min(size, _TAIL)}")
+    return f"{size}:{hashlib.sha256(tail).hexdigest()}"
 
 
-def _runs(files: Mapping[str, StoredFile]) -> dict[str, list[str]]:
-    """The runs among some files: for each directory with event files, what belongs to it, in the order of sending."""
+def _runs(files: dict[str, dict[str, Any]]) -> dict[str, list[list[str]]]:
+    """The directories with event files; of each the summary files and what else belongs to it, in order of sending."""
     # Hidden names are of programs at work, and ".." in an object's name would lead out of the destination.
-    visible = [path for path in files if not any(part.startswith(".") for part in path.split("/"))]
-    found = {os.path.dirname(path) for path in visible if timestamp_of(os.path.basename(path)) is not None}
-    runs: dict[str, list[str]] = {run: [] for run in sorted(found)}
+    visible = sorted(path for path in files if not any(part[:1] in ("", ".") for part in path.split("/")))
+    stages: dict[str, dict[str, int]] = {
+        folder: {} for folder, name in map(os.path.split, visible) if timestamp_of(name) is not None
+    }
     for path in visible:
-        run = next((folder for folder in _folders(path) if folder in runs), None)
-        if run is not None:
-            runs[run].append(path)
-    return {run: _in_order(run, paths, files) for run, paths in runs.items()}
+        run = os.path.dirname(path)
+        while run and run not in stages:
+            run = os.path.dirname(run)
+        if run in stages:
+            name = path[len(run) + bool(run) :]
+            stages[run][name] = _stage(name, files[path]["size"])
+    runs = {}
+    for run, staged in stages.items():
+        summaries = read_order(name for name, stage in staged.items() if stage == 0)
+        others = [name for name in sorted(staged, key=staged.__getitem__) if staged[name] > 0]
+        runs[run] = [[f"{run}/{name}".lstrip("/") for name in names] for names in (summaries, others)]
+    return runs
 
 
-def _folders(path: str) -> Iterator[str]:
-    """The directories that a path is in, innermost first; the last one is the source itself, ``""``."""
-    while path:
-        path = os.path.dirname(path)
-        yield path
-
-
-def _in_order(run: str, paths: list[str], files: Mapping[str, StoredFile]) -> list[str]:
-    prefix = f"{run}/" if run else ""
-    names = [path[len(prefix) :] for path in paths]
-    direct = [name for name in names if "/" not in name]
-    summaries = [name for name in direct if is_summary_name(name)]
-    small = [name for name in direct if name not in summaries and files[prefix + name].size <= _SMALL]
-    large = [name for name in names if name.startswith(("ckpt_dir/", "export_")) and "/" in name]
-    # What is listed in a file is there before it: train_metadata.json, shortened_names.txt.
-    large.sort(key=lambda name: (name.endswith((".json", ".txt")), name))
-    small.sort(key=lambda name: (timestamp_of(name) is None, name))
-    return [prefix + name for name in (*read_order(summaries), *small, *large)]
+def _stage(name: str, size: int) -> int:
+    """When a file of a run is sent; 0 is for summary files, -1 for what is not of the run."""
+    if "/" in name:  # what is listed in a file is there before it: train_metadata.json, shortened_names.txt
+        return 3 + name.endswith((".json", ".txt")) if name.startswith(("ckpt_dir/", "export_")) else -1
+    if timestamp_of(name) is None:
+        return 2 if size <= _SMALL else -1
+    return 0 if is_summary_name(name) else 1

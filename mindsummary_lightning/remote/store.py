@@ -1,52 +1,34 @@
-"""``Store``: a local directory or an address such as ``s3://bucket/runs``, through fsspec.
-
-Nothing is deleted. What is written whole appears at once where the store can do that (not HDFS); what grows keeps its
-beginning.
-"""
+"""``Store``: a local directory or an address such as ``s3://bucket/runs``, through fsspec; nothing is deleted."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, NamedTuple
+from functools import partial
+from itertools import chain, pairwise
+from typing import IO, Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from mindsummary_lightning.errors import RemotePathError
+from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.replace import replacement
 
-CHUNK = 8 << 20  # bytes in memory at a time
-_SMALLEST_PART = 5 << 20  # of an upload in parts to S3, but for the last one
+_BLOCK = 32 << 20  # bytes in one request; S3 takes 10,000 parts
+_SMALLEST_PART = 5 << 20  # of an object that S3 makes of parts, but for the last one
 _LARGEST_COPY = 4 << 30  # S3 takes 5 GiB
-_APPENDING = {"file", "local", "hdfs", "memory"}
-_CHANGING = ("mtime", "ino", "ETag", "etag", "LastModified", "last_modified", "updated", "created")
-
-
-class StoredFile(NamedTuple):
-    """Size of a file in bytes, and what else changes when its bytes do."""
-
-    size: int
-    version: str
 
 
 class Store:
-    """One side of a copy. Paths are relative to its address, with ``/``.
-
-    Args:
-        address: a local directory, or whatever fsspec has a driver for.
-        progress: called with numbers of bytes that were sent.
-
-    Raises:
-        ImportError: the store's driver is not installed; the text names it.
-        RemotePathError: there is no driver for this kind of address.
-    """
+    """One side of a copy; paths are relative to its address, and ``progress`` is told numbers of sent bytes."""
 
     def __init__(self, address: str, progress: Callable[[int], object] = int) -> None:
+        local = LocalFileSystem()  # a name of a directory may hold "::", which url_to_fs takes for a chain
         try:
-            self._files, root = url_to_fs(address)
+            self._files, root = url_to_fs(address) if "://" in address else (local, local._strip_protocol(address))
         except ImportError as error:
             raise ImportError(f"{address}: the driver of this store is missing: {error}") from error
         except ValueError as error:
@@ -54,139 +36,94 @@ class Store:
                 f"{address}: {error}; a store with the interface of S3 (OBS, OSS, MinIO) is s3://BUCKET/PATH with its "
                 "server in AWS_ENDPOINT_URL"
             ) from error
-        self.address = address
+        self.address = self._files.unstrip_protocol(root)
         self._progress = progress
         self._root = root.rstrip("/")
         names = self._files.protocol
         protocols = {names} if isinstance(names, str) else set(names)
         self.is_local = "file" in protocols
         self._is_s3 = "s3" in protocols
-        self._appends = bool(protocols & _APPENDING)
-        self.rewrites = not (self._appends or self._is_s3)
+        self._appends = bool(protocols & {"file", "hdfs", "memory"})
         self.sent = 0  # bytes, those that were sent again too
 
     def path(self, name: str) -> str:
         """A file as the driver names it."""
         return f"{self._root}/{name}"
 
-    def list(self, below: str = "") -> dict[str, StoredFile]:
-        """The regular files in a directory and below it; empty if there is none. Links are not followed."""
+    def list(self, below: str = "") -> dict[str, dict[str, Any]]:
+        """The regular files in a directory and below it, with what changes when they do; links are not followed."""
         self._files.invalidate_cache()
         listed: dict[str, dict[str, Any]] = self._files.find(self.path(below).rstrip("/"), detail=True)
-        return {
-            path[len(self._root) + 1 :]: StoredFile(info["size"], str([info.get(key) for key in _CHANGING]))
-            for path, info in listed.items()
-            if info["type"] == "file"
-        }
-
-    def size(self, name: str) -> int:
-        """Bytes of a file now."""
-        self._files.invalidate_cache()
-        return int(self._files.size(self.path(name)))
-
-    def read(self, name: str, start: int, end: int) -> bytes:
-        """Some bytes of a file; raises OSError if fewer arrive."""
-        data = bytes(self._files.cat_file(self.path(name), start=start, end=end))
-        if len(data) != end - start:
-            raise OSError(f"{self.path(name)}: {len(data)} bytes arrived of {start}..{end}")
-        return data
+        return {path[len(self._root) + 1 :]: info for path, info in listed.items() if info["type"] == "file"}
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file for reading; one that is replaced meanwhile is read as it was, or raises."""
+        """Open a file for reading as it is now; one that is replaced meanwhile is read as it was, or raises."""
+        self._files.invalidate_cache()
         file: IO[bytes] = self._files.open(self.path(name), "rb")
         return file
 
-    def extend(self, name: str, at: int, records_after: Callable[[int], Iterator[bytes]]) -> None:
-        """Continue a file of ``at`` bytes, 0 if it is new, with what ``records_after(at)`` yields, if anything.
+    def kept(self, size: int) -> int:
+        """How many bytes of a file of this size stay when it grows; all others are sent again."""
+        return size if self._appends or (self._is_s3 and size >= _SMALLEST_PART) else 0
 
-        Where the store cannot append, all of ``records_after(0)`` is sent.
-        """
-        if next(records_after(at), None) is None:
-            return
-        if self._appends:
-            self._make_folder(name)
-            if self.is_local:  # as private as what is recorded; open() would leave that to the umask
-                os.close(os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o600))
-            there = sum(file.size for file in self.list(name).values())
-            if there != at:
-                raise OSError(f"{self.path(name)} has {there} bytes, not {at}: something else writes to it")
-            with self._files.open(self.path(name), "ab") as file:
-                for chunk in self._counted(records_after(at)):
-                    file.write(chunk)
-        elif self._is_s3:
-            at = at if at >= _SMALLEST_PART else 0
-            self._upload(name, at, records_after(at))
-        else:
-            self.write(name, records_after(0))
-
-    def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """Put a whole file in the place of what is there."""
-        if self._is_s3:
-            self._upload(name, 0, chunks)
-            return
-        self._make_folder(name)
-        if self.is_local:
-            with replacement(self.path(name)) as file:
-                file.writelines(self._counted(chunks))
-            return
-        with tempfile.NamedTemporaryFile() as gathered:
-            gathered.writelines(self._counted(chunks))
-            gathered.flush()
-            self._files.put_file(gathered.name, self.path(name))
-
-    def _make_folder(self, name: str) -> None:
+    def put(self, name: str, chunks: Iterable[bytes], kept: int | None = None) -> None:
+        """Put chunks behind the bytes of a file that stay or, if ``None`` are named, in the place of the file."""
+        path, blocks = self.path(name), self._blocks(chunks)
         if self._appends:  # the others have no directories
-            self._files.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            self._files.makedirs(os.path.dirname(path), exist_ok=True)
+        if self._is_s3:
+            self._upload(path, kept or 0, blocks)
+        elif self._appends and kept is not None:
+            # Locally as private as what is recorded, whatever the umask, and locked against a second command.
+            private = partial(os.open, mode=0o600)
+            with open(path, "ab", opener=private) if self.is_local else self._files.open(path, "ab") as file:
+                is_free = not self.is_local or try_lock(file.fileno()) is not False
+                if (size := self._files.size(path)) != kept or not is_free:
+                    raise OSError(f"{path} has {size} bytes, not {kept}: something else writes to it")
+                file.writelines(blocks)
+        elif self.is_local:
+            with replacement(path) as file:
+                file.writelines(blocks)
+        else:
+            with tempfile.NamedTemporaryFile() as file:
+                file.writelines(blocks)
+                file.flush()
+                self._files.put_file(file.name, path)
 
-    def _counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-            self.sent += len(chunk)
-            self._progress(len(chunk))
+    def _blocks(self, chunks: Iterable[bytes]) -> Iterator[bytearray]:
+        """The same bytes, counted, in blocks that S3 takes for parts."""
+        block = bytearray()
+        for chunk in chain(chunks, [b""]):
+            block += chunk
+            if block and (len(block) >= _BLOCK or not chunk):
+                yield block
+                self.sent += len(block)
+                self._progress(len(block))
+                block = bytearray()
 
-    def _upload(self, name: str, keep: int, chunks: Iterable[bytes]) -> None:
-        """Make an object of the first ``keep`` bytes that it has, copied by the server, and of chunks.
-
-        fsspec's append mode copies whatever the object holds by then; here the result is right even if another copy of
-        this command was faster, and an attempt that failed cannot come true later.
-        """
-        blocks = _blocks(self._counted(chunks))
-        first, second = next(blocks, b""), next(blocks, None)
-        if not keep and second is None:
-            self._files.pipe_file(self.path(name), first)
+    def _upload(self, path: str, kept: int, blocks: Iterator[bytearray]) -> None:
+        """Make an object of the first bytes that it has, copied by the server, and of blocks."""
+        # Not in fsspec's append mode: that copies what the object holds by then, even after an attempt has failed.
+        first, second = next(blocks, bytearray()), next(blocks, None)
+        if not kept and not second:
+            self._files.pipe_file(path, bytes(first))
             return
         call = self._files.call_s3
-        bucket, key, _ = self._files.split_path(self.path(name))
+        parts: list[str] = []
+        bucket, key, _ = self._files.split_path(path)
         target = {"Bucket": bucket, "Key": key}
         upload = {**target, "UploadId": call("create_multipart_upload", **target)["UploadId"]}
-        parts: list[dict[str, Any]] = []
-
-        def add(method: str, **content: Any) -> None:
-            answer = call(method, **upload, PartNumber=len(parts) + 1, **content)
-            parts.append({"PartNumber": len(parts) + 1, "ETag": answer.get("CopyPartResult", answer)["ETag"]})
-
         try:
-            copies = -(-keep // _LARGEST_COPY)
-            for number in range(copies):
-                begin, end = keep * number // copies, keep * (number + 1) // copies
-                add("upload_part_copy", CopySource=target, CopySourceRange=f"bytes={begin}-{end - 1}")
-            for block in itertools.chain([first, second or b""], blocks):
-                if block:
-                    add("upload_part", Body=block)
-            call("complete_multipart_upload", **upload, MultipartUpload={"Parts": parts})
+            copies = -(-kept // _LARGEST_COPY)
+            for begin, end in pairwise(kept * number // max(1, copies) for number in range(copies + 1)):
+                part = {"CopySource": target, "CopySourceRange": f"bytes={begin}-{end - 1}"}
+                answer = call("upload_part_copy", **upload, **part, PartNumber=len(parts) + 1)
+                parts.append(answer["CopyPartResult"]["ETag"])
+            for block in filter(None, chain((first, second), blocks)):
+                parts.append(call("upload_part", **upload, PartNumber=len(parts) + 1, Body=block)["ETag"])
+            listed = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
+            call("complete_multipart_upload", **upload, MultipartUpload={"Parts": listed})
         except BaseException:
             with contextlib.suppress(Exception):  # the first error is the one to raise
                 call("abort_multipart_upload", **upload)
             raise
-
-
-def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in blocks that S3 takes for parts."""
-    block = b""
-    for chunk in chunks:
-        block += chunk
-        if len(block) >= CHUNK:
-            yield block
-            block = b""
-    if block:
-        yield block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,9 @@ def test_runs_go_there_and_come_back(runs: Path, tmp_path: Path, capsys: pytest.
 
     assert (there.code, back.code, there.err, back.err) == (0, 0, "", "")
     assert there.out.startswith("2 runs: ")
+    for copy in (tmp_path / "back").rglob("*summary*"):
+        os.utime(copy, (0, 0))
+        os.utime(runs / copy.relative_to(tmp_path / "back"), (0, 0))
     assert mindsummary(capsys, "list", tmp_path / "back").out == mindsummary(capsys, "list", runs).out
 
 
@@ -57,6 +61,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     [
         (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
         (("runs", "gs://bucket/runs"), 1, "gcsfs"),
+        (("runs", "runs/far"), 2, "runs/far is in runs: its copies would be copied"),
         (("runs", "far", "--every", "0"), 2, "--every 0 is not a number of seconds"),
     ],
 )

@@ -43,8 +43,8 @@ def _looks(kind: type[RewritingStore], folder: Path, number: int) -> list[Path]:
 def test_each_look_at_a_copy_shows_a_beginning_of_the_run(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:
-    looks = _looks(AppendingStore, tmp_path / "appending", times(4, 100))
-    looks += _looks(RewritingStore, tmp_path / "rewriting", times(4, 100))
+    looks = _looks(AppendingStore, tmp_path / "appending", times(4, 40))
+    looks += _looks(RewritingStore, tmp_path / "rewriting", times(4, 40))
 
     for path, answer in zip(looks, shown(*looks), strict=True):
         steps = [step for step, _ in answer["scalars"].get("loss", [])]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,12 +44,16 @@ class Faults:
         self.after_call: Callable[[], None] = lambda: None
         self.happened: list[str] = []
 
+    def draw(self) -> str:
+        """What goes wrong in the next call."""
+        if self.random.random() >= self.probability:
+            return "nothing"
+        self.happened.append(self.random.choice(["before", "after", "half", "stall"]))
+        return self.happened[-1]
+
     def call(self, effect: Callable[[float], Any]) -> Any:
         """Call ``effect`` with the share of the bytes that arrive."""
-        kind = "nothing"
-        if self.random.random() < self.probability:
-            kind = self.random.choice(["before", "after", "half", "stall"])
-            self.happened.append(kind)
+        kind = self.draw()
         try:
             if kind == "before":
                 raise OSError("500: nothing was done")
@@ -76,8 +82,9 @@ class _FaultyFile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def write(self, data: bytes) -> Any:
-        return self._faults.call(lambda share: self._file.write(data[: int(len(data) * share)]))
+    def writelines(self, blocks: Iterable[bytes]) -> None:
+        for data in blocks:
+            self._faults.call(lambda share, data=data: self._file.write(data[: int(len(data) * share)]))
 
 
 class RewritingStore(MemoryFileSystem):
@@ -98,12 +105,12 @@ class RewritingStore(MemoryFileSystem):
         put = super().pipe_file
         self.faults.call(lambda share: put(rpath, data[: int(len(data) * share)]))
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
-        data = super().cat_file(path, start, end, **options)
-        if self.faults.random.random() < self.faults.probability:
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        if mode == "rb" and self.faults.random.random() < self.faults.probability:
             self.faults.happened.append("short read")
-            return data[: len(data) // 2]
-        return data
+            data = super().cat_file(path)
+            return io.BytesIO(data[: len(data) // 2])
+        return super().open(path, mode, **options)
 
     def find(self, path: str, **options: Any) -> Any:
         find = super().find
@@ -129,7 +136,12 @@ for _kind in (RewritingStore, AppendingStore):
 
 def far_files(store: Store) -> dict[str, bytes]:
     """What a run at an address of a store is, by name, without what only sync reads."""
-    return {name: store.read(name, 0, file.size) for name, file in store.list().items() if not name.startswith(".")}
+    files = {}
+    for name in store.list():
+        if not name.startswith("."):
+            with store.open(name) as file:
+                files[name] = file.read()
+    return files
 
 
 def files_in_memory(kind: type[RewritingStore]) -> dict[str, bytes]:
@@ -154,6 +166,51 @@ def far_steps(files: dict[str, bytes], local: Path) -> list[int]:
         return reader.scalars("loss").steps.tolist() if "loss" in reader.tags()["scalar"] else []
 
 
+class FaultyRequests:
+    """What answers the requests to the server, between it and moto's application, while it has ``faults``.
+
+    Half of a body is half of an answer; half of an upload is what S3 refuses. A stall is longer than the client waits.
+    """
+
+    STALL_S = 0.4
+    PATIENCE_S = 0.2
+    faults: ClassVar[Faults | None] = None
+
+    def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        faults, method = type(self).faults, environ["REQUEST_METHOD"]
+        if faults is None:
+            return self._application(environ, start_response)
+        kind = faults.draw()
+        started: list[Any] = []
+        body = b""
+        if kind != "before" and not (kind == "half" and method in ("PUT", "POST")):
+            body = b"".join(self._application(environ, lambda *answer: started.append(answer)))
+        faults.after_call()
+        if kind == "stall":
+            time.sleep(self.STALL_S)
+        if kind == "after" or not started:
+            start_response("500 Internal Server Error", [("Connection", "close")])
+            return [b"<Error><Code>InternalError</Code><Message>no</Message></Error>"]
+        start_response(*started[0])
+        return [body[: len(body) // 2] if kind == "half" else body]
+
+
+def files_on_server(address: str) -> dict[str, bytes]:
+    """The same of a run at an address of the server, past its requests."""
+    from moto.s3.models import s3_backends
+
+    bucket, prefix = address.removeprefix("s3://").split("/", 1)
+    (account,) = s3_backends.values()
+    objects = account["aws"].buckets[bucket].keys
+    named = {
+        key.removeprefix(f"{prefix}/"): value.value for key, value in objects.items() if key.startswith(f"{prefix}/")
+    }
+    return {name: data for name, data in named.items() if not name.startswith(".")}
+
+
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
     """A server with S3's interface and an empty bucket ``bucket``; yields its address, which the environment names."""
@@ -162,6 +219,8 @@ def s3_server() -> Iterator[str]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
+    assert server._server is not None
+    server._server.app = FaultyRequests(server._server.app)
     host, port = server.get_host_and_port()
     names = {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",

@@ -92,5 +92,5 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
         steps = far_steps(far_files(far), run)
         assert steps == list(range(1, len(steps) + 1))
         assert len(steps) >= recorded
-    store = "S3" if "://" in far.address else "directory"
+    store = "S3" if far.address.startswith("s3:") else "directory"
     figure(45, f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost")

@@ -17,8 +17,15 @@ MIB = 1 << 20
 S3 = Callable[[], str]
 
 
-def _after(data: bytes, size: int) -> Callable[[int], Iterator[bytes]]:
-    return lambda start: (data[at : at + size] for at in range(start, len(data), size))
+def _extend(store: Store, name: str, at: int, data: bytes, size: int) -> None:
+    """Make a file of ``at`` bytes one with all of the data."""
+    kept = store.kept(at)
+    store.put(name, (data[start : start + size] for start in range(kept, len(data), size)), kept)
+
+
+def _content(store: Store, name: str) -> bytes:
+    with store.open(name) as file:
+        return file.read()
 
 
 def _pattern(size: int) -> bytes:
@@ -43,30 +50,29 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def test_what_grows_arrives_piece_by_piece(store: Store) -> None:
     data, at = _pattern(100), 0
     for end in (1, 40, 41, 100):
-        store.extend("run/a", at, _after(data[:end], 7))
-        assert store.read("run/a", 0, end) == data[:end]
+        _extend(store, "run/a", at, data[:end], 7)
+        assert _content(store, "run/a") == data[:end]
         at = end
-    assert {name: file.size for name, file in store.list().items()} == {"run/a": 100}
+    assert {name: info["size"] for name, info in store.list().items()} == {"run/a": 100}
     assert store.list("other") == {}
 
 
 @pytest.mark.slow
 def test_a_whole_file_takes_the_place_of_another(store: Store) -> None:
-    store.write("run/a", [b"a longer one"])
-    store.write("run/a", [b"new", b"er"])
+    store.put("run/a", [b"a longer one"])
+    store.put("run/a", [b"new", b"er"])
 
-    with store.open("run/a") as file:
-        assert file.read() == b"newer"
+    assert _content(store, "run/a") == b"newer"
 
 
 def test_what_cannot_be_appended_to_is_sent_again_from_its_beginning() -> None:
     RewritingStore.store.clear()
     RewritingStore.faults = Faults(0, 0.0)
     store = Store("rewriting://far")
-    store.extend("a", 0, _after(b"12345", 2))
-    store.extend("a", 5, _after(b"1234567", 2))
+    _extend(store, "a", 0, b"12345", 2)
+    _extend(store, "a", 5, b"1234567", 2)
 
-    assert store.rewrites
+    assert store.kept(10**9) == 0
     assert store.sent == 5 + 7
 
 
@@ -76,40 +82,48 @@ def test_s3_copies_what_it_has_and_gets_the_rest(s3: S3, monkeypatch: pytest.Mon
     store, data = Store(s3()), _pattern(12 * MIB)
     at = 0
     for end in (MIB, 4 * MIB, 11 * MIB, 12 * MIB):
-        store.extend("a", at, _after(data[:end], 3 * MIB))
-        assert store.size("a") == end
+        _extend(store, "a", at, data[:end], 3 * MIB)
+        assert store.list()["a"]["size"] == end
         at = end
 
-    assert hashlib.sha256(store.read("a", 0, at)).digest() == hashlib.sha256(data[:at]).digest()
+    assert hashlib.sha256(_content(store, "a")).digest() == hashlib.sha256(data[:at]).digest()
     assert store.sent == (1 + 4 + 11 + 1) * MIB  # what is below 5 MiB is sent again
 
 
 @pytest.mark.slow
 def test_s3_keeps_an_object_whose_continuation_fails(s3: S3) -> None:
     store, data = Store(s3()), _pattern(10 * MIB)
-    store.extend("a", 0, _after(data[: 6 * MIB], MIB))
+    _extend(store, "a", 0, data[: 6 * MIB], MIB)
 
-    def failing(start: int) -> Iterator[bytes]:
-        yield from _after(data, 4 * MIB)(start)
+    def failing() -> Iterator[bytes]:
+        yield data[6 * MIB :]
         raise OSError("the source is gone")
 
     with pytest.raises(OSError, match="the source is gone"):
-        store.extend("a", 6 * MIB, failing)
-    assert store.size("a") == 6 * MIB
-    assert not store._files.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads")
-
-
-def test_fewer_bytes_than_asked_for_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"123")
-    with pytest.raises(OSError, match=r"a: 3 bytes arrived of 0\.\.4"):
-        Store(str(tmp_path)).read("a", 0, 4)
+        store.put("a", failing(), 6 * MIB)
+    assert store.list()["a"]["size"] == 6 * MIB
+    uploads = store._files.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads", [])
+    assert not [upload for upload in uploads if upload["Key"] == f"{store.address.rsplit('/')[-1]}/a"]
 
 
 def test_a_file_that_something_else_continues_is_not_appended_to(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    store.extend("a", 0, _after(b"123", 3))
+    _extend(store, "a", 0, b"123", 3)
     with pytest.raises(OSError, match="has 3 bytes, not 2: something else writes to it"):
-        store.extend("a", 2, _after(b"123", 3))
+        _extend(store, "a", 2, b"123", 3)
+
+
+def test_two_commands_do_not_append_to_one_file_at_once(tmp_path: Path) -> None:
+    first, second = Store(str(tmp_path)), Store(str(tmp_path))
+
+    def chunks() -> Iterator[bytes]:
+        with pytest.raises(OSError, match="something else writes to it"):
+            second.put("a", [b"of the second"], 0)
+        yield b"of the first"
+
+    first.put("a", chunks(), 0)
+
+    assert _content(first, "a") == b"of the first"
 
 
 def test_a_missing_driver_is_named() -> None:
