@@ -384,11 +384,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._end("success")
 
     def _end(self, status: str) -> None:
-        self._guard.log_total()
-        self._graph.end()
         if self._landscape is not None:
             with self._guard("the parameters for a landscape"):
                 self._landscape.write()
+        self._guard.log_total()
+        self._graph.end()
         if self._is_on and self._lineage is not None:
             self._lineage.flush()
             if self._own_run is not None:
