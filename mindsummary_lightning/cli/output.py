@@ -111,10 +111,10 @@ def heading(text: str) -> str:
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
     """Lines of a table, two spaces between columns and cells escaped; the columns ``right`` are right-aligned."""
     rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    widths, aligned = [max(map(len, cells)) for cells in zip(*rows, strict=True)], set(right)
     for row in rows:
         cells = [
-            cell.rjust(size) if index in right else cell.ljust(size)
+            cell.rjust(size) if index in aligned else cell.ljust(size)
             for index, (cell, size) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()

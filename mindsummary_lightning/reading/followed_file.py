@@ -137,8 +137,8 @@ class FollowedFile:
                     parts = self._located.setdefault(key, tuple(map(array, "qdqqqii")))
                     bounds = (location.start + value.start, location.start + value.end, location.record)
                     sample = (outline.step, outline.wall_time, *bounds, value.width, value.height)
-                    for part, number in zip(parts, sample, strict=True):
-                        part.append(number)
+                    for part, field in zip(parts, sample, strict=True):
+                        part.append(field)
 
     def _join_chunks(self) -> None:
         for tags, chunks in self._columns.items():
