@@ -77,7 +77,7 @@ class _Block(NamedTuple):
     chunk: int  # elements that are reduced in one operation
 
 
-class _Part(NamedTuple):
+class _OneTable(NamedTuple):
     """What becomes one table: tensors of one device that the same ranks share; the arrays are for each tensor."""
 
     groups: Sequence[Any]
@@ -118,12 +118,14 @@ class RowPlan:
             some = (places[at : at + many] for at in range(0, len(places), many))
             blocks = [(_Block(each, size, width, rows, chunk), elements) for each in some]
             together.setdefault((device, groups), []).extend(blocks)
-        self._parts: list[_Part] = []
+        self._parts: list[_OneTable] = []
         for (_, groups), blocks in together.items():
             of_each = [(place, elements, block.rows) for block, elements in blocks for place in block.places]
             each_place, counts, each_rows = zip(*of_each, strict=True)
             starts = np.cumsum((0, *each_rows[:-1]))
-            part = _Part(groups, [block for block, _ in blocks], np.array(each_place), np.array(counts, float), starts)
+            part = _OneTable(
+                groups, [block for block, _ in blocks], np.array(each_place), np.array(counts, float), starts
+            )
             self._parts.append(part)
 
     def blocks(self, tensors: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
