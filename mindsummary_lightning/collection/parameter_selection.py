@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,6 +21,7 @@ _DEFAULT_COUNT = 5  # MindSpore records the first five when no expression is giv
 _COMPILED = "_orig_mod."
 _PARAMETRIZED = re.compile(r"parametrizations\.(\w+)\.original\d*$")  # by torch.nn.utils.parametrize
 _PRUNED, _MASK = "_orig", "_mask"  # ends of the names that torch.nn.utils.prune gives to a weight and its mask
+_Place = tuple[Mapping[str, Any], str, Any]  # a module's parameters or buffers, and what one of them is called, and is
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +49,46 @@ class NamedParameter:
         return bool(expression.match(self.name) or expression.match(readable))
 
 
-def parameter_names(module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
-    """The parameters of a module that optimizers hold, in the optimizers' order, each once.
+class ParameterNames:
+    """Names of the parameters of a module that optimizers hold; found anew when these or their modules have others.
 
-    The ``_orig_mod.`` of compiled parts is omitted from the names.
+    A walk over a deep network takes a tenth of one of its steps.
     """
-    held = dict.fromkeys(id(part) for each in optimizers for group in each.param_groups for part in group["params"])
-    named: dict[int, NamedParameter] = {}
-    for path, part in module.named_modules():
-        for key, parameter in part._parameters.items():
-            if id(parameter) in held and id(parameter) not in named:
-                named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
-    return [named[part] for part in held if part in named]
+
+    def __init__(self) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Hold no parameter any more."""
+        self._held: list[nn.Parameter] = []
+        self._named: list[NamedParameter] = []
+        self._places: list[_Place] = []
+
+    def of(self, module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
+        """They, in the optimizers' order, each once; the same list as long as nothing has changed.
+
+        The ``_orig_mod.`` of compiled parts is omitted from the names.
+        """
+        held = [part for each in optimizers for group in each.param_groups for part in group["params"]]
+        if not (
+            len(held) == len(self._held) == len(self._named)
+            and all(map(operator.is_, held, self._held))
+            and all(entries.get(key) is value for entries, key, value in self._places)
+        ):
+            self._held, self._places = held, []
+            self._named = self._find(module, dict.fromkeys(map(id, held)))
+        return self._named
+
+    def _find(self, module: nn.Module, held: dict[int, None]) -> list[NamedParameter]:
+        named: dict[int, NamedParameter] = {}
+        for path, part in module.named_modules():
+            for key, parameter in part._parameters.items():
+                if id(parameter) in held and id(parameter) not in named:
+                    each = named[id(parameter)] = _named(f"{path}.{key}".lstrip("."), parameter, key, part)
+                    self._places.append((part._parameters, key, parameter))
+                    if key.endswith(_PRUNED):
+                        self._places.append((part._buffers, _mask_key(key), each.mask))
+        return [named[part] for part in held if part in named]
 
 
 def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
@@ -74,7 +105,11 @@ def _named(path: str, parameter: torch.Tensor, key: str, owner: nn.Module) -> Na
     name = path.replace(_COMPILED, "")
     if not key.endswith(_PRUNED):
         return NamedParameter(name, parameter)
-    mask = owner._buffers.get(f"{key.removesuffix(_PRUNED)}{_MASK}")
+    mask = owner._buffers.get(_mask_key(key))
     if mask is None or mask.shape != parameter.shape or is_sharded(parameter):
         return NamedParameter(name, parameter)
     return NamedParameter(name.removesuffix(_PRUNED), parameter, mask)
+
+
+def _mask_key(key: str) -> str:
+    return f"{key.removesuffix(_PRUNED)}{_MASK}"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
-from mindsummary_lightning.collection.row_statistics import RowStatistics, TensorStatistics, row_statistics
+from mindsummary_lightning.collection.row_statistics import RowPlan, RowStatistics, TensorStatistics, as_exact
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.heat_map import heat_map
@@ -39,7 +42,9 @@ _FIELDS = {  # of each column the tensor that it is taken of, and the field of i
     "update_ratio": ("update", "rms"),
     "elements": ("weight", "elements"),
 }
+_WANTED = {kind: {name for of, name in _FIELDS.values() if of == kind} for kind in ("gradient", "weight", "update")}
 _Pairs = list[tuple[str, SummaryValue]]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +52,20 @@ class StatisticsPart:
     """The statistics of some parameters' gradients, weights or updates, as ``kind`` says, and their rows."""
 
     kind: str
-    rows: Sequence[int]
+    rows: NDArray[np.intp]
     statistics: TensorStatistics
+
+
+class _Together(NamedTuple):
+    """Parameters whose statistics are taken together, their rows, and how their tensors are reduced."""
+
+    named: Sequence[NamedParameter]
+    rows: NDArray[np.intp]
+    plan: RowPlan
+
+    def is_of(self, named: Sequence[NamedParameter]) -> bool:
+        """Whether it is of these very parameters."""
+        return len(named) == len(self.named) and all(map(operator.is_, named, self.named))
 
 
 class ParameterStatistics:
@@ -66,14 +83,21 @@ class ParameterStatistics:
         self._has_updates = has_updates
         self._skips_overflow = skips_overflow
         self._gradients: dict[int, StepValues] = {}  # of each optimizer's last step in this batch
-        self._before: dict[int, torch.Tensor] = {}  # the weights before the step, by the parameter's id
+        self._before: list[tuple[_Together, list[torch.Tensor]]] = []  # the weights before the step
+        self._copied: set[int] = set()  # ids of their parameters
+        self._together: dict[tuple[str, int | None], _Together] = {}  # of the last step, by kind and optimizer
         self._history = StepHistory()
         self._has_warned = False
         self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
 
     def clear(self) -> None:
         """Forget what was taken of a step that is not done."""
-        self._gradients, self._before = {}, {}
+        self._gradients, self._before, self._copied = {}, [], set()
+
+    def release(self) -> None:
+        """Hold no parameter any more: the fit is over."""
+        self.clear()
+        self._together = {}
 
     def take_gradients(
         self,
@@ -88,13 +112,17 @@ class ParameterStatistics:
         """
         held = {id(parameter) for parameter in parameters}
         own = [each for each in selected if id(each.parameter) in held]
+        values = self._gradients[optimizer] = StepValues()
+        with _noting(values, "gradients"):
+            named = [each for each in own if each.parameter.grad is not None]
+            gradients = [each.parameter.grad for each in named]
+            together, parts = self._planned("gradient", optimizer, named, gradients, RowPlan.statistics)
+            _add(values, "gradient", together, parts, scale)
         if self._has_updates:
-            new = [each for each in own if id(each.parameter) not in self._before]
-            self._before |= {id(each.parameter): each.value().clone() for each in new}
-        with_gradient = [each for each in own if each.parameter.grad is not None]
-        values = StepValues()
-        self._add(values, "gradient", with_gradient, [each.parameter.grad for each in with_gradient], scale)
-        self._gradients[optimizer] = values
+            with _noting(values, "updates"):
+                named = [each for each in own if id(each.parameter) not in self._copied]
+                self._before.append(self._planned("update", optimizer, named, _weights(named), RowPlan.copies))
+                self._copied |= {id(each.parameter) for each in named}
 
     def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
         """Add the gradients taken in this step, and the weights after it, to its values; it has none any more."""
@@ -102,10 +130,14 @@ class ParameterStatistics:
         self.clear()
         for each in gradients:
             values.extend(each)
-        weights = [each.parameter if each.mask is None else each.value() for each in selected]
-        self._add(values, "weight", selected, weights)
-        known = [each for each in selected if id(each.parameter) in before]
-        self._add(values, "update", known, [_difference(before[id(each.parameter)], each.value()) for each in known])
+        with _noting(values, "weights"):
+            reduce = partial(RowPlan.statistics, wanted=_WANTED["weight"])
+            together, parts = self._planned("weight", None, selected, _weights(selected), reduce)
+            _add(values, "weight", together, parts)
+        for together, copies in before:
+            with _noting(values, "updates"):
+                blocks = map(_difference, copies, together.plan.blocks(_weights(together.named)))
+                _add(values, "update", together, together.plan.reduced(blocks, _WANTED["update"]))
 
     def finish(self, step: int, values: Sequence[tuple[str, Any]]) -> _Pairs:
         """The values of a step, with a table, a picture and scalars in place of its parts."""
@@ -136,21 +168,26 @@ class ParameterStatistics:
         unwritten, self._unwritten = self._unwritten, {}
         return [(tag, make()) for tag, make in unwritten.items()]
 
-    def _add(
+    def _planned(
         self,
-        values: StepValues,
         kind: str,
+        optimizer: int | None,
         named: Sequence[NamedParameter],
         tensors: Sequence[Any],
-        scale: torch.Tensor | None = None,
-    ) -> None:
-        try:
-            for part in row_statistics(tensors, is_whole=kind == "gradient"):
-                rows = [self._row(named[place].name) for place in part.places]
-                tables = [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
-                values.add_deferred(STATISTICS_TAG, tables, partial(_built, kind, rows, part))
-        except Exception as error:  # recording never stops training; the caller reports it
-            values.problems.append((f"{STATISTICS_TAG} of {kind}s", error))
+        use: Callable[[RowPlan, Sequence[Any]], _T],
+    ) -> tuple[_Together, _T]:
+        """What ``use`` makes of the tensors of some parameters, with the last step's plan if it still fits."""
+        together = self._together.pop((kind, optimizer), None)
+        result: _T | None = None
+        if together is not None and together.is_of(named):
+            with contextlib.suppress(RuntimeError):  # a parameter has got data of another shape
+                result = use(together.plan, tensors)
+        if together is None or result is None:
+            together = _Together(named, np.array([self._row(each.name) for each in named], np.intp), RowPlan(tensors))
+            result = use(together.plan, tensors)
+        if together.plan.is_lasting:
+            self._together[kind, optimizer] = together
+        return together, result
 
     def _row(self, name: str) -> int:
         row = self._rows.get(name)
@@ -184,10 +221,35 @@ class ParameterStatistics:
 _NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_finite")]
 
 
+@contextlib.contextmanager
+def _noting(values: StepValues, what: str) -> Iterator[None]:
+    """Recording never stops training; the caller reports what is noted."""
+    try:
+        yield
+    except Exception as error:
+        values.problems.append((f"{STATISTICS_TAG} of {what}", error))
+
+
+def _weights(named: Sequence[NamedParameter]) -> list[torch.Tensor]:
+    return [each.parameter if each.mask is None else each.value() for each in named]
+
+
+def _add(
+    values: StepValues,
+    kind: str,
+    together: _Together,
+    parts: Sequence[RowStatistics],
+    scale: torch.Tensor | None = None,
+) -> None:
+    for part in parts:
+        tables = [part.table] if scale is None else [part.table, scale.to(part.table.device).reshape(1)]
+        values.add_deferred(STATISTICS_TAG, tables, partial(_built, kind, together.rows[part.places], part))
+
+
 def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
     """In place if that is exact enough: bfloat16 would round the difference to two digits."""
-    return before.to(torch.promote_types(before.dtype, torch.float32)).sub_(after)
+    return as_exact(before).sub_(as_exact(after))
 
 
-def _built(kind: str, rows: Sequence[int], part: RowStatistics, tables: list[torch.Tensor]) -> StatisticsPart:
+def _built(kind: str, rows: NDArray[np.intp], part: RowStatistics, tables: list[torch.Tensor]) -> StatisticsPart:
     return StatisticsPart(kind, rows, part.statistics(tables[0], float(tables[1]) if len(tables) > 1 else 1.0))

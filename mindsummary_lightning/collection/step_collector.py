@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch.optim import Optimizer
 
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.gradients import GradientCollector
@@ -73,6 +73,7 @@ class StepCollector:
         self._statistics = statistics
         self._statistics_pattern = statistics_pattern
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
+        self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None  # of the last step, and of what
         self._use(lambda: named)
         self._selection()  # warns of what matches none
         self._use(None)
@@ -111,9 +112,7 @@ class StepCollector:
             self._operators.begin_pass()
             operator_buffer.open_for(self._operators)
 
-    def take_gradients(
-        self, optimizer: int, parameters: Sequence[nn.Parameter], scale: Callable[[], torch.Tensor | None]
-    ) -> None:
+    def take_gradients(self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]) -> None:
         """An optimizer is about to step, with gradients not clipped yet; of several steps in a batch the last counts.
 
         ``scale`` gives what the gradients are still multiplied by, ``None`` for nothing; called on collected steps.
@@ -121,10 +120,11 @@ class StepCollector:
         if self._values is None or not self._schedule.collects(self.step + 1):
             return
         factor = scale()
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         if self._gradients is not None:
-            self._gradients.take(optimizer, parameters, self._selection().gradients, factor)
+            self._gradients.take(id(optimizer), parameters, self._selection().gradients, factor)
         if self._statistics is not None:
-            self._statistics.take_gradients(optimizer, parameters, self._selection().statistics, factor)
+            self._statistics.take_gradients(id(optimizer), parameters, self._selection().statistics, factor)
 
     def end_batch(self, read_loss: Callable[[], torch.Tensor | None], has_stepped: bool, batch: Any) -> None:
         """A batch is done; if an optimizer stepped, so is the step. ``read_loss`` is called if the loss is needed."""
@@ -180,6 +180,13 @@ class StepCollector:
         if wait and self._statistics is not None:
             yield self._last_statistics, self._statistics.rest()
 
+    def release(self) -> None:
+        """Hold no parameter any more: the fit is over."""
+        self._use(None)
+        self._selected = None
+        if self._statistics is not None:
+            self._statistics.release()
+
     def last_loss(self) -> float | None:
         """The loss of the last step done; waits for it."""
         loss = self._read_loss()
@@ -222,14 +229,16 @@ class StepCollector:
         self._in_flight.append((self.step, values))
 
     def _use(self, parameters: Callable[[], Sequence[NamedParameter]] | None) -> None:
-        """Ask for the parameters of the present step there; ``None`` between steps, so that nothing is held."""
+        """Ask for the parameters of the present step there; ``None`` between steps."""
         self._parameters = parameters
-        self._selected: _Selection | None = None
+        self._named: Sequence[NamedParameter] | None = None
 
     def _selection(self) -> _Selection:
         """The parameters that are recorded, by what they are in this step."""
-        if self._selected is None:
-            named: Sequence[NamedParameter] = [] if self._parameters is None else self._parameters()
+        if self._named is None:
+            self._named = [] if self._parameters is None else self._parameters()
+        named = self._named
+        if self._selected is None or self._selected[0] is not named:
             histograms: Sequence[NamedParameter] = []
             if self._specified.histograms:
                 histograms = self._select(named, "histogram_regular", self._specified.histogram_regular)
@@ -239,8 +248,8 @@ class StepCollector:
             statistics: Sequence[NamedParameter] = []
             if self._statistics is not None:
                 statistics = self._select(named, "collect_parameter_statistics", self._statistics_pattern)
-            self._selected = _Selection(histograms, gradients, statistics)
-        return self._selected
+            self._selected = named, _Selection(histograms, gradients, statistics)
+        return self._selected[1]
 
     def _select(self, named: Sequence[NamedParameter], option: str, pattern: str | None) -> Sequence[NamedParameter]:
         """The parameters that an option names and this rank can record."""

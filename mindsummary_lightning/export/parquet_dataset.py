@@ -20,7 +20,7 @@ SAMPLE_COLUMNS = {"elements": "count"} | {
 }
 """Fields of a histogram by the column that has them in each row of its buckets."""
 
-_TABLES = ("scalars", "histograms")
+_TABLES = ("scalars", "histograms", "parameters")
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -36,9 +36,9 @@ def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object]
 def export_parquet_dataset(
     run_dirs: Sequence[str], root: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
 ) -> ExportedFiles:
-    """Write ``scalars`` and ``histograms``, and ``lineage.parquet`` with a row per run.
+    """Write ``scalars``, ``histograms`` and ``parameters``, and ``lineage.parquet`` with a row per run.
 
-    Each of the two is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
+    Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
     times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
     column of several types is text, and of columns that differ only in case the later get a number.
@@ -76,7 +76,8 @@ def export_parquet_dataset(
         for run_dir, name in names.items():
             reader = SummaryReader(run_dir)
             try:
-                tables = {"scalars": _scalar_columns(reader), "histograms": _histogram_columns(reader, pyarrow)}
+                columns_of = (_scalar_columns(reader), _histogram_columns(reader, pyarrow), _parameter_columns(reader))
+                tables = dict(zip(_TABLES, columns_of, strict=True))
                 rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
             except DamagedFileError as error:
@@ -86,10 +87,11 @@ def export_parquet_dataset(
                 continue
             for table, columns in tables.items():
                 if len(columns["step"]):
-                    tags, codes = columns.pop("tag")
+                    label = next(iter(columns))
+                    texts, codes = columns.pop(label)
                     runs = pyarrow.array([name], pyarrow.string()).take(np.zeros(len(codes), np.int64))
-                    tag = pyarrow.array(tags, pyarrow.string()).take(pyarrow.array(codes))
-                    save(f"{table}/{folders[name]}/part-0.parquet", {"run": runs, "tag": tag, **columns})
+                    labels = pyarrow.array(texts, pyarrow.string()).take(pyarrow.array(codes))
+                    save(f"{table}/{folders[name]}/part-0.parquet", {"run": runs, label: labels, **columns})
             progress(1)
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
@@ -154,6 +156,18 @@ def _histogram_columns(reader: SummaryReader, pyarrow: Any) -> dict[str, Any]:
         cells = pyarrow.array([getattr(one, field) for one in histograms], kind)
         columns[column] = cells.take(pyarrow.array(np.repeat(np.arange(len(histograms)), sizes)))
     return columns
+
+
+def _parameter_columns(reader: SummaryReader) -> dict[str, Any]:
+    table = reader.parameter_statistics()
+    if table is None:
+        return {"parameter": ((), ()), "step": ()}
+    steps, rows, _ = table.values.shape
+    return {
+        "parameter": (table.parameters, np.tile(np.arange(rows), steps)),
+        "step": np.repeat(table.steps, rows),
+        **dict(zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True)),
+    }
 
 
 def _renamed_run(row: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mindsummary_lightning.collection.options import (
     checked_statistics,
     hyper_config,
 )
-from mindsummary_lightning.collection.parameter_selection import parameter_names
+from mindsummary_lightning.collection.parameter_selection import ParameterNames
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
@@ -161,6 +161,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._warn_once = WarnOnce(_LOG)
         self._is_on = False
         self._steps: StepCollector | None = None
+        self._names = ParameterNames()
         self._landscape: LandscapeCheckpointWriter | None = None
         self._global_step = 0
         self._has_saved_checkpoint = False
@@ -211,7 +212,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
         taken = self._resumed.get("default_steps_used", self._default_steps_used)
         schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
-        named = parameter_names(pl_module, trainer.optimizers)
+        named = self._names.of(pl_module, trainer.optimizers)
         statistics: ParameterStatistics | None = None
         if self._statistics is not None:
             self._statistics_names = None if record is None else StatisticsNames(record)
@@ -244,7 +245,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps = self._steps
         if steps is None or not self._is_on:
             return
-        steps.begin_batch(partial(parameter_names, pl_module, trainer.optimizers))
+        steps.begin_batch(partial(self._names.of, pl_module, trainer.optimizers))
         if steps.has_in_flight:
             self._record_finished()
         if self._has_saved_checkpoint and self._record is not None:
@@ -261,11 +262,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
         if (self._gradients or self._statistics) and self._steps is not None and self._is_on:
-            self._steps.take_gradients(
-                id(optimizer),
-                [parameter for group in optimizer.param_groups for parameter in group["params"]],
-                partial(loss_scale, trainer, pl_module, optimizer),
-            )
+            self._steps.take_gradients(optimizer, partial(loss_scale, trainer, pl_module, optimizer))
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Record the step, if an optimizer stepped and the step is collected."""
@@ -362,7 +359,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if not self._is_on or self._steps is None:
             return
         with self._guard("the last step"):
-            self._steps.end_run(partial(parameter_names, pl_module, trainer.optimizers))
+            self._steps.end_run(partial(self._names.of, pl_module, trainer.optimizers))
             self._record_finished(wait=True)
         self._record_progress(trainer, pl_module)
 
@@ -389,6 +386,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._landscape.write()
         self._guard.log_total()
         self._graph.end()
+        self._names.release()
+        if self._steps is not None:
+            self._steps.release()
         if self._is_on and self._lineage is not None:
             self._lineage.flush()
             if self._own_run is not None:
@@ -396,4 +396,4 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_steps", "_landscape", "_record", "_lineage", "_statistics_names")
-        return {**self.__dict__, **dict.fromkeys(dropped)}
+        return {**self.__dict__, **dict.fromkeys(dropped), "_names": ParameterNames()}

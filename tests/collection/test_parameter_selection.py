@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.collection.options import CollectOptions
-from mindsummary_lightning.collection.parameter_selection import NamedParameter, parameter_names, select_parameters
+from mindsummary_lightning.collection.parameter_selection import NamedParameter, ParameterNames, select_parameters
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -26,7 +26,7 @@ def _net() -> nn.Sequential:
 
 
 def _names(net: nn.Module, *optimizers: torch.optim.Optimizer) -> list[str]:
-    return [each.name for each in parameter_names(net, optimizers)]
+    return [each.name for each in ParameterNames().of(net, optimizers)]
 
 
 def test_parameters_come_in_the_optimizers_order() -> None:
@@ -70,14 +70,14 @@ def test_a_parameter_from_outside_the_module_is_left_out() -> None:
 
 def test_without_an_expression_the_first_five_are_taken() -> None:
     net = _net()
-    named = parameter_names(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
+    named = ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
 
     assert select_parameters(named, None) == named[:5]
 
 
 def test_an_expression_is_matched_from_the_start_of_the_name() -> None:
     net = _net()
-    named = parameter_names(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
+    named = ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
 
     assert [each.name for each in select_parameters(named, "1|2.b")] == ["1.weight", "1.bias", "2.bias"]
     assert select_parameters(named, "weight") == []
@@ -89,7 +89,7 @@ def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_wit
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     prune.l1_unstructured(net[1], "weight", amount=6)
 
-    (pruned,) = [each for each in parameter_names(net, [optimizer]) if each.name == "1.weight"]
+    (pruned,) = [each for each in ParameterNames().of(net, [optimizer]) if each.name == "1.weight"]
     net[1].weight_orig.data += 1  # what an optimizer does; the module's own weight is that of its last call
     assert torch.equal(pruned.value(), net[1].weight_orig * net[1].weight_mask)
     assert int((pruned.value() == 0).sum()) == 6
@@ -101,7 +101,7 @@ def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_wit
 def test_a_parametrized_weight_says_that_it_is_the_original_and_is_found_by_either_name() -> None:
     net = _net()
     parametrize.register_parametrization(net[1], "weight", nn.Hardtanh())
-    named = parameter_names(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
+    named = ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
 
     for pattern in ("1.weight", "1.parametrizations"):
         (found,) = select_parameters(named, pattern)
@@ -120,7 +120,7 @@ def test_a_computed_weight_is_never_computed_by_us() -> None:
     net = _net()
     parametrize.register_parametrization(net[1], "weight", Counting())
     calls = Counting.calls
-    for each in parameter_names(net, [torch.optim.SGD(net.parameters(), lr=0.1)]):
+    for each in ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)]):
         each.value()
 
     assert Counting.calls == calls
@@ -202,10 +202,11 @@ def test_steps_that_are_not_collected_ask_for_no_parameter() -> None:
         asked += 1
         return []
 
+    optimizer = torch.optim.SGD(_net().parameters(), lr=0.1)
     collector = StepCollector(CollectOptions(), Schedule(10), [], True, 0, is_rank_zero=True)
     for _ in range(20):
         collector.begin_batch(parameters)
-        collector.take_gradients(0, [], lambda: None)
+        collector.take_gradients(optimizer, lambda: None)
         collector.end_batch(lambda: None, True, None)
 
     assert asked == 3  # steps 1, 10 and 20

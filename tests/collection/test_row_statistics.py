@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 import torch
 
 from mindsummary_lightning.collection import row_statistics as module
-from mindsummary_lightning.collection.row_statistics import row_statistics
+from mindsummary_lightning.collection.row_statistics import EVERY, RowPlan, RowStatistics
 
 _GENERATOR = torch.Generator().manual_seed(0)
 
@@ -37,11 +39,15 @@ TENSORS = {
 }
 
 
+def _statistics(tensors: list[torch.Tensor], wanted: Collection[str] = EVERY) -> list[RowStatistics]:
+    return RowPlan(tensors).statistics(tensors, wanted)
+
+
 def _assert_numpys(tensors: list[torch.Tensor]) -> None:
     places = []
-    for part in row_statistics(tensors):
+    for part in _statistics(tensors):
         ours = part.statistics(part.table)
-        places += part.places
+        places += part.places.tolist()
         for at, place in enumerate(part.places):
             array = np.abs(tensors[place].numpy() if tensors[place].is_complex() else tensors[place].double().numpy())
             finite = array[np.isfinite(array)].astype(np.float64)
@@ -70,31 +76,48 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, ch
 
 def test_a_tensor_without_finite_elements_has_only_counts() -> None:
     for tensor, count in ((torch.full((3,), torch.nan), 3), (torch.empty(0), 0)):
-        (part,) = row_statistics([tensor])
+        (part,) = _statistics([tensor])
         numbers = part.statistics(part.table)
         assert np.isnan([numbers.rms[0], numbers.mean[0], numbers.largest[0]]).all()
         assert (numbers.non_finite[0], numbers.elements[0]) == (count, count)
 
 
 def test_a_scale_is_divided_out() -> None:
-    (part,) = row_statistics([torch.tensor([8.0, -16.0])])
+    (part,) = _statistics([torch.tensor([8.0, -16.0])])
     numbers = part.statistics(part.table, 8.0)
     assert (numbers.largest[0], numbers.mean[0]) == (2.0, 1.5)
 
 
 def test_the_tensors_are_not_changed() -> None:
     tensor = torch.tensor([-1.0, torch.nan, 2.0])
-    row_statistics([tensor])
+    _statistics([tensor])
     assert tensor[0] == -1.0
 
 
 def test_nothing_of_nothing() -> None:
-    assert row_statistics([]) == []
+    assert _statistics([]) == []
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_less_is_known_in_less_time(name: str) -> None:
-    whole, less = (row_statistics([TENSORS[name]], is_whole=is_whole)[0] for is_whole in (True, False))
+@pytest.mark.parametrize("wanted", [("rms", "largest", "non_finite"), ("rms",)], ids=["three", "one"])
+def test_less_is_known_in_less_time(name: str, wanted: tuple[str, ...]) -> None:
+    whole, less = (_statistics([TENSORS[name]], fields)[0] for fields in (EVERY, wanted))
     expected, found = whole.statistics(whole.table), less.statistics(less.table)
-    np.testing.assert_allclose([found.rms, found.largest], [expected.rms, expected.largest], rtol=1e-6)
-    assert found.non_finite == expected.non_finite
+    for field in wanted:
+        np.testing.assert_allclose(getattr(found, field), getattr(expected, field), rtol=1e-6, err_msg=field)
+
+
+def test_a_plan_serves_later_tensors_that_are_alike_and_refuses_others() -> None:
+    tensors = [_normal(3, 4), _normal(5), _normal(3, 4)]
+    plan = RowPlan(tensors)
+    later = [2 * tensor for tensor in tensors]
+
+    ours, expected = plan.statistics(later)[0], _statistics(later)[0]
+    assert torch.equal(ours.table, expected.table)
+    for other in ([_normal(3, 4), _normal(5), _normal(4, 4)], [_normal(3, 4), _normal(6), _normal(3, 4)]):
+        with pytest.raises(RuntimeError):
+            plan.statistics(other)
+    sparse = torch.sparse_coo_tensor([[1]], [2.0], (5,))
+    with pytest.raises(RuntimeError):
+        plan.statistics([tensors[0], sparse, tensors[2]])
+    assert not RowPlan([sparse]).is_lasting

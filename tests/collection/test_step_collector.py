@@ -60,7 +60,7 @@ def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
     parameter.grad = torch.ones(2)
     collector = _collector(named := [NamedParameter("weight", parameter)], True, histogram_regular="weight")
     collector.begin_batch(lambda: named)
-    collector.take_gradients(1, [parameter], lambda: None)
+    collector.take_gradients(torch.optim.SGD([parameter], lr=0.1), lambda: None)
     collector.end_batch(lambda: None, True, None)
     collector.begin_batch(lambda: named)
     collector.end_batch(lambda: None, True, None)
@@ -76,7 +76,7 @@ def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end(
     for _ in range(3):
         _step(collector)
     collector.begin_batch(lambda: named)
-    collector.take_gradients(1, [parameter], lambda: None)
+    collector.take_gradients(torch.optim.SGD([parameter], lr=0.1), lambda: None)
     collector.end_run(_none)
 
     assert [step for step, pairs in collector.drain(wait=True) if any(tag == "gradient_norm" for tag, _ in pairs)] == []
@@ -108,7 +108,7 @@ def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its
     temperature.grad = torch.tensor(-3.0)
     collector = _collector(named := [NamedParameter("temperature", temperature)], True)
     collector.begin_batch(lambda: named)
-    collector.take_gradients(1, [temperature], lambda: None)
+    collector.take_gradients(torch.optim.SGD([temperature], lr=0.1), lambda: None)
     collector.end_batch(lambda: None, True, None)
 
     ((_, pairs),) = collector.drain(wait=True)
@@ -125,7 +125,7 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCapt
         named := [NamedParameter("flat", flat), NamedParameter("whole", whole)], True, histogram_regular=".*"
     )
     collector.begin_batch(lambda: named)
-    collector.take_gradients(1, [flat, whole], lambda: None)
+    collector.take_gradients(torch.optim.SGD([flat, whole], lr=0.1), lambda: None)
     collector.end_batch(lambda: None, True, None)
 
     assert (is_flattened(flat), is_sharded(flat), is_sharded(whole)) == (True, True, False)

@@ -126,7 +126,9 @@ def test_statistics_of_parameters_are_exported_with_their_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_parameter_run(tmp_path / "run", ("=first.weight", "first.bias", "last.weight"))
-    for form in ("csv", "npy"):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for form in ("csv", "npy", "parquet"):
         assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / form).code == 0
 
     with (tmp_path / "csv" / "parameters.csv").open(newline="") as file:
@@ -137,3 +139,8 @@ def test_statistics_of_parameters_are_exported_with_their_names(
     names = json.loads((tmp_path / "npy" / "parameter_statistics.json").read_text())
     array = np.load(tmp_path / "npy" / "tensor" / "parameter_statistics_30.npy")
     assert array.shape == (len(names["rows"]), len(names["columns"]))
+    frame = pandas.read_parquet(tmp_path / "parquet" / "parameters")
+    assert frame.columns.tolist() == ["run", *rows[0]]
+    assert (frame["run"].unique().tolist(), frame["parameter"][0]) == (["run"], "=first.weight")
+    expected = SummaryReader(tmp_path / "run").parameter_statistics().to_pandas().reset_index()
+    pandas.testing.assert_frame_equal(frame.drop(columns="run")[expected.columns], expected)

@@ -30,6 +30,10 @@ _OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
     "logger": lambda path: (MindInsightLogger(path), []),
     "collector": lambda path: (False, [SummaryCollector(path, collect_gradients=True)]),
     "collector of every step": lambda path: (False, [SummaryCollector(path, 1, collect_gradients=True)]),
+    "statistics": lambda path: (
+        False,
+        [SummaryCollector(path, 1, collect_parameter_statistics=True, collect_parameter_updates=True)],
+    ),
     "collector of a logged loss": lambda path: (False, [SummaryCollector(path, loss="train/loss")]),
     "pair": lambda path: (MindInsightLogger(path), [SummaryCollector(collect_freq=2)]),
     "lineage": lambda path: (False, [TrainLineage(path), EvalLineage(path)]),

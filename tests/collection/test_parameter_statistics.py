@@ -1,0 +1,113 @@
+"""Statistics of parameters that are unlike others, or not those of the step before, without a Trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning.collection.parameter_selection import NamedParameter
+from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics, StatisticsPart
+from mindsummary_lightning.collection.schedule import Schedule
+from mindsummary_lightning.collection.step_values import StepValues
+
+Numbers = dict[str, dict[str, float]]
+
+
+def _statistics() -> ParameterStatistics:
+    return ParameterStatistics([], Schedule(1), has_updates=True, skips_overflow=False)
+
+
+def _named(**tensors: torch.Tensor) -> list[NamedParameter]:
+    made = {name: nn.Parameter(tensor.clone(), requires_grad=False) for name, tensor in tensors.items()}
+    for parameter in made.values():
+        parameter.grad = parameter.detach().clone()
+    return [NamedParameter(name, parameter) for name, parameter in made.items()]
+
+
+def _step(taker: ParameterStatistics, named: list[NamedParameter], *optimizers: list[Any]) -> tuple[Numbers, list[str]]:
+    """What is known of each kind and row after a step that doubles all weights, and what went wrong."""
+    for number, parameters in enumerate(optimizers or [[each.parameter for each in named]]):
+        taker.take_gradients(number, parameters, named, None)
+    for parameter in {id(each.parameter): each.parameter for each in named}.values():
+        parameter.detach().copy_(
+            parameter.detach().to(torch.complex64 if parameter.is_complex() else torch.float64) * 2
+        )
+    values = StepValues()
+    taker.move_into(values, named)
+    known: Numbers = {}
+    for _, part in values.drain():
+        assert isinstance(part, StatisticsPart)
+        for at, row in enumerate(part.rows):
+            known.setdefault(taker.names[row], {})[part.kind] = float(part.statistics.rms[at])
+    return known, [f"{tag}: {problem}" for tag, problem in values.problems]
+
+
+_ODD = {
+    "nothing": torch.empty(0, 3),
+    "one number": torch.tensor(-3.0),
+    "double": torch.full((7,), 1e100, dtype=torch.float64),
+    "complex": torch.full((4,), 3 + 4j),
+    "eight bits": torch.full((6,), 2.0).to(torch.float8_e4m3fn),
+    "bfloat16": torch.full((2, 3), 0.5, dtype=torch.bfloat16),
+    "transposed": torch.full((5, 4), 1.5).t(),
+    "float": torch.full((600, 9), 0.25),
+}
+
+
+def test_parameters_of_any_kind_stand_in_one_table() -> None:
+    known, problems = _step(_statistics(), _named(**_ODD))
+
+    assert problems == []
+    for name, tensor in _ODD.items():
+        size = float(tensor.flatten()[0].abs()) if tensor.numel() else np.nan
+        expected = {"gradient": size, "weight": 2 * size, "update": size}
+        assert known[name] == pytest.approx(expected, rel=1e-6, nan_ok=True), name
+
+
+def test_what_has_no_numbers_leaves_the_others_theirs() -> None:
+    taker, named = _statistics(), _named(ghost=torch.empty(3, device="meta"), real=torch.ones(3))
+    taker.take_gradients(0, [each.parameter for each in named], named, None)
+    values = StepValues()
+    taker.move_into(values, named)
+    parts = [part for _, part in values.drain()]
+
+    assert [taker.names[part.rows[0]] for part in parts if isinstance(part, StatisticsPart)] == ["real"] * 3
+    assert values.problems
+
+
+def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
+    named = _named(shared=torch.ones(3), own=torch.ones(2))
+    shared, own = (each.parameter for each in named)
+    known, problems = _step(_statistics(), named, [shared, own], [shared])
+
+    assert problems == []
+    assert known["shared"] == pytest.approx({"gradient": 1.0, "weight": 2.0, "update": 1.0})
+
+
+def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None:
+    taker = _statistics()
+    named = _named(first=torch.ones(3), second=torch.ones(3), third=torch.ones(4))
+    _step(taker, named)
+    named[0].parameter.data = torch.full((5, 2), 3.0)  # the same parameter with other numbers
+    named[0].parameter.grad = torch.full((5, 2), 7.0)
+    named[2].parameter.grad = None
+    named.append(*_named(fourth=torch.full((2,), 5.0)))
+    known, problems = _step(taker, named)
+
+    assert problems == []
+    assert known["first"] == pytest.approx({"gradient": 7.0, "weight": 6.0, "update": 3.0})
+    assert known["third"] == pytest.approx({"weight": 4.0, "update": 2.0})
+    assert known["fourth"] == pytest.approx({"gradient": 5.0, "weight": 10.0, "update": 5.0})
+    assert taker.names == ["first", "second", "third", "fourth"]
+
+
+def test_no_parameter_is_held_after_the_fit() -> None:
+    taker, named = _statistics(), _named(first=torch.ones(3))
+    taker.take_gradients(0, [named[0].parameter], named, None)
+    taker.release()
+
+    assert [taker._together, taker._before, taker._gradients] == [{}, [], {}]
