@@ -102,7 +102,7 @@ def test_a_training_that_was_continued_without_its_optimizer_parts_where_it_was_
     assert (first.step, first.kind) == (21, "update")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_that_share_the_batches_are_the_same_as_one(tmp_path: Path) -> None:
     _fit(tmp_path / "one", 2, batch_norm=False)
     _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(
@@ -115,7 +115,7 @@ def test_two_processes_that_share_the_batches_are_the_same_as_one(tmp_path: Path
     assert [hint.rule for hint in comparison.hints] == ["shares"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_differs_in_two_processes_is_found_in_the_update(tmp_path: Path) -> None:
     _fit(tmp_path / "one", 2, batch_norm=True)
     _trainer(tmp_path / "two", 2, strategy="ddp_spawn", devices=2, use_distributed_sampler=False).fit(

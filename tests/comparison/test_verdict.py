@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord, compare_runs
 from mindsummary_lightning.comparison.distances import loss_distances, smoothed, tensor_distances
+from mindsummary_lightning.values import TrainInfo
 from tests.reading.runs import write_parameter_run
 
 _STEPS = 12
@@ -184,3 +185,23 @@ def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
         "the gradient of row 2 is not finite at step 30, the first in b",
     ]
     assert comparison.hints[0].numbers == {"run": "a", "tensor": "last.weight", "step": 30, "kind": "gradient"}
+
+
+def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tmp_path: Path) -> None:
+    same = write_run(tmp_path / "same", loss=lambda step: 0.7 / step)
+    other = write_run(
+        tmp_path / "other",
+        lambda step, name, tensor: tensor * (1.01 if step >= 4 and name == "fc.weight" else 1.0),
+        loss=lambda step: 0.7 / step,
+    )
+    for directory, devices in ((run, 1), (same, 2), (other, 2)):
+        with SummaryRecord(directory) as record:
+            record.add_value("train_lineage", "train_lineage", TrainInfo(device_num=devices))
+            record.record(99)
+
+    equal, parting = compare_runs(run, same), compare_runs(run, other)
+
+    assert (equal.verdict, equal.compared["losses"], [hint.rule for hint in equal.hints]) == ("same", 0, ["shares"])
+    assert parting.first_difference is not None
+    assert (parting.first_difference.step, parting.first_difference.kind) == (4, "update")
+    assert "the loss is the same" not in parting.sentence

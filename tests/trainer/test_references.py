@@ -70,8 +70,12 @@ class Handed(L.Callback):
 
 
 def _held(roots: list[Any], kinds: tuple[type, ...]) -> list[str]:
-    """What of these kinds can be reached from objects of ours and from our modules; Lightning's own cycles aside."""
-    roots += [vars(module) for name, module in list(sys.modules.items()) if name.startswith("mindsummary_lightning")]
+    """What of these kinds can be reached from objects of ours and from our modules; Lightning's own cycles aside.
+
+    What `torch.compile` made of a frame it keeps among the globals of that frame, under names that begin as below.
+    """
+    for module in [module for name, module in sys.modules.items() if name.startswith("mindsummary_lightning")]:
+        roots += [value for name, value in vars(module).items() if not name.startswith("__compiled_fn")]
     seen: set[int] = {id(sys.modules)}
     held = []
     while roots:
