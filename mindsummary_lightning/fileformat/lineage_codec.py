@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -26,7 +26,7 @@ def encode_lineage_event(event: LineageEvent) -> bytes:
     """The payload of a record; raises TypeError if ``what`` is not a lineage value."""
     message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
     try:
-        field, fill, _ = _KINDS[type(event.what)]
+        field, fill, *_ = _KINDS[type(event.what)]
     except KeyError:
         raise TypeError(f"a lineage event carries a lineage value, not {event.what!r}") from None
     part = getattr(message, field)
@@ -42,8 +42,11 @@ def decode_lineage_event(payload: bytes) -> LineageEvent:
     """
     message = _parsed(payload)
     field = message.WhichOneof("what")
-    read = _READERS.get(field)
-    return LineageEvent(message.wall_time, None if read is None else read(getattr(message, field)))
+    decoder = _DECODERS.get(field)
+    if decoder is None:
+        return LineageEvent(message.wall_time, None)
+    read, build = decoder
+    return LineageEvent(message.wall_time, build(read(getattr(message, field))))
 
 
 def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
@@ -54,8 +57,8 @@ def decode_lineage_content(payload: bytes) -> tuple[str | None, Any]:
     """
     message = _parsed(payload)
     field = message.WhichOneof("what")
-    read = _CONTENTS.get(field)
-    return field, None if read is None else read(getattr(message, field))
+    decoder = _DECODERS.get(field)
+    return field, None if decoder is None else decoder[0](getattr(message, field))
 
 
 def _parsed(payload: bytes) -> Any:
@@ -104,8 +107,7 @@ def _nested(message: Any) -> dict[str, Any]:
     }
 
 
-def _fields(kind: type, message: Any) -> Any:
-    nested = _nested(message)
+def _from_nested(kind: type, nested: dict[str, Any]) -> Any:
     contents = {}
     for attribute, (part, field) in FIELDS[kind].items():
         contents[attribute] = (nested.get(part, {}) if part else nested).get(field)
@@ -198,18 +200,18 @@ def _parameter(message: lineage_pb2.OperationParameter) -> dict[str, ParameterVa
     return values
 
 
-_KINDS: dict[type, tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]]] = {
-    TrainInfo: ("train_lineage", _fill_fields, partial(_fields, TrainInfo)),
-    EvaluationInfo: ("evaluation_lineage", _fill_fields, partial(_fields, EvaluationInfo)),
-    DatasetGraph: ("dataset_graph", _fill_dataset, _dataset),
-    UserDefinedInfo: ("user_defined_info", _fill_custom, lambda message: UserDefinedInfo(_entries(message))),
-    RunInfo: ("run_info", _fill_custom, lambda message: RunInfo(_entries(message))),
+class _Kind(NamedTuple):
+    field: str  # in the file
+    fill: Callable[[Any, Any], None]
+    read: Callable[[Any], Any]
+    build: Callable[[Any], Any]  # the value, of what was read
+
+
+_KINDS: dict[type, _Kind] = {
+    TrainInfo: _Kind("train_lineage", _fill_fields, _nested, partial(_from_nested, TrainInfo)),
+    EvaluationInfo: _Kind("evaluation_lineage", _fill_fields, _nested, partial(_from_nested, EvaluationInfo)),
+    DatasetGraph: _Kind("dataset_graph", _fill_dataset, _dataset, lambda graph: graph),
+    UserDefinedInfo: _Kind("user_defined_info", _fill_custom, _entries, UserDefinedInfo),
+    RunInfo: _Kind("run_info", _fill_custom, _entries, RunInfo),
 }
-_READERS = {field: read for field, _, read in _KINDS.values()}
-_CONTENTS: dict[str | None, Callable[[Any], Any]] = {
-    "train_lineage": _nested,
-    "evaluation_lineage": _nested,
-    "dataset_graph": _dataset,
-    "user_defined_info": _entries,
-    "run_info": _entries,
-}
+_DECODERS = {kind.field: (kind.read, kind.build) for kind in _KINDS.values()}
