@@ -50,15 +50,13 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
-    for line in json.dumps(_finite(value), indent=2, ensure_ascii=False).split("\n"):
+    from mindsummary_lightning.values.text import map_json  # imported late, as below
+
+    for line in json.dumps(map_json(value, _finite), indent=2, ensure_ascii=False).split("\n"):
         say(line)
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

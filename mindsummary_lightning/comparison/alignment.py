@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import NameMatch, Pair, TensorName, match_names, plain_name
+from mindsummary_lightning.comparison.distances import Floats, largest_first
+from mindsummary_lightning.comparison.names import AUTO, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
@@ -19,7 +19,6 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.text import shortest_float32
 
-_AUTO = "/auto"  # what the collector adds to a tag
 _LOSS = "loss/auto"
 _NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status")
 
@@ -83,7 +82,7 @@ def read_side(run_dir: str | os.PathLike[str]) -> Side:
     numbers = read_numbers(reader.run_dir)
     if not numbers.scalars and not numbers.histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
-    tensors = {tag.removesuffix(_AUTO): statistics for tag, statistics in numbers.histograms.items()}
+    tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in numbers.histograms.items()}
     return Side(reader.run_dir, numbers, tensors, *read_tensors(reader), _settings(reader))
 
 
@@ -96,9 +95,8 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
     others = rows_of(a.table, a.tensors), rows_of(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
-    by_name = {plain_name(name): name for name in others[1]}
-    of_both = [(name, by_name[plain_name(name)]) for name in others[0] if plain_name(name) in by_name]
-    match = match._replace(pairs=(*match.pairs, *(Pair(one, other, "equal") for one, other in of_both)))
+    of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
+    match = match._replace(pairs=(*match.pairs, *of_both))
     tag = None if match.pairs and have_other_shares(a, b) else _loss_tag(a.numbers.scalars, b.numbers.scalars)
     loss_steps, losses = _common_series(a, b, tag) if tag else (np.empty(0, np.int64), np.empty((2, 0)))
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
@@ -143,7 +141,7 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
         if finite.any():
             scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
             differences[tag] = float(np.abs(one[finite] - other[finite]).max()) / scale
-    return dict(sorted(differences.items(), key=lambda item: (-item[1], item[0])))
+    return largest_first(differences)
 
 
 def _tensor_names(tensors: Mapping[str, HistogramStatistics]) -> list[TensorName]:

@@ -66,6 +66,11 @@ def _unequal_numbers(a: Floats, b: Floats, distances: Floats) -> Floats:
     return np.where(both, distances, np.where(same, 0.0, np.inf))
 
 
+def largest_first(distances: dict[str, float]) -> dict[str, float]:
+    """The same, the largest first and equal ones by name."""
+    return dict(sorted(distances.items(), key=lambda item: (-item[1], item[0])))
+
+
 def smoothed(values: Floats, weight: float = 0.9) -> Floats:
     """Exponential moving average, corrected for its beginning; NaN and infinities are skipped."""
     averages, total, mass = np.empty_like(values), 0.0, 0.0

@@ -24,6 +24,7 @@ _MINDSPORE = {
     "embedding_table": "weight",
 }
 GRADIENT = ".gradient"  # what the collector adds to the name of a parameter
+AUTO = "/auto"  # and to a tag
 
 
 class TensorName(NamedTuple):
@@ -150,6 +151,12 @@ def plain_name(name: str) -> str:
     name = _LEADING.sub("", _ANYWHERE.sub("", name.removesuffix(gradient)))
     stem, dot, last = name.rpartition(".")
     return stem + dot + _MINDSPORE.get(last, last) + gradient
+
+
+def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of names that are equal as :func:`plain_name` has them, in the order of the first run."""
+    plain = {plain_name(name): name for name in b}
+    return [(name, plain[plain_name(name)]) for name in a if plain_name(name) in plain]
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats, tensor_distances
-from mindsummary_lightning.comparison.names import plain_name
+from mindsummary_lightning.comparison.names import AUTO, equal_names
+from mindsummary_lightning.conversion.histograms import finite_part
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
@@ -21,7 +22,6 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
 
-_AUTO = "/auto"  # what the collector adds to a tag
 _STATISTICS = " (statistics)"  # marks magnitudes, which are no minimum and maximum
 
 
@@ -53,7 +53,7 @@ def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics],
     tensors = sorted(tag for kind, tag in tags if kind == "tensor")
     table = reader.parameter_statistics() if STATISTICS_TAG in tensors else None
     whole = {
-        tag.removesuffix(_AUTO): _numbers([(step, tensor.data) for step, _, tensor in reader.tensors(tag)])
+        tag.removesuffix(AUTO): _numbers([(step, tensor.data) for step, _, tensor in reader.tensors(tag)])
         for tag in tensors
         if tag != STATISTICS_TAG
     }
@@ -63,11 +63,9 @@ def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics],
 def _numbers(samples: Iterable[tuple[int, NDArray[Any]]]) -> HistogramStatistics:
     rows = []
     for step, data in samples:
-        flat = data.astype(np.float64).ravel()
-        finite = flat[np.isfinite(flat)]
-        known = (finite.min(), finite.max(), finite.mean()) if finite.size else (np.nan,) * 3
-        counts = (flat.size, np.isnan(flat).sum(), (flat == np.inf).sum(), (flat == -np.inf).sum())
-        rows.append((step, known, counts))
+        _, of = finite_part(data.astype(np.float64).ravel())
+        known = (of.low, of.high, of.total / of.finite) if of.finite else (np.nan,) * 3
+        rows.append((step, known, (of.count, of.nan_count, of.pos_inf_count, of.neg_inf_count)))
     return HistogramStatistics(
         np.array([step for step, _, _ in rows], np.int64),
         *np.array([known for _, known, _ in rows], np.float64).reshape(-1, 3).T,
@@ -99,9 +97,7 @@ def rows_of(table: ParameterTable | None, known: Iterable[str]) -> dict[str, His
 
 def whole_tensors(a: Mapping[str, HistogramStatistics], b: Mapping[str, HistogramStatistics]) -> list[WholeTensor]:
     """Distances of the tensors that both runs recorded whole at a common step, by their names."""
-    of_b = {plain_name(name): name for name in b}
-    pairs = [(name, of_b[plain_name(name)]) for name in a if plain_name(name) in of_b]
-    compared = (_distances(one, other, a[one], b[other]) for one, other in pairs)
+    compared = (_distances(one, other, a[one], b[other]) for one, other in equal_names(a, b))
     return [tensor for tensor in compared if tensor.steps.size]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
+from mindsummary_lightning.values.text import map_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it; numbers that are not finite are ``None``."""
         first = self.first_difference
-        result: dict[str, Any] = _json(
+        result: dict[str, Any] = map_json(
             {
                 "a": self.a,
                 "b": self.b,
@@ -124,16 +125,11 @@ class Comparison:
                 "whole_tensors": dict(self.whole_tensors),
                 "hints": [asdict(hint) for hint in self.hints],
                 "trend": dict(self.trend),
-            }
+            },
+            _finite_or_none,
         )
         return result
 
 
-def _json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+def _finite_or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value

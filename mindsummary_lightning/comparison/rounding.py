@@ -34,7 +34,10 @@ def wandering_tensors(alignment: Alignment, losses: Floats, distances: Floats, l
         wandering[index] = later.sum() >= _ENOUGH_LOSSES and _walks(alignment.tensors[:, index])
     others = (distances[~wandering] > limits.tensor).any() if len(distances) else False
     # A loss that parts while nothing else does may be what these tensors do to it.
-    is_shown = not parted.size or others if alignment.loss_steps.size else not others and not wandering.all()
+    if alignment.loss_steps.size:
+        is_shown = not parted.size or others
+    else:
+        is_shown = not others and not wandering.all()
     return wandering if is_shown else np.zeros_like(wandering)
 
 

@@ -20,6 +20,7 @@ from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
     Floats,
     Tolerance,
+    largest_first,
     loss_distances,
     smoothed,
     tensor_distances,
@@ -97,7 +98,7 @@ def compare_runs(
         tolerance=limits,
         settings=setting_differences(*sides),
         scalars=largest_scalar_differences(*sides),
-        whole_tensors=_largest_of_each(whole),
+        whole_tensors=largest_first({tensor.a: float(tensor.distances.max()) for tensor in whole}),
         hints=hints,
         trend=trend,
         alignment=alignment,
@@ -202,11 +203,6 @@ def _first_whole_tensor(whole: list[WholeTensor], limits: Tolerance) -> FirstDif
     before = [int(earlier) for tensor in whole for earlier in tensor.steps if earlier < step]
     tensors.sort(key=lambda tensor: -tensor.distance)
     return FirstDifference(step, "forward", None, tuple(tensors), max(before, default=None))
-
-
-def _largest_of_each(whole: list[WholeTensor]) -> dict[str, float]:
-    largest = {tensor.a: float(tensor.distances.max()) for tensor in whole}
-    return dict(sorted(largest.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _updates_one_side(alignment: Alignment) -> bool:

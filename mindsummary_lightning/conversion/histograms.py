@@ -84,7 +84,7 @@ def _histogram_of_few(flat: NDArray[Any]) -> Histogram | None:
 
 
 def _histogram_of_any(flat: NDArray[Any]) -> Histogram:
-    elements, statistics = _finite_part(flat)
+    elements, statistics = finite_part(flat)
     if not statistics.finite:
         return build_histogram(statistics, np.empty(0), np.empty(0, np.int64))
     edges = bucket_edges(statistics.low, statistics.high, statistics.finite, flat.dtype)
@@ -111,7 +111,7 @@ def build_histogram(statistics: Statistics, edges: NDArray[Any], counts: NDArray
     )
 
 
-def _finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
+def finite_part(array: NDArray[Any]) -> tuple[NDArray[Any], Statistics]:
     """The finite elements, within ``HISTOGRAM_LIMIT``, and the statistics of all."""
     count, nan_count, pos_inf_count, neg_inf_count = array.size, 0, 0, 0
     low, high, total = _low_high_total(array)

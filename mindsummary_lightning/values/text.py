@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
@@ -15,11 +16,16 @@ def utf8_text(text: str) -> str:
 
 def utf8_json(value: Any) -> Any:
     r"""What JSON gave, with :func:`utf8_text` of every text: an escape such as ``"\ud800"`` is a lone surrogate."""
+    return map_json(value, lambda leaf: utf8_text(leaf) if isinstance(leaf, str) else leaf)
+
+
+def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
+    """What JSON holds, with every number, text and name as ``change`` gives it; tuples become lists."""
     if isinstance(value, dict):
-        return {utf8_text(key): utf8_json(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [utf8_json(entry) for entry in value]
-    return utf8_text(value) if isinstance(value, str) else value
+        return {change(key): map_json(entry, change) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [map_json(entry, change) for entry in value]
+    return change(value)
 
 
 def printable(text: str) -> str:
