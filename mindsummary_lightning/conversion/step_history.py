@@ -13,7 +13,7 @@ _MAX_COLUMNS = 512  # a picture has half of them at least
 class StepHistory:
     """One column of float32 a step, until there are 512; then neighbours are merged, of which the larger number stays.
 
-    So a short spike is not lost. Later columns may have more rows. NaN is no number and loses against any.
+    So a short spike is not lost. Later columns may have more rows. NaN stays only where both neighbours have it.
     """
 
     def __init__(self) -> None:

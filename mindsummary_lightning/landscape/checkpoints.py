@@ -111,7 +111,7 @@ class LandscapeCheckpointWriter:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
         return self._settings.wants(number) if self._fitting is None else number in self._fitting
 
-    def set_step_per_epoch(self, steps: int) -> None:
+    def end_epoch(self, steps: int) -> None:
         """An epoch is over: write what waits, and note how many optimizer steps it really had."""
         self.write()
         if steps != self._metadata["step_per_epoch"]:

@@ -320,7 +320,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if saver is not None:
             with self._guard("the parameters for a landscape"):
                 if step:
-                    saver.set_step_per_epoch(max(1, round(step / epoch)))
+                    saver.end_epoch(max(1, round(step / epoch)))
                 if saver.unit == "epoch" and saver.wants(epoch):
                     saver.save(epoch, pl_module.state_dict())
 
