@@ -8,23 +8,26 @@ a histogram's end. What is not encoded exactly as this package and MindSpore do 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.summary_codec import decode_value
+from mindsummary_lightning.fileformat.wire import length_delimited
 from mindsummary_lightning.values import Histogram
 
 _WALL_TIME_KEY, _STEP_KEY, _SUMMARY_KEY, _VALUE_KEY = 0x09, 0x10, 0x2A, 0x0A
-_SCALAR_KEY = 0x1D
+_TAG = 1
+_KEYS_OF = {"scalar": b"\x1d", "image": b"\x22", "tensor": b"\x42", "histogram": b"\x4a", "loss_landscape": b"\x52"}
+_MAX_TEMPLATES = 8  # of neighbouring events; what is unlike them goes through the general decoder
 _MAX_VARINT = 10  # bytes
 _MAX_LENGTH = 4  # bytes of the varint of a length: 256 MB
 _DOUBLE = struct.Struct("<d")
 # Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key of the count.
 _TAIL = 34
+_PADDING = _TAIL  # bytes behind the payloads, so that at each of their bytes as many can be read
 _NO_NONFINITE = np.frombuffer(b"\x10\x00\x18\x00\x20\x00", np.uint8)
 _KEYS = {6: 0x29, 15: 0x31, 24: 0x39, 33: 0x40}
 _MAXIMUM, _MINIMUM, _SUM = slice(7, 15), slice(16, 24), slice(25, 33)
@@ -33,8 +36,6 @@ _COUNTS = ("count", "nan_count", "pos_inf_count", "neg_inf_count")
 
 
 _NUMBER_KINDS = ("scalar", "histogram")
-
-_Located: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]"
 
 
 class HistogramColumns(NamedTuple):
@@ -62,66 +63,82 @@ class HistogramColumns(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def decode_histogram_events(payloads: Sequence[bytes]) -> list[HistogramColumns]:
-    """Scalars and statistics of histograms in the payloads of a summary file.
+class HistogramEventDecoder:
+    """Scalars and statistics of histograms in the payloads of a summary file, of many events at a time.
 
-    Raises:
-        ValueError: a payload is not an event.
+    Attributes:
+        size: bytes of the payloads that wait.
     """
-    columns: list[HistogramColumns] = []
-    heads = [_head(payload) for payload in payloads]
-    wide = [row for row, head in enumerate(heads) if head is not None]
-    single = [row for row, head in enumerate(heads) if head is None]
-    buffer = np.frombuffer(b"".join(payloads), np.uint8)
-    ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
-    while wide:
-        template = _template(payloads[wide[0]])
-        rows = np.array(wide, np.int64)
-        starts = np.array([heads[row][1] for row in wide], np.int64)  # type: ignore[index]
-        begins = ends[rows] - np.array([len(payloads[row]) for row in wide], np.int64)
-        walked, scalars, located = _walk(buffer, begins + starts, ends[rows], template)
-        if not walked.any():  # not even the event that the template was made of
-            single.append(wide.pop(0))
-            continue
-        if len(scalars) or len(located):
-            chosen = [heads[row] for row in rows[walked].tolist()]
-            steps, wall_times = (np.array([head[index] for head in chosen]) for index in (0, 2))
-            numbers, counts = _tails(buffer, located[:, walked].reshape(-1, 3))
-            tags = {kind: tuple(value.tag for value in template if value.kind == kind) for kind in _NUMBER_KINDS}
-            columns.append(
-                HistogramColumns(
-                    rows[walked],
-                    steps,
-                    wall_times,
-                    tags["scalar"],
-                    scalars[:, walked],
-                    tags["histogram"],
-                    numbers.reshape(len(located), steps.size, len(_FIELDS)),
-                    counts.reshape(len(located), steps.size, len(_COUNTS)),
-                )
-            )
-        wide = rows[~walked].tolist()
-    for row in sorted(single):
-        columns += _decoded(row, payloads[row])
-    return columns
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._joined = bytearray()  # is used again and again: new memory would take as long as the decoding
+        self._ends: list[int] = []
+        self._heads: list[tuple[int, int, float] | None] = []
+
+    def add(self, payload: bytes) -> None:
+        """Let a payload wait for :meth:`take`."""
+        start, self.size = self.size, self.size + len(payload)
+        if len(self._joined) < self.size + _PADDING:
+            self._joined += bytes(self.size + _PADDING - len(self._joined))
+        self._joined[start : self.size] = payload
+        self._ends.append(self.size)
+        self._heads.append(_head(payload))
+
+    def take(self) -> list[HistogramColumns]:
+        """Decode the payloads that wait; rows count from the first of them.
+
+        Raises:
+            ValueError: a payload is not an event.
+        """
+        heads, ends, self._heads, self._ends = self._heads, np.array(self._ends, np.int64), [], []
+        buffer, self.size = np.frombuffer(self._joined, np.uint8, self.size + _PADDING), 0
+        begins = np.concatenate([[0], ends[:-1]])
+        columns: list[HistogramColumns] = []
+        wide = np.array([row for row, head in enumerate(heads) if head is not None], np.int64)
+        single = [row for row, head in enumerate(heads) if head is None]
+        for _ in range(_MAX_TEMPLATES):
+            if not wide.size:
+                break
+            template = _template(buffer[begins[wide[0]] : ends[wide[0]]].tobytes())
+            starts = np.array([heads[row][1] for row in wide.tolist()], np.int64)
+            walked, scalars, located = _walk(buffer, begins[wide] + starts, ends[wide], template)
+            if not walked.any():  # not even the event that the template was made of
+                single.append(int(wide[0]))
+                wide = wide[1:]
+                continue
+            if len(scalars) or located.size:
+                rows = wide[walked]
+                steps, wall_times = (np.array([heads[row][index] for row in rows.tolist()]) for index in (0, 2))
+                numbers, counts = _tails(buffer, *located[:, :, walked].reshape(3, -1))
+                tags = (tuple(value.tag for value in template if value.kind == kind) for kind in _NUMBER_KINDS)
+                shape = (-1, rows.size)
+                columns.append(
+                    HistogramColumns(
+                        rows, steps, wall_times, next(tags), scalars[:, walked], next(tags),
+                        numbers.reshape(*shape, len(_FIELDS)), counts.reshape(*shape, len(_COUNTS)),
+                    )
+                )  # fmt: skip
+            wide = wide[~walked]
+        for row in sorted([*single, *wide.tolist()]):
+            columns += _decoded(row, buffer[begins[row] : ends[row]].tobytes())
+        return columns
 
 
 class _TemplateValue(NamedTuple):
-    """What all events that are walked side by side have in common: a value's kind, its tag and the key of its field."""
+    """What all events that are walked side by side have in common: a value's kind, its tag and the key behind it."""
 
     kind: str
     tag: str
-    tag_field: NDArray[np.uint8]
-    key: int
+    head: bytes
 
 
 def _template(payload: bytes) -> list[_TemplateValue]:
-    template = []
-    for value in outline_event(payload).values:
-        tag_field = _tag_field(value.tag)
-        key = payload[value.start + tag_field.size : value.end][:1]  # none if only a tag is there
-        template.append(_TemplateValue(value.kind, value.tag, tag_field, key[0] if key else 0))
-    return template
+    return [
+        _TemplateValue(value.kind, value.tag, length_delimited(_TAG, len(tag)) + tag + _KEYS_OF[value.kind])
+        for value in outline_event(payload).values
+        for tag in [value.tag.encode()]
+    ]
 
 
 def _head(payload: bytes) -> tuple[int, int, float] | None:
@@ -154,108 +171,65 @@ def _walk(
 
     Returns:
         Which of them hold exactly the template's values, shape ``(n,)``; their scalars, shape ``(scalars, n)``; start
-        of the value, start and end of each histogram, shape ``(histograms, n, 3)``.
+        of the value, start and end of each histogram, shape ``(3, histograms, n)``.
     """
-    kinds = [value.kind for value in template]
-    walked = np.zeros(at.size, np.bool_)
-    scalars = np.zeros((kinds.count("scalar"), at.size), np.float32)
-    located = np.zeros((kinds.count("histogram"), at.size, 3), np.int64)
-    alive = np.arange(at.size)
-    number = {"scalar": 0, "histogram": 0}
-    for kind, _, tag_field, key in template:
-        if kind == "scalar":
-            body, stop, same = _values(buffer, at, tag_field)
-            same &= (stop <= ends) & (stop - body == tag_field.size + 5) & (buffer[stop * same - 5] == _SCALAR_KEY)
-            words = np.ascontiguousarray(buffer[(stop * same)[:, None] + np.arange(-4, 0)])
-            scalars[number[kind], alive] = words.view("<f4")[:, 0]
-            number[kind] += 1
-        else:
-            body, begin, stop, same = _messages_alike(buffer, at, tag_field, key)
-            if not same.all():
-                body, begin, stop, same = _messages(buffer, at, tag_field, key)
-            same &= stop <= ends
-            if kind == "histogram":
-                located[number[kind], alive] = np.stack([body, begin, stop], axis=1)
-                number[kind] += 1
-        if not same.all():
-            ends, alive, stop = ends[same], alive[same], stop[same]
-        at = stop
-    walked[alive[at == ends]] = True
-    return walked, scalars, located
+    # First by the lengths alone, value by value; what stands there is then looked at for all values at once.
+    begins, starts, stops = np.empty((3, len(template), at.size), np.int64)
+    words = _windows_of(buffer, _MAX_LENGTH)
+    for index in range(len(template)):
+        begins[index] = at
+        starts[index], lengths = _lengths(words, at + 1)
+        at = stops[index] = starts[index] + lengths
+    same = (at == ends) & (_windows(buffer, begins, 1)[..., 0] == _VALUE_KEY).all(axis=0)
+    sizes = np.array([len(value.head) for value in template], np.int64)
+    for size in sorted(set(sizes.tolist())):
+        rows = np.flatnonzero(sizes == size)
+        heads = np.frombuffer(b"".join(template[row].head for row in rows.tolist()), np.uint8)
+        windows = _windows(buffer, starts[rows], size)
+        same &= (windows == heads.reshape(-1, 1, size)).all(axis=(0, 2))
+    behind = starts + sizes[:, None]
+    begins, lengths = _lengths(words, behind)
+    kinds = np.array([value.kind for value in template])
+    is_scalar, is_histogram = kinds == "scalar", kinds == "histogram"
+    same &= (np.where(is_scalar[:, None], behind + 4, begins + lengths) == stops).all(axis=0)
+    scalars = _windows(buffer, behind[is_scalar], 4).view("<f4")[:, :, 0]
+    return same, scalars, np.stack([part[is_histogram] for part in (starts, begins, stops)])
 
 
-def _messages_alike(
-    buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8], key: int
-) -> _Located:
-    """As :func:`_messages`, for values whose lengths all take as many bytes as those of the first: one comparison."""
-    first = buffer[at[0] : at[0] + 2 * _MAX_LENGTH + tag_field.size + 2].tobytes() if at.size else b""
-    outer = 1 + next((index for index, byte in enumerate(first[1 : 1 + _MAX_LENGTH], 1) if byte < 128), 0)
-    middle = outer + tag_field.size
-    rest = first[middle + 1 : middle + 1 + _MAX_LENGTH]
-    inner = 1 + next((index for index, byte in enumerate(rest, 1) if byte < 128), 0)
-    wanted = np.full(middle + inner, 128, np.uint8)
-    mask = wanted.copy()
-    wanted[[outer - 1, -1]] = 0  # the last byte of a varint
-    for column, byte in ((0, _VALUE_KEY), (middle, key)):
-        wanted[column], mask[column] = byte, 255
-    wanted[outer:middle], mask[outer:middle] = tag_field, 255
-    window = buffer[np.minimum(at[:, None] + np.arange(wanted.size), buffer.size - 1)]
-    same = ((window & mask) == wanted).all(axis=1)
-    body, begin = at + outer, at + wanted.size
-    stop = body + _varints(window[:, 1:outer])
-    same &= begin + _varints(window[:, middle + 1 :]) == stop
-    return body, begin, stop, same
-
-
-def _varints(digits: NDArray[np.uint8]) -> NDArray[np.int64]:
-    numbers = digits[:, 0].astype(np.int64) & 127
-    for index in range(1, digits.shape[1]):
-        numbers |= (digits[:, index].astype(np.int64) & 127) << 7 * index
-    return numbers
-
-
-def _messages(buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8], key: int) -> _Located:
-    """Start of the value, start and end of its message, and where there is one of this tag and key, and no more."""
-    body, stop, same = _values(buffer, at, tag_field)
-    length, begin, has_key = _message(buffer, body + tag_field.size, key)
-    return body, begin, stop, same & has_key & (begin + length == stop)
-
-
-def _values(
-    buffer: NDArray[np.uint8], at: NDArray[np.int64], tag_field: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Start and end of the value at the offsets, and where there is one of this tag."""
-    length, body, same = _message(buffer, at, _VALUE_KEY)
-    tags = buffer[np.minimum(body[:, None] + np.arange(tag_field.size), buffer.size - 1)]
-    return body, body + length, same & (length >= tag_field.size) & (tags == tag_field).all(axis=1)
-
-
-def _message(
-    buffer: NDArray[np.uint8], at: NDArray[np.int64], key: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Lengths and starts of the messages at the offsets, and which of them are of a field of less than 256 MB."""
-    head = buffer[np.minimum(at[:, None] + np.arange(1 + _MAX_LENGTH), buffer.size - 1)].astype(np.int64)
-    lengths, is_open = head[:, 1] & 127, head[:, 1] >= 128
-    starts = at + 2
-    for index in range(2, 1 + _MAX_LENGTH):
-        lengths = lengths | np.where(is_open, (head[:, index] & 127) << 7 * (index - 1), 0)
+def _lengths(words: NDArray[np.void], at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Starts and lengths of the messages whose lengths stand at the offsets; of 256 MB or more, a wrong length."""
+    word = _at(words, at).view("<u4")[..., 0].astype(np.int64)
+    if (word & 0x8080 == 0x0080).all():  # all of two bytes, as nearly always
+        return at + 2, word & 127 | word >> 1 & 127 << 7
+    lengths, starts, is_open = word & 127, at + 1, word >> 7 & 1
+    for index in range(1, _MAX_LENGTH):
+        byte = word >> 8 * index
+        lengths = lengths + (is_open * (byte & 127) << 7 * index)
         starts = starts + is_open
-        is_open = is_open & (head[:, index] >= 128)
-    return lengths, starts, (head[:, 0] == key) & ~is_open
+        is_open = is_open & byte >> 7
+    return starts, lengths
 
 
-def _tag_field(tag: str) -> NDArray[np.uint8]:
-    text = tag.encode()
-    length, digits = len(text), bytearray()
-    while length >= 128:
-        digits.append(length & 127 | 128)
-        length >>= 7
-    return np.frombuffer(b"\x0a" + bytes(digits) + bytes((length,)) + text, np.uint8)
+def _windows_of(buffer: NDArray[np.uint8], size: int) -> NDArray[np.void]:
+    """As many bytes from each offset of the buffer on."""
+    windows: NDArray[np.void] = np.ndarray(max(buffer.size - size + 1, 0), f"V{size}", buffer, strides=(1,))
+    return windows
 
 
-def _tails(buffer: NDArray[np.uint8], located: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Numbers and counts of the histograms at ``located``, whose rows are as :func:`_walk` gives them."""
-    values, begins, stops = located.T
+def _at(windows: NDArray[np.void], at: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The windows at the offsets as bytes, one axis more; of those too near the buffer's end, others."""
+    chosen = windows[np.minimum(at, windows.size - 1)]
+    return chosen.view(np.uint8).reshape(*at.shape, windows.itemsize)
+
+
+def _windows(buffer: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+    return _at(_windows_of(buffer, size), at)
+
+
+def _tails(
+    buffer: NDArray[np.uint8], values: NDArray[np.int64], begins: NDArray[np.int64], stops: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Numbers and counts of histograms, whose values and messages begin there and end together."""
     numbers = np.full((values.size, len(_FIELDS)), np.nan)
     counts = np.zeros((values.size, len(_COUNTS)), np.int64)
     count, is_open, at = np.zeros(values.size, np.int64), np.ones(values.size, np.bool_), stops - 1
@@ -266,7 +240,7 @@ def _tails(buffer: NDArray[np.uint8], located: NDArray[np.int64]) -> tuple[NDArr
         if not is_open.any():
             break
     tails = at - (_TAIL - 1)
-    windows = buffer[np.maximum(tails, 0)[:, None] + np.arange(_TAIL)]
+    windows = _windows(buffer, np.maximum(tails, 0), _TAIL)
     usual = ~is_open & (tails >= begins) & (windows[:, :6] == _NO_NONFINITE).all(axis=1)
     for column, key in _KEYS.items():
         usual &= windows[:, column] == key

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.histogram_columns import HistogramColumns, decode_histogram_events
+from mindsummary_lightning.fileformat.histogram_columns import HistogramColumns, HistogramEventDecoder
 from mindsummary_lightning.fileformat.scalar_codec import ScalarColumns, decode_scalar_events
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.merge_rule import selected_samples
 from mindsummary_lightning.reading.run_directory import summary_files
 from mindsummary_lightning.reading.series import ScalarSeries
+
+_Parts: TypeAlias = dict[tuple[str, str], list[tuple[NDArray[Any], ...]]]
 
 _MAX_SCALARS_ALONE = 512  # bytes of an event; the scalars of longer ones are decoded beside their histograms
 _MAX_GROUP = 3 << 25  # bytes of records that are walked side by side
@@ -71,68 +73,64 @@ def read_numbers(run_dir: str) -> RunNumbers:
     """
     scalars: dict[str, list[tuple[str, list[NDArray[Any]]]]] = {}
     histograms: dict[str, list[tuple[str, list[NDArray[Any]]]]] = {}
+    decoder = HistogramEventDecoder()
     for path in summary_files(run_dir):
-        in_file: dict[tuple[str, str], list[tuple[NDArray[Any], ...]]] = {}
-        first_row = 0
-        for payloads, offset in _groups(path):
-            short = [row for row, payload in enumerate(payloads) if len(payload) <= _MAX_SCALARS_ALONE]
-            plain, others = decode_scalar_events([payloads[row] for row in short])
-            left = sorted({*range(len(payloads))} - {*short} | {short[index] for index in others})
-            chosen = payloads if len(left) == len(payloads) else [payloads[row] for row in left]
-            try:
-                wide = decode_histogram_events(chosen)
-            except ValueError as error:
-                raise DamagedFileError(path, offset, str(error)) from error
-            for columns in plain:
-                _add_scalars(in_file, columns, first_row + np.array(short)[columns.rows])
-            for parts in wide:
-                _add_histograms(in_file, parts, first_row + np.array(left)[parts.rows])
-            first_row += len(payloads)
-        for (kind, tag), parts_of_tag in in_file.items():
-            joined = [np.concatenate(column) for column in zip(*parts_of_tag, strict=True)]
-            order = np.argsort(joined[0], kind="stable")
+        for (kind, tag), parts in _parts_of_tags(path, decoder).items():
+            rows, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+            if (np.diff(rows) < 0).any():
+                order = np.argsort(rows, kind="stable")
+                columns = [column[order] for column in columns]
             target = scalars if kind == "scalar" else histograms
-            target.setdefault(tag, []).append((path, [column[order] for column in joined[1:]]))
+            target.setdefault(tag, []).append((path, columns))
     return RunNumbers(
         {tag: ScalarSeries(*_merged(files)) for tag, files in scalars.items()},
         {tag: _statistics(_merged(files)) for tag, files in histograms.items()},
     )
 
 
-def _groups(path: str) -> Iterator[tuple[list[bytes], int]]:
-    """The payloads of a file, many at a time, and the offset of the first."""
+def _parts_of_tags(path: str, decoder: HistogramEventDecoder) -> _Parts:
+    """Of each kind and tag of a file the columns of many events at a time; the first column is their rows."""
+    parts: _Parts = {}
+    first_row = begin = 0
+    waiting: list[int] = []  # rows of the events in the decoder
     scanner = RecordScanner(path)
-    payloads: list[bytes] = []
-    begin = size = 0
-    for batch in scanner.batches():
-        payloads += batch
-        size += sum(map(len, batch))
-        if size >= _MAX_GROUP:
-            yield payloads, begin
-            payloads, begin, size = [], scanner.offset, 0
-    if payloads:
-        yield payloads, begin
+    for payloads in chain(scanner.batches(), ((),)):
+        short = [row for row, payload in enumerate(payloads) if len(payload) <= _MAX_SCALARS_ALONE]
+        plain, others = decode_scalar_events([payloads[row] for row in short])
+        for scalars in plain:
+            _add_scalars(parts, scalars, first_row + np.array(short)[scalars.rows])
+        for row in sorted({*range(len(payloads))} - {*short} | {short[index] for index in others}):
+            decoder.add(payloads[row])
+            waiting.append(first_row + row)
+        if decoder.size >= _MAX_GROUP or not payloads:
+            try:
+                decoded = decoder.take()
+            except ValueError as error:
+                raise DamagedFileError(path, begin, str(error)) from error
+            for columns in decoded:
+                _add_histograms(parts, columns, np.array(waiting)[columns.rows])
+            waiting, begin = [], scanner.offset
+        first_row += len(payloads)
+    return parts
 
 
-def _add_scalars(
-    in_file: dict[tuple[str, str], list[tuple[NDArray[Any], ...]]],
-    columns: ScalarColumns,
-    rows: NDArray[np.int64],
-) -> None:
+def _add_scalars(parts: _Parts, columns: ScalarColumns, rows: NDArray[np.int64]) -> None:
     for index, tag in enumerate(columns.tags):
         part = (rows, columns.steps, columns.wall_times, columns.values[:, index])
-        in_file.setdefault(("scalar", tag), []).append(part)
+        parts.setdefault(("scalar", tag), []).append(part)
 
 
-def _add_histograms(
-    in_file: dict[tuple[str, str], list[tuple[NDArray[Any], ...]]],
-    columns: HistogramColumns,
-    rows: NDArray[np.int64],
-) -> None:
+def _add_histograms(parts: _Parts, columns: HistogramColumns, rows: NDArray[np.int64]) -> None:
     for tag, values in zip(columns.scalar_tags, columns.scalars, strict=True):
-        in_file.setdefault(("scalar", tag), []).append((rows, columns.steps, columns.wall_times, values))
-    for tag, numbers, counts in zip(columns.tags, columns.numbers, columns.counts, strict=True):
-        in_file.setdefault(("histogram", tag), []).append((rows, columns.steps, numbers, counts))
+        parts.setdefault(("scalar", tag), []).append((rows, columns.steps, columns.wall_times, values))
+    count, *nonfinite = np.moveaxis(columns.counts, -1, 0)
+    minimum, maximum, total = np.moveaxis(columns.numbers, -1, 0)
+    finite = count - sum(nonfinite)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(finite > 0, total / finite, np.nan)
+    statistics = np.stack([minimum, maximum, mean], axis=-1)
+    for tag, numbers, counts in zip(columns.tags, statistics, columns.counts, strict=True):
+        parts.setdefault(("histogram", tag), []).append((rows, columns.steps, numbers, counts))
 
 
 def _merged(files: list[tuple[str, list[NDArray[Any]]]]) -> list[NDArray[Any]]:
@@ -143,7 +141,4 @@ def _merged(files: list[tuple[str, list[NDArray[Any]]]]) -> list[NDArray[Any]]:
 
 def _statistics(columns: list[NDArray[Any]]) -> HistogramStatistics:
     steps, numbers, counts = columns
-    finite = counts[:, 0] - counts[:, 1:].sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(finite > 0, numbers[:, 2] / finite, np.nan)
-    return HistogramStatistics(steps, numbers[:, 0], numbers[:, 1], mean, *counts.T)
+    return HistogramStatistics(steps, *numbers.T, *counts.T)

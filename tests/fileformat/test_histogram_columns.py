@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindsummary_lightning.fileformat.histogram_columns import decode_histogram_events
+from mindsummary_lightning.fileformat.histogram_columns import HistogramColumns, HistogramEventDecoder
 from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_step
 from mindsummary_lightning.values import Histogram, Image
 from mindsummary_lightning.values.events import SummaryValue
@@ -36,9 +36,19 @@ def _payloads(events: list[tuple[int, list[tuple[str, SummaryValue]]]]) -> list[
     return [b"".join(map(bytes, payload)) for step, pairs in events for payload in encode_step(1.5, step, pairs)]
 
 
-def _check(payloads: list[bytes]) -> None:
+def _columns(payloads: list[bytes], group: int = 1000) -> list[HistogramColumns]:
+    """The columns, decoded a few events at a time; rows count from the first of all."""
+    decoder, columns = HistogramEventDecoder(), []
+    for begin in range(0, len(payloads), group):
+        for payload in payloads[begin : begin + group]:
+            decoder.add(payload)
+        columns += [part._replace(rows=begin + part.rows) for part in decoder.take()]
+    return columns
+
+
+def _check(payloads: list[bytes], group: int = 1000) -> None:
     scalars, histograms = [], []
-    for columns in decode_histogram_events(payloads):
+    for columns in _columns(payloads, group):
         for index, (row, step) in enumerate(zip(columns.rows.tolist(), columns.steps.tolist(), strict=True)):
             scalars += [(row, step, tag, columns.scalars[at, index]) for at, tag in enumerate(columns.scalar_tags)]
             histograms += [
@@ -61,11 +71,11 @@ def _check(payloads: list[bytes]) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(_EVENTS, st.integers(1, 3))
+@given(_EVENTS, st.integers(1, 3), st.integers(1, 9))
 def test_columns_say_what_the_general_decoder_says(
-    events: list[tuple[int, list[tuple[str, SummaryValue]]]], times: int
+    events: list[tuple[int, list[tuple[str, SummaryValue]]]], times: int, group: int
 ) -> None:
-    _check(_payloads(events * times))
+    _check(_payloads(events * times), group)
 
 
 def test_events_of_one_shape_are_one_block() -> None:
@@ -74,10 +84,22 @@ def test_events_of_one_shape_are_one_block() -> None:
 
     events = [(step, [("loss", 0.5), ("w", histogram(step**3)), ("b", histogram(7))]) for step in range(1, 200)]
 
-    (columns,) = decode_histogram_events(_payloads(events))
+    (columns,) = _columns(_payloads(events))
 
     assert (columns.rows.size, columns.tags, columns.scalar_tags) == (199, ("w", "b"), ("loss",))
     _check(_payloads(events))
+
+
+def test_more_shapes_than_are_put_side_by_side_read_alike() -> None:
+    one = Histogram(np.zeros(2), np.ones(2), np.full(2, 3), 6, min=0.0, max=1.0, sum=2.0)
+
+    _check(_payloads([(step, [(f"w{tag}", one) for tag in range(step % 23 + 1)]) for step in range(60)]))
+
+
+def test_an_empty_histogram_at_the_very_end_reads_alike() -> None:
+    _check(
+        [b"\x09" + bytes(8) + b"\x10\x01\x2a\x07\x0a\x05\x0a\x01w\x4a\x00", b"\x09" + bytes(8) + b"\x10\x02\x2a\x00"]
+    )
 
 
 def test_what_mindspore_wrote_reads_alike() -> None:
