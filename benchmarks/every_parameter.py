@@ -28,7 +28,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from mindsummary_lightning.collection import parameter_statistics
 
-_STEPS = 60
+_STEPS = {10: 200, 1: 60}  # by collect_freq
+_GRADIENTS = "statistics of gradients alone"
 Numbers = Callable[[nn.Module], dict[str, Any]]
 
 
@@ -113,6 +114,11 @@ class _Meter:
 
 
 _HEAT_MAP = parameter_statistics.heat_map
+_MOVE_INTO = parameter_statistics.ParameterStatistics.move_into
+
+
+def _move_gradients_into(self: Any, values: Any, selected: Any) -> None:
+    _MOVE_INTO(self, values, [])  # no weights
 
 
 def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
@@ -123,6 +129,7 @@ def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
 
     return {
         "the loss alone": collector(),
+        _GRADIENTS: collector(collect_parameter_statistics=True),
         "statistics": collector(collect_parameter_statistics=True),
         "statistics and updates": collector(collect_parameter_statistics=True, collect_parameter_updates=True),
         "grad_norm by hand": lambda: _ByHand(_norms, every),
@@ -130,11 +137,12 @@ def _ways(every: int) -> dict[str, Callable[[], pl.Callback]]:
     }
 
 
-def _shares(
-    net: type[pl.LightningModule], data: torch.Tensor, batch: int, callback: pl.Callback
-) -> tuple[float, float]:
+def _shares(net: type[pl.LightningModule], data: torch.Tensor, batch: int, way: str, every: int) -> tuple[float, float]:
     """Share of the callback's hooks in a training, pictures not counted, and the seconds of all pictures."""
+    callback = _ways(every)[way]()
     meter = _Meter(callback)
+    statistics_class: Any = parameter_statistics.ParameterStatistics
+    statistics_class.move_into = _move_gradients_into if way == _GRADIENTS else _MOVE_INTO
     parameter_statistics.heat_map = meter.draw
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as directory:
@@ -149,7 +157,7 @@ def _shares(
             enable_checkpointing=False,
         )
         start = time.thread_time()
-        trainer.fit(net(), DataLoader(TensorDataset(data), batch))
+        trainer.fit(net(), DataLoader(TensorDataset(data[: batch * _STEPS[every]]), batch))
         whole = time.thread_time() - start
     hooks = meter.seconds - meter.pictures
     return hooks / (whole - meter.seconds), meter.pictures
@@ -168,15 +176,15 @@ def main() -> None:
     print("| net | way | collect_freq=10 | 1 | pictures of a run, s |\n|---|---|---:|---:|---:|")
     rows: dict[str, dict[str, list[float]]] = {}
     for name, net, data, batch in (
-        ("GPT", Gpt, torch.randint(256, (_STEPS * 2, 128)), 2),
-        ("1,000 layers", Chain, torch.randn(_STEPS * 4, 8), 4),
+        ("GPT", Gpt, torch.randint(256, (_STEPS[10] * 2, 128)), 2),
+        ("1,000 layers", Chain, torch.randn(_STEPS[10] * 4, 8), 4),
     ):
-        _shares(net, data[:8], batch, _ways(1)["statistics and updates"]())  # imports and caches
+        _shares(net, data[:8], batch, "statistics and updates", 1)  # imports and caches
         found: dict[tuple[str, int], list[tuple[float, float]]] = {}
         for _ in range(arguments.rounds):
             for every in (10, 1):
-                for way, make in _ways(every).items():
-                    found.setdefault((way, every), []).append(_shares(net, data, batch, make()))
+                for way in _ways(every):
+                    found.setdefault((way, every), []).append(_shares(net, data, batch, way, every))
         for way in _ways(1):
             tenth, each = (statistics.median(share for share, _ in found[way, every]) for every in (10, 1))
             pictures = statistics.median(seconds for _, seconds in found[way, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,11 @@ class _Together(NamedTuple):
 
     def is_of(self, named: Sequence[NamedParameter]) -> bool:
         """Whether it is of these very parameters."""
-        return len(named) == len(self.named) and all(map(operator.is_, named, self.named))
+        return _are_same(named, self.named)
+
+
+def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 class ParameterStatistics:
@@ -86,6 +91,7 @@ class ParameterStatistics:
         self._before: list[tuple[_Together, list[torch.Tensor]]] = []  # the weights before the step
         self._copied: set[int] = set()  # ids of their parameters
         self._together: dict[tuple[str, int | None], _Together] = {}  # of the last step, by kind and optimizer
+        self._held: dict[int, tuple[Sequence[NamedParameter], Sequence[nn.Parameter], Sequence[NamedParameter]]] = {}
         self._history = StepHistory()
         self._has_warned = False
         self._unwritten: dict[str, Callable[[], SummaryValue]] = {}  # of the last step
@@ -97,7 +103,7 @@ class ParameterStatistics:
     def release(self) -> None:
         """Hold no parameter any more: the fit is over."""
         self.clear()
-        self._together = {}
+        self._together, self._held = {}, {}
 
     def take_gradients(
         self,
@@ -110,34 +116,39 @@ class ParameterStatistics:
 
         As :meth:`GradientCollector.take`.
         """
-        held = {id(parameter) for parameter in parameters}
-        own = [each for each in selected if id(each.parameter) in held]
+        own = self._held_by(optimizer, parameters, selected)
         values = self._gradients[optimizer] = StepValues()
         with _noting(values, "gradients"):
-            named = [each for each in own if each.parameter.grad is not None]
-            gradients = [each.parameter.grad for each in named]
+            gradients = [each.parameter.grad for each in own]  # once: a new object each time
+            has_gradient = [gradient is not None for gradient in gradients]
+            named = own if all(has_gradient) else [*itertools.compress(own, has_gradient)]
+            gradients = [*itertools.compress(gradients, has_gradient)]
             together, parts = self._planned("gradient", optimizer, named, gradients, RowPlan.statistics)
             _add(values, "gradient", together, parts, scale)
         if self._has_updates:
             with _noting(values, "updates"):
-                named = [each for each in own if id(each.parameter) not in self._copied]
+                named = [each for each in own if id(each.parameter) not in self._copied] if self._copied else own
                 self._before.append(self._planned("update", optimizer, named, _weights(named), RowPlan.copies))
                 self._copied |= {id(each.parameter) for each in named}
 
     def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
         """Add the gradients taken in this step, and the weights after it, to its values; it has none any more."""
-        gradients, before = [*self._gradients.values()], self._before
+        gradients, before, copied = [*self._gradients.values()], self._before, self._copied
         self.clear()
         for each in gradients:
             values.extend(each)
+        wanted = _WANTED["weight"], _WANTED["update"]
+        for together, copies in before:
+            with _noting(values, "weights and updates"):
+                blocks = together.plan.blocks(_weights(together.named))
+                pairs = ((after, _difference(copy, after)) for copy, after in zip(copies, blocks, strict=True))
+                for kind, parts in zip(("weight", "update"), together.plan.reduced(pairs, *wanted), strict=True):
+                    _add(values, kind, together, parts)
+        others = [each for each in selected if id(each.parameter) not in copied] if copied else selected
         with _noting(values, "weights"):
             reduce = partial(RowPlan.statistics, wanted=_WANTED["weight"])
-            together, parts = self._planned("weight", None, selected, _weights(selected), reduce)
+            together, parts = self._planned("weight", None, others, _weights(others), reduce)
             _add(values, "weight", together, parts)
-        for together, copies in before:
-            with _noting(values, "updates"):
-                blocks = map(_difference, copies, together.plan.blocks(_weights(together.named)))
-                _add(values, "update", together, together.plan.reduced(blocks, _WANTED["update"]))
 
     def finish(self, step: int, values: Sequence[tuple[str, Any]]) -> _Pairs:
         """The values of a step, with a table, a picture and scalars in place of its parts."""
@@ -167,6 +178,17 @@ class ParameterStatistics:
         """What the last collected step has not written of its table and picture: at the end both are."""
         unwritten, self._unwritten = self._unwritten, {}
         return [(tag, make()) for tag, make in unwritten.items()]
+
+    def _held_by(
+        self, optimizer: int, parameters: Sequence[nn.Parameter], selected: Sequence[NamedParameter]
+    ) -> Sequence[NamedParameter]:
+        """Those of the selected parameters that an optimizer holds; the same list while both are the same."""
+        known = self._held.get(optimizer)
+        if known is None or known[0] is not selected or not _are_same(known[1], parameters):
+            held = {id(parameter) for parameter in parameters}
+            own = [each for each in selected if id(each.parameter) in held]
+            known = self._held[optimizer] = (selected, parameters, own)
+        return known[2]
 
     def _planned(
         self,

@@ -143,7 +143,8 @@ class RowPlan:
 
     def statistics(self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY) -> list[RowStatistics]:
         """Reduced rows of tensors that are like those that the plan is made of, as :meth:`reduced`."""
-        return self.reduced(self.blocks(tensors), wanted)
+        (reduced,) = self.reduced(((block,) for block in self.blocks(tensors)), wanted)
+        return reduced
 
     @torch.no_grad()
     def copies(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -151,17 +152,20 @@ class RowPlan:
         return [block.clone() if len(block) == 1 else block for block in self.blocks(tensors)]
 
     @torch.no_grad()
-    def reduced(self, blocks: Iterable[torch.Tensor], wanted: Collection[str]) -> list[RowStatistics]:
+    def reduced(self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]) -> list[list[RowStatistics]]:
         """Reduced rows of such blocks, for each device (and ranks that share tensors) one.
 
+        Several blocks of one place, weights and their updates, are reduced one after the other, and each has a list.
         All ranks that share a sharded tensor must call. Only the fields of :class:`TensorStatistics` that are
         ``wanted`` are right, which takes a third of the time for ``rms`` alone.
         """
-        reduced, following = [], iter(blocks)
+        reduced: list[list[RowStatistics]] = [[] for _ in wanted]
+        following = iter(blocks)
         for groups, own, places, elements, starts in self._parts:
-            table = _joined([_reduced(next(following), block, wanted) for block in own])
-            table = _reduced_over(groups, table) if groups else table
-            reduced.append(RowStatistics(places, elements, starts, table))
+            each_table = [[_reduced(*one, block) for one in zip(next(following), wanted, strict=True)] for block in own]
+            for result, tables in zip(reduced, zip(*each_table, strict=True), strict=True):
+                table = _reduced_over(groups, _joined(tables)) if groups else _joined(tables)
+                result.append(RowStatistics(places, elements, starts, table))
         return reduced
 
 
@@ -179,7 +183,7 @@ def _joined(tables: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([*tables], dim=1) if len(tables) > 1 else tables[0]
 
 
-def _reduced(tensors: torch.Tensor, block: _Block, wanted: Collection[str]) -> torch.Tensor:
+def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> torch.Tensor:
     """The table of a block: so many rows for each tensor."""
     whole, rest = divmod(block.size, block.width)
     parts = []
