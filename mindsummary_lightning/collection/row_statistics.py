@@ -57,12 +57,16 @@ class RowStatistics:
         """The numbers, of ``table`` on the CPU; the tensors were ``scale`` times what counts."""
         of_rows = table.double().numpy()
         largest = np.maximum.reduceat(of_rows[0], self.starts)
+        # In units of the tensor's largest norm, whose square may leave the range of float64.
+        unit = np.maximum.reduceat(of_rows[2], self.starts)
+        unit[unit == 0] = 1
+        of_rows[2] /= np.repeat(unit, np.diff([*self.starts, of_rows.shape[1]]))
         of_rows[2] **= 2
         total, squares, non_zero, non_finite = np.add.reduceat(of_rows[1:], self.starts, axis=1)
         elements = self.elements
         with np.errstate(invalid="ignore", divide="ignore"):
             finite = np.where(elements > non_finite, elements - non_finite, np.nan)
-            rms, mean = np.sqrt(squares / finite) / scale, total / finite / scale
+            rms, mean = np.sqrt(squares / finite) * unit / scale, total / finite / scale
             zeros = (elements - non_zero) / elements
         return TensorStatistics(rms, mean, np.where(finite > 0, largest / scale, np.nan), zeros, non_finite, elements)
 
