@@ -110,15 +110,19 @@ class MeanLoss(nn.Module):
         return True
 
     def explained(self, error: Exception) -> Exception:
-        """The error, or one that says what to pass if the step needs more of its Trainer than there is."""
+        """The error, or one that says what to pass if the step needs more of its training than there is."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        is_of_trainer = any(word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger"))
-        if self.loss_fn is not None or not self.needs_trainer or not is_of_trainer:
+        if self.loss_fn is not None or not self.needs_trainer:
             return error
-        return TypeError(
-            f"{next(iter(self._steps))} of {type(self.module).__name__} needs the Trainer of its training ({error}); "
-            f"{_WAY_OUT}"
-        )
+        if isinstance(error, AttributeError) and any(error.obj is part for part in self.module.modules()):
+            missing = (
+                f"reads {error.name!r}, which {type(error.obj).__name__} does not have outside of a fit; set it, or "
+            )
+        elif any(word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger")):
+            missing = f"needs the Trainer of its training ({error}); "
+        else:
+            return error
+        return TypeError(f"{next(iter(self._steps))} of {type(self.module).__name__} {missing}{_WAY_OUT}")
 
     def __reduce__(self) -> Any:
         with self._data_with(None):

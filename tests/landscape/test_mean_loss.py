@@ -32,6 +32,14 @@ class NeedsItsOptimizer(zoo.Lit):
         return super().training_step(batch, batch_idx) * self.trainer.optimizers[0].param_groups[0]["lr"]
 
 
+class ReadsWhatAHookSets(zoo.Lit):
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        self.weight_of_batch = 0.5
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch, batch_idx) * self.weight_of_batch
+
+
 class BadStep(zoo.Lit):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         raise ValueError("mine")
@@ -64,6 +72,14 @@ def generate(run: Path, module: Any, **options: Any) -> Any:
     settings = LandscapeSettings(3, num_samples=8, train=False)
     save(LandscapeCheckpointWriter(run, "Net", settings), 1, module.state_dict())
     return SummaryLandscape(run).generate(module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options)
+
+
+def test_a_step_that_reads_what_a_hook_sets_says_so(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"training_step of ReadsWhatAHookSets reads 'weight_of_batch', .*loss_fn"):
+        generate(tmp_path, ReadsWhatAHookSets())
+    trained = ReadsWhatAHookSets()
+    trained.on_train_batch_start(None, 0)
+    assert generate(tmp_path, trained)
 
 
 def test_a_step_that_needs_its_trainers_optimizers_says_what_to_pass(tmp_path: Path) -> None:
