@@ -1,7 +1,7 @@
 """Loss landscapes against a plain loop, against MindSpore's and against more processes, in one paired run.
 
 Run it as ``python benchmarks/landscape.py`` (``--rows`` for a quicker look; ``--models`` for the time and the memory of
-six models with batches of 32 alone). With ``MINDSPORE_PYTHON`` set to the
+six models with batches of 32 alone, ``--threads`` for another number than one). With ``MINDSPORE_PYTHON`` set to the
 Python of an environment that has MindSpore 2.7.0, its SummaryLandscape is timed on the same network and samples.
 """
 
@@ -266,17 +266,19 @@ def timed(
 ) -> None:
     """Print seconds a grid point: the ways take turns on each row, so a ratio is of neighbours in time.
 
-    CPU seconds of the one thread, so that other work on the machine counts less, and each way's ``once`` for a point.
+    CPU seconds of one thread, so that other work on the machine counts less, or seconds by the clock of several; and
+    each way's ``once`` for a point.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     base = next(iter(ways))
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for turn, row in enumerate(np.linspace(0, SIZE - 1, rows).astype(int)):
         chosen = job.rows()[row][:points]
         found = {}
         for name in [*list(ways)[turn % len(ways) :], *list(ways)[: turn % len(ways)]]:
-            start = time.process_time()
+            start = clock()
             found[name] = ways[name](chosen)
-            seconds[name].append((time.process_time() - start) / points + once.get(name, 0.0))
+            seconds[name].append((clock() - start) / points + once.get(name, 0.0))
         for name in ways:
             np.testing.assert_allclose(found[name], found[base], rtol=1e-5)
     for name, times in seconds.items():
@@ -330,18 +332,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=8, help="rows of the 40x40 grid to time, scaled to the whole grid")
     parser.add_argument("--models", action="store_true", help="only the six models with batches of 32")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--checkpoints", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     rows = arguments.rows
-    torch.set_num_threads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(arguments.threads)
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     if arguments.memory:
         print_memory(arguments.memory, arguments.checkpoints, arguments.run)
         return
     print(
-        f"torch {torch.__version__}, 1 thread, {os.cpu_count()} cores, {platform.platform()}, {sys.version.split()[0]}"
+        f"torch {torch.__version__}, {arguments.threads} of {os.cpu_count()} cores used, {platform.platform()}, "
+        f"{sys.version.split()[0]}"
     )
     print(f"{'way':<58} {'40x40 s':>9} {'ms/point':>9} {'ratio':>9}")
 
