@@ -12,6 +12,7 @@ import runpy
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -22,6 +23,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 _IMPORTED = ["pytest", "lightning.pytorch", "pytorch_lightning", "torch.distributed.fsdp", "tests.trainer.support"]
 _LIMIT_S = 200
+
+
+def warm_processes() -> ForkServerContext:
+    """What starts them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED)
+    return context
 
 
 def start_warm(
@@ -40,11 +48,9 @@ def start_warm(
         stderr: the same for its standard error.
         variables: what is added to this process's environment.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **(variables or {})}
     outputs = [DupFd(stdout), DupFd(stderr)]
-    process = context.Process(target=_call, args=(function, arguments, environment, os.getcwd(), outputs))
+    process = warm_processes().Process(target=_call, args=(function, arguments, environment, os.getcwd(), outputs))
     process.start()
     return process
 
@@ -54,8 +60,15 @@ def run_warm(function: Callable[..., object], *arguments: object) -> CompletedPr
     return _run(function, arguments, [{}])
 
 
-def run_two_ranks(function: Callable[..., object], *arguments: object) -> CompletedProcess[str]:
-    """Call a module's function in the two processes of a training, which Lightning finds started by somebody else.
+def run_two_ranks(
+    function: Callable[..., object], *arguments: object, are_machines: bool = False
+) -> CompletedProcess[str]:
+    """Call a module's function in two processes of one group, with the variables that torchrun gives them.
+
+    Args:
+        function: what both call.
+        arguments: its arguments.
+        are_machines: whether each is the only process of a machine, as they see it.
 
     Returns:
         What both wrote, and the first exit status that is not 0.
@@ -63,8 +76,13 @@ def run_two_ranks(function: Callable[..., object], *arguments: object) -> Comple
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "NODE_RANK": "0"}
-    return _run(function, arguments, [{**group, "LOCAL_RANK": str(rank)} for rank in range(2)])
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+    places = [("0", "0"), ("1", "0")] if are_machines else [("0", "0"), ("0", "1")]
+    each = [
+        {**group, "RANK": str(rank), "GROUP_RANK": machine, "LOCAL_RANK": place}
+        for rank, (machine, place) in enumerate(places)
+    ]
+    return _run(function, arguments, each)
 
 
 def as_script(path: Path, *arguments: object) -> None:
