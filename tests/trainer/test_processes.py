@@ -12,7 +12,17 @@ import pytest
 from lightning_utilities.core.rank_zero import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from tests.trainer.support import SHARDS_ON_CPU, Net, files, kinds, loader, run_script, run_script_on_two_ranks, steps, trainer
+from tests.trainer.support import (
+    SHARDS_ON_CPU,
+    Net,
+    files,
+    kinds,
+    loader,
+    run_script,
+    run_script_on_two_ranks,
+    steps,
+    trainer,
+)
 
 _SCRIPT = """
 import json, os, sys
