@@ -97,10 +97,13 @@ def _run(
     with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
         outputs: Any = {"stdout": stdout.fileno(), "stderr": stderr.fileno()}
         processes = [start_warm(function, *arguments, variables=variables, **outputs) for variables in each]
-        for process in processes:
-            process.join(_LIMIT_S)
-            process.kill()  # one that waits for another that has failed
-            process.join()
+        try:
+            for process in processes:
+                process.join(_LIMIT_S)
+        finally:
+            for process in processes:
+                process.kill()  # one that waits for another that has failed; pytest itself would wait for it
+                process.join()
         for output in (stdout, stderr):
             output.seek(0)
         status = next((process.exitcode for process in processes if process.exitcode), 0)
