@@ -2,7 +2,8 @@
 
 The judges, a real MindInsight and a real MindSpore, need old versions of nearly everything, so each has an environment
 of its own; the checks of our own code share one, "project". The session ``environments`` makes them side by side;
-without it, a session makes the ones it needs.
+without it, a session makes the ones it needs. Sessions that wait for others' programs, or use one core, run side by
+side as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import runpy
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,17 +23,8 @@ import nox
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = [
-    "environments",
-    "lint",
-    "types",
-    "protos_check",
-    "protobuf_matrix",
-    "tests",
-    "accelerator",
-    "parity",
-    "mindinsight",
-]
+nox.options.sessions = ["environments", "lint", "tests", "side_by_side"]
+LANES = ("mindinsight", "accelerator", "parity", "protobuf_matrix", "types", "protos_check")  # the longest first
 
 ROOT = Path(__file__).parent
 PACKAGE = "mindsummary_lightning"
@@ -118,12 +110,29 @@ def environments(session: nox.Session) -> None:
             session.log(f"{name}: {python}")
 
 
+@nox.session(venv_backend="none")
+def side_by_side(session: nox.Session) -> None:
+    """The sessions of ``LANES``, two at a time; what each has printed is shown when it has ended."""
+    environments(session)
+
+    def run(name: str) -> tuple[str, subprocess.CompletedProcess[str]]:
+        command = [sys.executable, "-m", "nox", "-s", name, "--", *session.posargs]
+        return name, subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    failed = []
+    with ThreadPoolExecutor(2) as pool:
+        for ended in as_completed([pool.submit(run, name) for name in LANES]):
+            name, done = ended.result()
+            print(done.stdout, flush=True)  # noqa: T201
+            failed += [name] if done.returncode else []
+    if failed:
+        session.error(f"{', '.join(failed)} failed")
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Train on real data and leave a run behind."""
-    session.log(
-        "installing into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)"
-    )
+    session.log("installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)")
     session.install(".[demo]", silent=False)
     session.run("python", "examples/digits.py", *session.posargs)
 
@@ -223,16 +232,8 @@ def protos_check(session: nox.Session) -> None:
 def generate(session: nox.Session, target: Path) -> None:
     sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
     session.chdir(ROOT / "protos")
-    command = [
-        python_of(session, "protoc"),
-        "-m",
-        "grpc_tools.protoc",
-        "-I",
-        ".",
-        f"--python_out={target}",
-        f"--pyi_out={target}",
-    ]
-    session.run(*command, *sources, external=True)
+    command = ("-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}")
+    session.run(python_of(session, "protoc"), *command, *sources, external=True)
     session.chdir(ROOT)
 
 
@@ -248,7 +249,7 @@ def protobuf_matrix(session: nox.Session) -> None:
         variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
         proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
         session.run(python, "-c", proof, env=variables, external=True)
-        run_in_project(session, "pytest", "tests/fileformat", "-q", "-n", "2", *session.posargs, env=variables)
+        run_in_project(session, "pytest", "tests/fileformat", "-q", *session.posargs, env=variables)
 
 
 @nox.session(venv_backend="none")
@@ -279,13 +280,9 @@ def min_versions(session: nox.Session) -> None:
     """The tests with the oldest versions we name (a Python that still has wheels for them)."""
     session.install("-e", ".", *group("tests"))
     session.install(
-        "torch==2.5.1",
-        "lightning==2.4.0",
-        "pytorch-lightning==2.4.0",
-        "numpy==1.26.4",
-        "Pillow==10.0.0",
+        "torch==2.5.1", "lightning==2.4.0", "pytorch-lightning==2.4.0", "numpy==1.26.4", "Pillow==10.0.0",
         "aiohttp==3.9.0",
-    )
+    )  # fmt: skip
     session.install("pandas==2.0.0", "pyarrow==17.0.0")  # this pyarrow is the last whose wheels take this numpy
     session.run(
         "pytest",

@@ -11,11 +11,12 @@ import pytest
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from tests.accelerator.lightning_accelerator import StandInAccelerator, StandInDDPStrategy
 from tests.accelerator.test_training import Net, data
+from tests.warm_processes import run_two_ranks
 
 pytestmark = pytest.mark.slow
 
 
-def fit(folder: Path, accelerator: Any) -> SummaryReader:
+def fit(folder: Path, accelerator: Any) -> None:
     L.seed_everything(0, verbose=False)
     collector = SummaryCollector(
         collect_freq=2,
@@ -23,17 +24,22 @@ def fit(folder: Path, accelerator: Any) -> SummaryReader:
         collect_specified_data={"collect_landscape": None, "histogram_regular": ".*"},
     )
     trainer = L.Trainer(
-        accelerator=accelerator, devices=2, strategy=StandInDDPStrategy(start_method="spawn"), max_steps=4,
+        accelerator=accelerator, devices=2, strategy=StandInDDPStrategy(), max_steps=4,
         logger=MindInsightLogger(folder), callbacks=[collector], enable_progress_bar=False, enable_model_summary=False,
         enable_checkpointing=False,
     )  # fmt: skip
     trainer.fit(Net(), data())
+
+
+def of_two_ranks(folder: Path, accelerator: Any) -> SummaryReader:
+    done = run_two_ranks(fit, folder, accelerator)
+    assert done.returncode == 0, done.stderr[-3000:]
     (run,) = (folder / "lightning_logs").iterdir()
     return SummaryReader(run)
 
 
 def test_ddp_over_two_devices_is_recorded_once_as_on_the_cpu(tmp_path: Path) -> None:
-    found, expected = fit(tmp_path / "npu", StandInAccelerator()), fit(tmp_path / "cpu", "cpu")
+    found, expected = of_two_ranks(tmp_path / "npu", StandInAccelerator()), of_two_ranks(tmp_path / "cpu", "cpu")
     assert found.tags() == expected.tags()
     for tag in expected.tags()["scalar"]:
         assert found.scalars(tag).steps.tolist() == expected.scalars(tag).steps.tolist() == [1, 2, 4]

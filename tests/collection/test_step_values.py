@@ -25,6 +25,7 @@ from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.values import Histogram
+from tests.warm_processes import run_two_ranks
 
 REDUCED = [torch.float32, torch.float16, torch.bfloat16]
 
@@ -230,9 +231,9 @@ def the_whole() -> torch.Tensor:
     return whole
 
 
-def as_rank(rank: int, store: str, out: str) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+def as_rank(folder: Path) -> None:
+    rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
     whole = the_whole()
     replicated: Any = DTensor.from_local(whole, mesh, [Replicate()])
@@ -250,7 +251,7 @@ def as_rank(rank: int, store: str, out: str) -> None:
         histogram_from_parts(histogram_parts(whole[:300] if rank else whole[300:], [None])),
         histogram_from_parts(histogram_parts(whole[:0] if rank else whole[:8], [None])),
     ]
-    Path(out, str(rank)).write_bytes(pickle.dumps(results))
+    (folder / str(rank)).write_bytes(pickle.dumps(results))
     dist.barrier()
     dist.destroy_process_group()
     os._exit(0)  # the threads of gloo now and then abort a process that ends by itself
@@ -259,7 +260,8 @@ def as_rank(rank: int, store: str, out: str) -> None:
 @pytest.fixture(scope="module")
 def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     folder = tmp_path_factory.mktemp("ranks")
-    torch.multiprocessing.spawn(as_rank, (str(folder / "store"), str(folder)), nprocs=2)
+    done = run_two_ranks(as_rank, folder)
+    assert done.returncode == 0, done.stderr
     return [pickle.loads((folder / str(rank)).read_bytes()) for rank in range(2)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,16 +11,23 @@ from types import SimpleNamespace
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.warm_processes import run_warm
 
 pytestmark = pytest.mark.slow
 
 pytest.importorskip("sphinx", reason="the dependency group 'docs' is not installed")
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-d", str(tmp_path / "trees")]
+def build_site(words: list[str]) -> None:
+    from sphinx.cmd.build import main
 
-    done = subprocess.run([*command, "docs", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True)
+    sys.exit(main(words))
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    options = ["-n", "-W", "--keep-going", "-q", "-d", str(tmp_path / "trees")]
+
+    done = run_warm(build_site, [*options, str(ROOT / "docs"), str(tmp_path / "site")])
 
     assert done.returncode == 0, done.stderr
     changelog = (tmp_path / "site" / "changelog.html").read_text(encoding="utf-8")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from multiprocessing.reduction import DupFd
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[2]
-_KILLED = ("record_scalars", "record_lineage")
+from tests.warm_processes import ROOT, run_warm, start_warm
 
 
 def environment() -> dict[str, str]:
@@ -37,6 +32,11 @@ def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str
     )
 
 
+def run_training_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same for a script that imports PyTorch, in a process that has imported it."""
+    return run_warm(_be_victim, name, list(map(str, arguments)))
+
+
 def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Signals = signal.SIGKILL) -> int:
     """Run a script that writes each step, as a line, once the call that recorded it has returned; kill it.
 
@@ -49,12 +49,9 @@ def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Sign
     Returns:
         The last step that it said was recorded.
     """
-    context = multiprocessing.get_context("forkserver")  # hundreds of victims, and one import of what they import
-    context.set_forkserver_preload(["pytest", *(f"tests.faults.scripts.{victim}" for victim in _KILLED)])
     listen, said = os.pipe()
-    victim = context.Process(target=_be_victim, args=(name, list(map(str, arguments)), DupFd(said)))
     with os.fdopen(listen, "rb") as heard:
-        victim.start()
+        victim = start_warm(_be_victim, name, list(map(str, arguments)), stdout=said)
         os.close(said)
         lines = [heard.readline() for _ in range(after_steps)]
         assert victim.pid is not None
@@ -66,6 +63,5 @@ def kill_victim(name: str, *arguments: object, after_steps: int, by: signal.Sign
     return int(whole[-1])
 
 
-def _be_victim(name: str, arguments: list[str], said: Any) -> None:
-    os.dup2(said.detach(), 1)
+def _be_victim(name: str, arguments: list[str]) -> None:
     importlib.import_module(f"tests.faults.scripts.{name}").main(*arguments)

@@ -14,7 +14,7 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.values import Tensor, TrainInfo
-from tests.faults.processes import kill_victim, run_victim
+from tests.faults.processes import kill_victim, run_training_victim, run_victim
 from tests.support import (
     lineage_paths,
     read_events,
@@ -84,7 +84,7 @@ def test_a_signal_to_the_trainer_loses_nothing(tmp_path: Path, times: Times, fig
     trials, torn = times(1, 50), 0
     if trials == 1 and signal_name != "SIGTERM":
         pytest.skip("in the long form: --full")
-    done = run_victim("train", tmp_path, trials, signal_name)
+    done = run_training_victim("train", tmp_path, trials, signal_name)
     assert not done.returncode, done.stderr
 
     for trial, last in json.loads(done.stdout.splitlines()[-1]).items():

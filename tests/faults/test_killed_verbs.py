@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import run_victim
+from tests.faults.processes import run_training_victim
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -33,7 +33,7 @@ def test_a_kill_at_any_call_leaves_the_old_files_or_complete_new_ones(
 ) -> None:
     for package in ("tensorboard", "pyarrow", "pandas") if work.startswith(("export", "import")) else ("torch",):
         pytest.importorskip(package)
-    done = run_victim("kill_at_calls", work, tmp_path, times(WORKS[work], 1))
+    done = run_training_victim("kill_at_calls", work, tmp_path, times(WORKS[work], 1))
     assert not done.returncode, done.stderr
 
     told = json.loads(done.stdout.splitlines()[-1])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from tests.faults.processes import run_victim
+from tests.faults.processes import run_training_victim, run_victim
 from tests.support import lineage_paths, read_scalars, read_values, summary_paths
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -44,7 +44,7 @@ def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
 def test_data_loader_workers_neither_hang_nor_write(tmp_path: Path, times: Times, figure: Figure) -> None:
     pytest.importorskip("torch")
     epochs = times(1, 20)
-    done = run_victim("load_data", tmp_path, epochs)
+    done = run_training_victim("load_data", tmp_path, epochs)
     assert not done.returncode, done.stderr
 
     assert {tag for _, tag, _ in read_values(tmp_path)} == {"loss"}
@@ -140,7 +140,7 @@ def test_workers_that_hold_all_that_records_lose_nothing_and_write_nothing_twice
 ) -> None:
     pytest.importorskip("lightning")
     places = ["processes", "loader", "training"]
-    done = run_victim("inherit", tmp_path, way, *places)
+    done = run_training_victim("inherit", tmp_path, way, *places)
     assert not done.returncode, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     said = {part.split("\n")[0]: part for part in done.stderr.split("== ")[1:]}

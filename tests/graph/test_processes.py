@@ -10,7 +10,7 @@ import pytest
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.values import DataType, TensorType
 from tests.graph.reader_rules import broken_rules, edges
-from tests.trainer.support import SHARDS_ON_CPU, run_script
+from tests.trainer.support import SHARDS_ON_CPU, run_script_on_two_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ if __name__ == "__main__":
 
 
 def test_ddp_with_a_collective_in_forward_and_a_branch_on_data(tmp_path: Path) -> None:
-    done = run_script(_DDP, tmp_path)
+    done = run_script_on_two_ranks(_DDP, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
     for rank in (0, 1):
@@ -151,7 +151,7 @@ if __name__ == "__main__":
 def sharded_runs(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
     directory = tmp_path_factory.mktemp("sharded")
     kinds = ["FSDP", "checkpointed", "FSDP2"] if pytestconfig.getoption("--full") else ["FSDP", "FSDP2"]
-    done = run_script(_SHARDED, directory, *kinds)
+    done = run_script_on_two_ranks(_SHARDED, directory, *kinds)
     assert done.returncode == 0, done.stderr[-3000:]
     return directory
 

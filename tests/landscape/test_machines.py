@@ -1,4 +1,7 @@
-"""Two machines compute one landscape: two torchrun launchers on this one, in the long form with two processes each."""
+"""Two machines compute one landscape: two processes on this one that have what torchrun gives them.
+
+In the long form two real torchrun launchers, with two processes each.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import torch
 from mindsummary_lightning import SummaryLandscape, SummaryReader
 from mindsummary_lightning.landscape.workers import make_fabric
 from tests.landscape import nets
+from tests.warm_processes import as_script, run_two_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -52,16 +56,21 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def on_two_machines(tmp_path: Path, run: Path, devices: int, rows_until_death: int = -1) -> list[tuple[int, str]]:
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROWS_UNTIL_DEATH", "-1")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    return tmp_path / "script.py"
+
+
+def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
     """Exit status and output of the two launchers."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    environment["ROWS_UNTIL_DEATH"] = str(rows_until_death)
     launchers = [
         subprocess.Popen(
             [
@@ -69,7 +78,7 @@ def on_two_machines(tmp_path: Path, run: Path, devices: int, rows_until_death: i
                 "--nproc-per-node", str(devices), "--master-addr", "127.0.0.1", "--master-port", str(port),
                 str(script), str(run), str(devices),
             ],
-            env=environment, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for node in range(2)
     ]  # fmt: skip
@@ -100,10 +109,20 @@ def assert_recorded(run: Path, landscapes: dict[str, Any]) -> None:
         np.testing.assert_allclose(landscape.z, landscapes[tag].surface.z, rtol=1e-6)
 
 
-@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, run: Path, devices: int) -> None:
-    outputs = on_two_machines(tmp_path, run, devices)
+def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Path, script: Path, run: Path) -> None:
+    done = run_two_ranks(as_script, script, run, 1, are_machines=True)
+    assert done.returncode == 0, done.stderr
+    assert_divided(tmp_path, run)
+
+
+@pytest.mark.long
+def test_torchrun_starts_several_processes_on_each_machine(tmp_path: Path, script: Path, run: Path) -> None:
+    outputs = by_torchrun(script, run, 2)
     assert [status for status, _ in outputs] == [0, 0], outputs
+    assert_divided(tmp_path, run)
+
+
+def assert_divided(tmp_path: Path, run: Path) -> None:
     rows = rows_computed(tmp_path)
     assert sum(rows) == 5 + 1 + 5  # an interval with its path, and the last checkpoint
     assert min(rows) > 0
@@ -112,12 +131,16 @@ def test_two_machines_divide_a_landscape_and_one_of_them_writes_it(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(tmp_path: Path, run: Path) -> None:
-    outputs = on_two_machines(tmp_path, run, 2, rows_until_death=1)
+def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(
+    tmp_path: Path, script: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROWS_UNTIL_DEATH", "1")
+    outputs = by_torchrun(script, run, 2)
     assert all(status != 0 for status, _ in outputs)
     kept = len(list((run / "ckpt_dir").glob("rows_*/*.row")))
     assert kept > 0
-    outputs = on_two_machines(tmp_path, run, 2)
+    monkeypatch.setenv("ROWS_UNTIL_DEATH", "-1")
+    outputs = by_torchrun(script, run, 2)
     assert [status for status, _ in outputs] == [0, 0], outputs
     assert sum(rows_computed(tmp_path)) == 11 - kept
     assert_recorded(run, expected(tmp_path))

@@ -6,8 +6,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,10 +21,12 @@ from torch.nn.parameter import is_lazy
 from mindsummary_lightning.landscape import summary_landscape, workers
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.mean_loss import borrowed as lent
+from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized, walk
+from tests.warm_processes import run_warm, warm_processes
 
 SIZE, NUMBERS = 3, (1, 2, 3, 4)
 TAGS = ["landscape_[1, 4]", "landscape_[4]"]
@@ -244,30 +244,22 @@ def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape],
     np.testing.assert_array_equal(one[TAGS[0]].path.z, other[TAGS[0]].path.z, err_msg=name)
 
 
-INTERRUPTED = """
-import os, signal, sys
-from pathlib import Path
-from mindsummary_lightning.landscape.row_store import RowStore
-from tests.landscape.test_zoo import ZOO, generate
+def interrupted(runs: Path, names: list[str]) -> None:
+    """Break off each landscape at its third row, and with the last one the process."""
+    write, rows = RowStore.write, []
 
-write, rows = RowStore.write, []
+    def write_and_stop(self: RowStore, index: int, losses: Any) -> None:
+        write(self, index, losses)
+        rows.append(index)
+        if len(rows) % 3 == 0:
+            if len(rows) == 3 * len(names):
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise KeyboardInterrupt
 
-def write_and_stop(self, index, losses):
-    write(self, index, losses)
-    rows.append(index)
-    if len(rows) % 3 == 0:
-        if len(rows) == 3 * len(names):
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise KeyboardInterrupt
-
-RowStore.write = write_and_stop
-names = sys.argv[2:]
-for name in names:
-    try:
-        generate(Path(sys.argv[1]), name)
-    except KeyboardInterrupt:
-        pass
-"""
+    RowStore.write = write_and_stop  # type: ignore[method-assign]
+    for name in names:
+        with contextlib.suppress(KeyboardInterrupt):
+            generate(runs, name)
 
 
 @pytest.mark.slow
@@ -278,11 +270,8 @@ def test_what_another_process_began_before_it_was_killed_is_continued_to_the_sam
     names = list(ZOO if is_full else FEW)
     for name in [name for name in names if name not in landscapes]:
         landscapes[name] = generate(runs, name)
-    paths = os.pathsep.join(sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(runs), *names], env={**os.environ, "PYTHONPATH": paths}, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
+    done = run_warm(interrupted, runs, names)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     for name in names:
         assert len(list((runs / name / "ckpt_dir").glob("rows_*/*.row"))) == 3, name
         assert_equal(generate(runs, name), landscapes[name], name)
@@ -323,7 +312,10 @@ def test_two_processes_give_the_bits_of_one(
         for name in names:
             with pytest.raises(InterruptedError):
                 generate(runs, name)
-        _, final = workers.launch(workers.make_fabric("cpu", 2, 1, "32-true"), Work(works))
+        fabric: Any = workers.make_fabric("cpu", 2, 1, "32-true")
+        assert fabric.strategy.launcher._start_method == "spawn"
+        fabric.strategy.launcher._start_method = warm_processes().get_start_method()  # which pickles the same
+        _, final = workers.launch(fabric, Work(works))
     np.testing.assert_array_equal(np.float32(final), landscapes[names[-1]][TAGS[1]].surface.z)
     for name in names:
         assert len(list((runs / name / "ckpt_dir").glob("rows_*/*.row"))) == 2 * SIZE + 1, name

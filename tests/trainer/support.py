@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import lightning as L
@@ -19,9 +18,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import SummaryReader
+from tests.warm_processes import as_script, run_two_ranks, run_warm
 
 NAMESPACES = ("lightning.pytorch", "pytorch_lightning")
-ROOT = Path(__file__).parents[2]
 SHARDS_ON_CPU = pytest.mark.skipif(
     not hasattr(torch.distributed.fsdp, "fully_shard"), reason="this torch shards on CUDA alone"
 )
@@ -152,19 +151,17 @@ def kinds(directory: str | Path) -> list[str]:
     return sorted(name.rpartition("_")[2] for name in os.listdir(directory) if "summary." in name)
 
 
-def run_script(code: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as a user would, from a file in a process of its own."""
+def run_script(code: str, *arguments: object) -> CompletedProcess[str]:
+    """Run a script in a process of its own; the first argument is the directory in which its file is left."""
+    return run_warm(as_script, _file(code, arguments), *arguments)
+
+
+def run_script_on_two_ranks(code: str, *arguments: object) -> CompletedProcess[str]:
+    """The same in both processes of a training."""
+    return run_two_ranks(as_script, _file(code, arguments), *arguments)
+
+
+def _file(code: str, arguments: Sequence[object]) -> Path:
     script = Path(str(arguments[0])) / "script.py"
     script.write_text(code)
-    return subprocess.run(
-        [sys.executable, str(script), *map(str, arguments)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        env=script_environment(**environment),
-    )
-
-
-def script_environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
+    return script

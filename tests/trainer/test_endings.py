@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.run_directory import summary_files
-from tests.trainer.support import Net, loader, points, script_environment, steps, trainer
+from tests.trainer.support import Net, loader, points, steps, trainer
+from tests.warm_processes import as_script, start_warm
 
 _SCRIPT = """
 import os, sys
@@ -69,28 +70,22 @@ def _check_whole(run: Path, last_said: int) -> None:
     assert SummaryReader(run).lineage().train is not None
 
 
-def _until(process: subprocess.Popen[str], said: int) -> int:
-    """Read the script's output until it has said that step."""
-    assert process.stdout is not None
-    last = 0
-    for line in process.stdout:
-        if line.strip().isdigit():
-            last = int(line)
-        if last >= said:
-            break
-    return last
-
-
-def _start(directory: Path, how: str) -> subprocess.Popen[str]:
+def _end(directory: Path, how: str, said: int, by: signal.Signals | None = None) -> tuple[int, int | None]:
+    """Run the script, and send it a signal when it has said a step; the last step it said, and its exit status."""
     script = directory / "script.py"
     script.write_text(_SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, str(script), str(directory), how],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=script_environment(),
-    )
+    listen, speak = os.pipe()
+    process = start_warm(as_script, script, directory, how, stdout=speak)
+    os.close(speak)
+    with os.fdopen(listen) as heard:
+        steps_said = (int(line) for line in heard if line.strip().isdigit())
+        last = next(step for step in steps_said if step >= said)
+        if by is not None:
+            assert process.pid is not None
+            os.kill(process.pid, by)
+        last = max(steps_said, default=last)
+    process.join(60)
+    return last, process.exitcode
 
 
 @pytest.mark.parametrize(
@@ -153,20 +148,16 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
-    process = _start(tmp_path, "exit")
-    last = _until(process, 5)
+    last, status = _end(tmp_path, "exit", 5)
 
-    assert process.wait(60) == 3
+    assert status == 3
     _check_whole(tmp_path / "run", last)
     assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
 def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
-    process = _start(tmp_path, "wait")
-    last = _until(process, 7)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    last, _ = _end(tmp_path, "wait", 7, signal.SIGTERM)
 
     _check_whole(tmp_path / "run", last)
     assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
@@ -177,15 +168,12 @@ def test_sigkill_at_random_moments_leaves_every_record_whose_call_returned(
     tmp_path: Path, times: Callable[[int, int], int]
 ) -> None:
     places = random.Random(5)
-    directories = [tmp_path / str(trial) for trial in range(times(1, 3))]
-    for directory in directories:
+    for trial in range(times(1, 3)):
+        directory = tmp_path / str(trial)
         directory.mkdir()
-    processes = [_start(directory, "wait") for directory in directories]
-    for directory, process in zip(directories, processes, strict=True):
-        last = _until(process, places.randrange(1, 300))
-        process.kill()
-        process.communicate(timeout=60)
+        last, status = _end(directory, "wait", places.randrange(1, 300), signal.SIGKILL)
 
+        assert status == -signal.SIGKILL
         _check_whole(directory / "run", last)
 
 

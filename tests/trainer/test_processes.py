@@ -12,7 +12,17 @@ import pytest
 from lightning_utilities.core.rank_zero import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from tests.trainer.support import SHARDS_ON_CPU, Net, files, kinds, loader, run_script, steps, trainer
+from tests.trainer.support import (
+    SHARDS_ON_CPU,
+    Net,
+    files,
+    kinds,
+    loader,
+    run_script,
+    run_script_on_two_ranks,
+    steps,
+    trainer,
+)
 
 _SCRIPT = """
 import json, os, sys
@@ -159,7 +169,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @SHARDS_ON_CPU
 def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, alone: Path) -> None:
-    done = run_script(_FSDP, tmp_path)
+    done = run_script_on_two_ranks(_FSDP, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
 
     run = tmp_path / "run"
@@ -218,7 +228,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @SHARDS_ON_CPU
 def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without_us(tmp_path: Path) -> None:
-    done = run_script(_FSDP1, tmp_path)
+    done = run_script_on_two_ranks(_FSDP1, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
 
     for name in ("original", "flat"):
