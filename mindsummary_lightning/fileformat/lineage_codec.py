@@ -21,9 +21,7 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
-_Layout: TypeAlias = (
-    "tuple[tuple[str, _Layout | None], ...]"  # of a message: its fields, and of a message in it the same
-)
+_Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"  # a message's fields, each with its layout if it is one
 
 
 def encode_lineage_event(event: LineageEvent) -> bytes:

@@ -139,11 +139,10 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
 
 
 def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:
-    return {
-        name: {key: float32_to_json(value) if isinstance(value, float) else value for key, value in part.items()}
-        for name, part in content.items()
-        if isinstance(part, dict)
-    }
+    sections = {name: part for name, part in content.items() if isinstance(part, dict)}
+    for part in sections.values():  # changed in place: they were decoded for this file alone
+        part.update((key, float32_to_json(value)) for key, value in part.items() if isinstance(value, float))
+    return sections
 
 
 def _metric(text: str, on_problem: Callable[[str], None]) -> dict[str, JsonValue]:
