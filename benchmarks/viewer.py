@@ -243,11 +243,17 @@ def measure_lineage(base: Path, name: str) -> dict[str, float]:
 
 
 def measure_table(base: Path, name: str) -> dict[str, float]:
-    """The table of runs: its first rows, all rows, all rows again, and the curves of a screen."""
+    """The table of runs: asked later and at once, its first rows, all rows, all again, and the curves of a screen."""
+    with serving(name, base) as server:
+        time.sleep(LOOK_AFTER_S)
+        later = server.timed("run-table")
     with serving(name, base) as server:
         begin = time.perf_counter()
         answer = server.ask("run-table")
-        found = {"table of runs, first rows": time.perf_counter() - begin}
+        found = {
+            f"table of runs, first asked {LOOK_AFTER_S:.0f} s after the first answer": later,
+            "table of runs, asked at once, first rows": time.perf_counter() - begin,
+        }
         while answer["unread"]:
             answer = server.ask("run-table")
         found["table of runs, all rows"] = time.perf_counter() - begin

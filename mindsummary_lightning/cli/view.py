@@ -72,11 +72,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _read_lineage(runs: LoadedRuns) -> None:
-    """Read all lineage before a page asks for it: the oldest run first, as pages begin with the newest."""
-    from mindsummary_lightning.lineage.search import CACHE  # here: pages are served before protobuf is loaded
+    """Read all lineage before a page asks for it; wait while a page reads it, as two at once take longer."""
+    from mindsummary_lightning.lineage.search import CACHE, READING  # here: pages are served before protobuf is loaded
 
-    for directory in reversed(runs.run_directories()):
-        CACHE.lineage(directory.path, directory.files)
+    gc.disable()  # it would look at everything that was read, again and again
+    try:
+        for directory in runs.run_directories():
+            if READING.locked():
+                with READING:
+                    pass
+            CACHE.lineage(directory.path, directory.files)
+    finally:
+        gc.freeze()  # what was read stays until the end
+        gc.enable()
 
 
 def _report(line: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from io import FileIO
 from typing import TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -53,13 +54,14 @@ class RecordScanner:
 
     def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
         """Yield each complete record decoded; raises as in iterating, and where ``decode`` raises ``ValueError``."""
-        start = self.offset
-        for payload in self:
-            try:
-                yield decode(payload)
-            except ValueError as error:
-                raise DamagedFileError(self.path, start, str(error)) from error
-            start = self.offset
+        for payloads in self._blocks(BLOCK):
+            for payload in payloads:
+                start = self.offset
+                self.offset += len(payload) + OVERHEAD
+                try:
+                    yield decode(payload)
+                except ValueError as error:
+                    raise DamagedFileError(self.path, start, str(error)) from error
 
     def batches(self, block_size: int = BLOCK) -> Iterator[list[bytes]]:
         """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.
@@ -72,10 +74,10 @@ class RecordScanner:
             yield payloads
 
     def _blocks(self, block_size: int) -> Iterator[list[bytes]]:
-        with os.fdopen(open_regular(self.path), "rb", buffering=0) as file:
+        with FileIO(open_regular(self.path)) as file:
             for _, payloads in blocks_of(file, self.path, self.offset, block_size):
                 yield payloads
-            size = os.fstat(file.fileno()).st_size
+            size = file.seek(0, os.SEEK_END)
             following = next_record(file, self.offset + 1, size)
             # A writer may have appended several records since the last one was read: then nothing is incomplete.
             if following < size and not is_record(file, self.offset):

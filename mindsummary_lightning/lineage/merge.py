@@ -23,7 +23,6 @@ from mindsummary_lightning.lineage.json_values import (
 from mindsummary_lightning.values import DatasetGraph
 from mindsummary_lightning.values.lineage_info import parsed_metric
 
-_RECORDED = ("hyper_parameters", "algorithm", "train_dataset", "model", "metric", "valid_dataset", "dataset_graph")
 _CUSTOM = {"user_defined": "user_defined_info", "run_info": "run_info"}  # section -> name in the file
 
 # Fields of filter_summary_lineage, in the order it returns them: field -> (section, name in the section).
@@ -42,6 +41,8 @@ FIELDS = {
     "loss": ("algorithm", "loss"),
     "model_size": ("model", "size"),
 }
+_SECTIONS = ("metric", "dataset_graph", *dict(FIELDS.values()), *_CUSTOM)
+_NOTHING: Mapping[str, Mapping[str, JsonValue]] = {name: {} for name in _SECTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +128,10 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
         if not file.starts_anew and not file.has_evaluation:
             continue  # custom data alone: the reader ignores the file
         if sections is None or file.starts_anew:
-            sections, graph = {name: {} for name in (*_RECORDED, *_CUSTOM)}, ShownGraph()
-        graph = file.graph or graph
-        custom = {name: {**sections[name], **file.sections[name]} for name in _CUSTOM}
-        sections.update({**file.sections, **custom})
+            sections, graph = {**_NOTHING, **file.sections}, file.graph or ShownGraph()
+        else:
+            custom = {name: {**sections[name], **file.sections[name]} for name in _CUSTOM}
+            sections = {**sections, **file.sections, **custom}
     if sections is None:
         return None
     fields = {name: sections[section].get(key) for name, (section, key) in FIELDS.items()}
@@ -138,11 +139,10 @@ def merge_files(files: Iterable[FileLineage]) -> MergedLineage | None:
 
 
 def _sections(content: Mapping[str, Any]) -> dict[str, dict[str, JsonValue]]:
-    return {
-        name: {key: float32_to_json(value) if isinstance(value, float) else value for key, value in part.items()}
-        for name, part in content.items()
-        if isinstance(part, dict)
-    }
+    sections = {name: part for name, part in content.items() if isinstance(part, dict)}
+    for part in sections.values():  # changed in place: they were decoded for this file alone
+        part.update((key, float32_to_json(value)) for key, value in part.items() if isinstance(value, float))
+    return sections
 
 
 def _metric(text: str, on_problem: Callable[[str], None]) -> dict[str, JsonValue]:

@@ -6,12 +6,13 @@ every query. ``conditions`` checks and explains what is searched, ``merge`` comb
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
@@ -23,8 +24,6 @@ from mindsummary_lightning.reading.run_tree import FileState, RunDirectory
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
-# Content by path and state of a file; ``None`` if it could not be opened: that is tried again next time.
-_Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
 _MAX_RUNS = 32_768  # a run takes a few kilobytes; a query over more runs than this would read them all every time
 _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the lineage page shows its columns at first
 _GRAPH = "dataset_graph"
@@ -33,12 +32,21 @@ _TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
 
 
+class _Known(NamedTuple):
+    files: Mapping[str, FileState] | None  # None: one could not be opened, and is tried again next time
+    read: Mapping[tuple[str, FileState], FileLineage | None]  # the content of each; ``None`` of one not opened
+    lineage: MergedLineage | None
+
+
+_UNKNOWN = _Known(None, {}, None)
+
+
 class LineageCache:
     """The lineage of runs, kept for the ``max_runs`` queried most recently. Safe to use from several threads."""
 
     def __init__(self, max_runs: int = _MAX_RUNS) -> None:
         self._max_runs = max_runs
-        self._runs: OrderedDict[str, tuple[_Read, MergedLineage | None]] = OrderedDict()
+        self._runs: OrderedDict[str, _Known] = OrderedDict()
         self._graphs: dict[bytes, ShownGraph] = {}  # by the payload behind its wall time
         self._lock = threading.Lock()
         self._warnings = WarnOnce(_LOG)
@@ -46,15 +54,16 @@ class LineageCache:
     def lineage(self, directory: str, files: Mapping[str, FileState]) -> MergedLineage | None:
         """The merged lineage of a run's files, oldest first with their states now, or ``None`` if they contain none."""
         with self._lock:
-            known, lineage = self._runs.get(directory, ({}, None))
-            if known:
+            known = self._runs.get(directory, _UNKNOWN)
+            if known is not _UNKNOWN:
                 self._runs.move_to_end(directory)
-        if known and tuple(known) == tuple(files.items()) and None not in known.values():
-            return lineage
-        read = {file: known.get(file) or self._read(*file) for file in files.items()}
-        lineage = merge_files(file for file in read.values() if file is not None)
+        if known.files == files:
+            return known.lineage
+        read = {file: known.read.get(file) or self._read(*file) for file in files.items()}
+        opened = [file for file in read.values() if file is not None]
+        lineage = merge_files(opened)
         with self._lock:
-            self._runs[directory] = (read, lineage)
+            self._runs[directory] = _Known(files if len(opened) == len(read) else None, read, lineage)
             self._runs.move_to_end(directory)
             while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)
@@ -63,15 +72,16 @@ class LineageCache:
     def has_damage(self, directory: str) -> bool:
         """Whether a file of a run was damaged or could not be opened when its lineage was last asked for."""
         with self._lock:
-            read, _ = self._runs.get(directory, ({}, None))
-        return any(file is None or file.is_damaged for file in read.values())
+            read = self._runs.get(directory, _UNKNOWN).read.values()
+        return any(file is None or file.is_damaged for file in read)
 
     def _read(self, path: str, state: FileState) -> FileLineage | None:
         def warn(message: str, *args: object) -> None:
             self._warnings.warn((path, state, message), message, *args)
 
         try:
-            return lineage_of_file(list(self._contents(path, state)), lambda problem: warn("%s in %s", problem, path))
+            contents = self._contents(path, state)
+            return lineage_of_file(contents, lambda problem: warn("%s in %s", problem, path))
         except DamagedFileError as error:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
             return FileLineage(is_damaged=True)
@@ -79,11 +89,12 @@ class LineageCache:
             warn("skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error)
             return None
 
-    def _contents(self, path: str, state: FileState) -> Iterator[tuple[str | None, Any]]:
+    def _contents(self, path: str, state: FileState) -> list[tuple[str | None, Any]]:
         scanner, size = RecordScanner(path), state[0]
-        yield from scanner.decoded(self._content)
+        contents = list(scanner.decoded(self._content))
         if scanner.offset < size:
             raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
+        return contents
 
     def _content(self, payload: bytes) -> tuple[str | None, Any]:
         # Few data pipelines are recorded again and again, and they take longest; only the time before them differs.
@@ -100,7 +111,19 @@ class LineageCache:
         return kind, graph
 
 
+READING = threading.Lock()  # see `reading`
 CACHE = LineageCache()  # one for the process: servers and notebooks ask about the same runs again and again
+
+
+@contextlib.contextmanager
+def reading(patience_s: float = -1.0) -> Iterator[None]:
+    """Read many runs one thread at a time, as two at once take longer; who has waited so many seconds goes on."""
+    has_turn = READING.acquire(timeout=patience_s)
+    try:
+        yield
+    finally:
+        if has_turn:
+            READING.release()
 
 
 def search_lineage(
@@ -167,8 +190,9 @@ def _runs(directories: Iterable[RunDirectory], added_info: Mapping[str, Mapping[
     """The runs that hold lineage, last updated first."""
     marks: dict[str, str] = {}
     runs: list[_Run] = []
-    for directory in directories:
-        lineage = CACHE.lineage(directory.path, directory.files)
+    with reading():
+        lineages = [(directory, CACHE.lineage(directory.path, directory.files)) for directory in directories]
+    for directory, lineage in lineages:
         if lineage is not None:
             # MindInsight gives the mark 10 to all pipelines from the ninth on; here they are numbered on.
             mark = marks.setdefault(lineage.graph_key, str(_FIRST_MARK + len(marks)))
@@ -196,11 +220,15 @@ def _shown(run: _Run, lineage_types: Sequence[str]) -> dict[str, Any]:
 
 
 def _customized(runs: list[_Run]) -> dict[str, dict[str, Any]]:
+    columns = dict.fromkeys(
+        (section, name, type(value))
+        for run in runs
+        for section in _CUSTOMIZED
+        for name, value in run.lineage.sections[section].items()
+    )
     types: dict[str, set[str]] = {}
-    for run in runs:
-        for section in _CUSTOMIZED:
-            for name, value in run.lineage.sections[section].items():
-                types.setdefault(f"{section}/{name}", set()).add(type(value).__name__)
+    for section, name, kind in columns:
+        types.setdefault(f"{section}/{name}", set()).add(kind.__name__)
     return {
         label: {"label": label, "required": _CUSTOMIZED[label.partition("/")[0]], "type": _common_type(names)}
         for label, names in types.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mindsummary_lightning.errors import missing_packages
@@ -49,7 +49,7 @@ def lineage_records(
 
 def flat_records(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Cell]]:
     """The ``object`` of a query's answer as rows; see :func:`lineage_records`."""
-    rows = [dict(_cells(run)) for run in runs]
+    rows = [flat_record(run) for run in runs]
     columns = sorted(dict.fromkeys(column for row in rows for column in row), key=_group)
     return [{column: row.get(column) for column in columns} for row in rows]
 
@@ -74,18 +74,19 @@ def lineage_to_pandas(
     return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition))
 
 
-def _cells(run: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
-    yield "summary_dir", run.get("summary_dir")
-    for name, value in run.get("model_lineage", {}).items():  # a condition may ask for the other part only
-        yield from _flat(name, value)
+def flat_record(run: Mapping[str, Any]) -> dict[str, Cell]:
+    """One run of a query's answer as a row, in the answer's order; see :func:`lineage_records`."""
+    row: dict[str, Cell] = {"summary_dir": run.get("summary_dir")}
+    _add_cells(row, "", run.get("model_lineage", {}))  # a condition may ask for the other part only
+    return row
 
 
-def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, Cell]]:
-    if isinstance(value, dict):
-        for key, element in value.items():
-            yield from _flat(f"{name}/{key}", element)
-    else:
-        yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+def _add_cells(row: dict[str, Cell], prefix: str, values: Mapping[str, JsonValue]) -> None:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            _add_cells(row, f"{prefix}{key}/", value)
+        else:
+            row[prefix + key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
 def _group(column: str) -> int:

@@ -84,7 +84,8 @@ def parsed_metric(text: str, parse_constant: Callable[[str], object] | None = No
         metric = json.loads(text, parse_constant=parse_constant)
     except (json.JSONDecodeError, RecursionError):
         metric = None
-    if not isinstance(metric, dict) or _is_deeper(metric, MAX_METRIC):
+    may_be_deep = text.count("{") + text.count("[") > MAX_METRIC  # counted first: few metrics hold more than numbers
+    if not isinstance(metric, dict) or (may_be_deep and _is_deeper(metric, MAX_METRIC)):
         raise ValueError(
             f"metric of EvaluationInfo must be the JSON text of an object of at most {MAX_METRIC} levels, "
             f"not {text[:80]!r}"

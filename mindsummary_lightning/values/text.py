@@ -65,8 +65,9 @@ def shortest_float32(value: float) -> float:
     """
     # Up to six digits survive a float32, so fewer need no try (but for subnormals, which stay as protobuf prints them);
     # nine tell any two apart.
+    packed = _FLOAT32.pack(value)
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
-        if short - short == 0 and _FLOAT32.pack(short) == _FLOAT32.pack(value):
+        if short - short == 0 and _FLOAT32.pack(short) == packed:
             return short
     return float(f"{value:.9g}")

@@ -55,6 +55,7 @@ class LoadedRuns:
     _next_scan_at: float | None = field(default=None, init=False)
     _directories: tuple[float | None, list[RunDirectory]] = field(default=(None, []), init=False)
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _asking: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
     _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
     _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -118,11 +119,12 @@ class LoadedRuns:
     def run_directories(self) -> list[RunDirectory]:
         """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
         runs, version = self.listing(), self._next_scan_at
-        listed_version, directories = self._directories
-        if listed_version != version:
-            directories = [with_lineage_files(run) for run in runs if run.lineage_names]
-            self._directories = (version, directories)
-        return directories
+        with self._asking:  # one asks the files for their states, and others wait for it
+            listed_version, directories = self._directories
+            if listed_version != version:
+                directories = [with_lineage_files(run) for run in runs if run.lineage_names]
+                self._directories = (version, directories)
+            return directories
 
     def run_directory(self, train_id: str) -> RunDirectory | None:
         """A run and the state of its lineage files now; ``None`` if there is no such run."""

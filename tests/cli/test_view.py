@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mindsummary_lightning.cli.view import _read_lineage
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.viewer import frontend, loaded_runs, serve
@@ -264,4 +265,19 @@ def test_lineage_of_many_runs_is_read_before_a_page_asks(
     mindsummary(capsys, "view", tmp_path / "many", "--no-browser", "--port", 0)
 
     listed = [run.path for run in LoadedRuns(str(tmp_path / "many")).listing()]
-    assert known == (listed[::-1] if is_read else [])  # the oldest first: pages begin with the newest
+    assert known == (listed if is_read else [])
+    assert gc.isenabled()
+
+
+def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "a", TrainInfo(epoch=1))
+    known: list[str] = []
+    monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
+    ahead = threading.Thread(target=_read_lineage, args=(LoadedRuns(str(tmp_path)),))
+    with search.reading():
+        ahead.start()
+        ahead.join(0.1)
+        assert known == []
+    ahead.join()
+
+    assert known == [str(tmp_path / "a")]

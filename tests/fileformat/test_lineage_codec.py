@@ -4,11 +4,16 @@ import contextlib
 from typing import Any
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat._proto import lineage_pb2
-from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
+from mindsummary_lightning.fileformat.lineage_codec import (
+    decode_lineage_content,
+    decode_lineage_event,
+    encode_lineage_event,
+)
 from mindsummary_lightning.values import EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
@@ -72,6 +77,59 @@ def test_a_kind_of_lineage_that_is_not_known_is_skipped() -> None:
 def test_any_bytes_are_a_lineage_event_or_the_one_error(payload: bytes) -> None:
     with contextlib.suppress(ValueError):
         assert isinstance(decode_lineage_event(payload), LineageEvent)
+
+
+_MAPS = ("map_int32", "map_str", "map_double", "map_dict")
+
+
+def _listed(message: Any) -> dict[Any, Any]:
+    """What is set in a message, as protobuf itself lists it; of custom data one dict of all entries."""
+    if not isinstance(message, lineage_pb2.UserDefinedInfo):
+        return {
+            field.name: content if field.message_type is None else _listed(content)
+            for field, content in message.ListFields()
+        }
+    values = {}
+    for entry in message.user_info:
+        listed = {field.name: content for field, content in entry.ListFields()}
+        for name in _MAPS:
+            for key in listed.get(name, ()):
+                values[key] = _listed(listed[name][key]) if name == "map_dict" else listed[name][key]
+    return values
+
+
+def _texts(value: Any) -> list[Any]:
+    parts = [*value, *value.values()] if isinstance(value, dict) else []
+    return [value, *(text for part in parts for text in _texts(part))]
+
+
+@given(
+    st.lists(
+        draw.train_lineages | draw.evaluation_lineages | draw.custom_lineages | draw.run_infos, min_size=1, max_size=3
+    ),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
+)
+def test_the_fields_of_an_event_are_those_that_protobuf_lists(
+    whats: list[Any], changed_bytes: list[tuple[int, int]]
+) -> None:
+    # Events in a row are one message, whose parts protobuf merges; changed bytes make others, or texts without UTF-8.
+    payload = bytearray(b"".join(encode_lineage_event(LineageEvent(1.0, what)) for what in whats))
+    for at, byte in changed_bytes:
+        payload[at % len(payload)] = byte
+    try:
+        message = lineage_pb2.LineageEvent.FromString(bytes(payload))
+    except DecodeError:
+        return
+    kind = message.WhichOneof("what")
+    if kind not in ("train_lineage", "evaluation_lineage", "user_defined_info", "run_info"):
+        return
+    with contextlib.suppress(UnicodeDecodeError):  # of a name in a map; other texts are handed out as bytes
+        expected = _listed(getattr(message, kind))
+        if not any(isinstance(text, bytes) for text in _texts(expected)):
+            assert repr(decode_lineage_content(bytes(payload))) == repr((kind, expected))  # the order and a NaN too
+            return
+    with pytest.raises(ValueError, match=r"UTF-8|utf-8"):
+        decode_lineage_content(bytes(payload))
 
 
 def test_what_is_no_lineage_is_refused() -> None:

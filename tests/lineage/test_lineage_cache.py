@@ -11,7 +11,7 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.lineage.search import LineageCache
+from mindsummary_lightning.lineage.search import READING, LineageCache, reading
 from mindsummary_lightning.reading.run_tree import list_train_jobs
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
@@ -143,6 +143,15 @@ def test_a_file_that_is_whole_again_is_read_again(tmp_path: Path) -> None:
     path.write_bytes(content)
 
     assert filter_summary_lineage(tmp_path)["count"] == 1
+
+
+def test_who_reads_many_runs_waits_for_another_who_does_but_no_longer_than_told() -> None:
+    with reading():
+        assert READING.locked()
+        with reading(patience_s=0.0):
+            pass
+        assert READING.locked()
+    assert not READING.locked()
 
 
 def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

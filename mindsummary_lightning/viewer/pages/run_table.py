@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.lineage.search import CACHE
-from mindsummary_lightning.lineage.table import flat_records
+from mindsummary_lightning.lineage.search import CACHE, reading
+from mindsummary_lightning.lineage.table import flat_record
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_tree import FileState, ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
@@ -59,10 +59,10 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     Of ``unread`` runs the lineage could not be read in time; the page asks again.
     """
     table = _table_of(runs.base_dir)
-    with table.lock:
+    limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
+    with table.lock, reading(limit_s):
         directories = {run.summary_dir: run for run in runs.run_directories()}
         listing = runs.listing()
-        limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
         started, has_read = runs.clock(), False
         rows: dict[str, _Row] = {}
         for listed in listing:
@@ -117,8 +117,8 @@ def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     info = lineage.sections["run_info"]
     custom = {**info, **lineage.sections["user_defined"]}
     custom.pop("status", None)
-    model = {**lineage.fields, "metric": lineage.sections["metric"], "user_defined": custom}
-    (row,) = flat_records([{"model_lineage": {**model, "status": info.get("status")}}])
+    fields = {**lineage.fields, "status": info.get("status")}
+    row = flat_record({"model_lineage": {**fields, "metric": lineage.sections["metric"], "user_defined": custom}})
     return {name: value for name, value in row.items() if value is not None}
 
 
