@@ -106,15 +106,22 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     tensors = np.full((2, len(pairs), steps.size, 3), np.nan)
     nonfinite = np.zeros((2, len(pairs), steps.size, 3), np.int64)
     for index, (pair, shared) in enumerate(zip(pairs, common, strict=True)):
-        at = np.searchsorted(steps, shared)
+        at = _places(shared, steps)
         for side, statistics in enumerate(pair):
-            chosen = np.searchsorted(statistics.steps, shared)
+            chosen = _places(shared, statistics.steps)
             for column, name in enumerate(("minimum", "maximum", "mean")):
                 tensors[side, index, at, column] = getattr(statistics, name)[chosen]
             for column, name in enumerate(("nan_count", "pos_inf_count", "neg_inf_count")):
-                nonfinite[side, index, at, column] = getattr(statistics, name)[chosen]
+                counts = getattr(statistics, name)[chosen]
+                if counts.any():  # memory that is never written to costs nothing
+                    nonfinite[side, index, at, column] = counts
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)
     return Alignment(tag, loss_steps, losses, match, elements, steps, tensors, nonfinite)
+
+
+def _places(shared: NDArray[np.int64], steps: NDArray[np.int64]) -> slice | NDArray[np.intp]:
+    """Where the steps that are shared stand among all, both ascending."""
+    return slice(None) if shared.size == steps.size else np.searchsorted(steps, shared)
 
 
 def have_other_shares(a: Side, b: Side) -> bool:

@@ -27,7 +27,7 @@ _MAX_LENGTH = 4  # bytes of the varint of a length: 256 MB
 _DOUBLE = struct.Struct("<d")
 # Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key of the count.
 _TAIL = 34
-_PADDING = _TAIL  # bytes behind the payloads, so that at each of their bytes as many can be read
+_PADDING = _TAIL  # bytes behind the payloads, so that as many can be read at each of theirs
 _NO_NONFINITE = np.frombuffer(b"\x10\x00\x18\x00\x20\x00", np.uint8)
 _KEYS = {6: 0x29, 15: 0x31, 24: 0x39, 33: 0x40}
 _MAXIMUM, _MINIMUM, _SUM = slice(7, 15), slice(16, 24), slice(25, 33)
@@ -75,13 +75,15 @@ class HistogramEventDecoder:
         self._joined = bytearray()  # is used again and again: new memory would take as long as the decoding
         self._ends: list[int] = []
         self._heads: list[tuple[int, int, float] | None] = []
+        self._templates: list[list[_TemplateValue]] = []  # of the last events, which those that follow are often like
 
     def add(self, payload: bytes) -> None:
         """Let a payload wait for :meth:`take`."""
         start, self.size = self.size, self.size + len(payload)
         if len(self._joined) < self.size + _PADDING:
             self._joined += bytes(self.size + _PADDING - len(self._joined))
-        self._joined[start : self.size] = payload
+        with memoryview(self._joined) as joined:  # a bytearray would copy twice
+            joined[start : self.size] = payload
         self._ends.append(self.size)
         self._heads.append(_head(payload))
 
@@ -92,21 +94,23 @@ class HistogramEventDecoder:
             ValueError: a payload is not an event.
         """
         heads, ends, self._heads, self._ends = self._heads, np.array(self._ends, np.int64), [], []
-        buffer, self.size = np.frombuffer(self._joined, np.uint8, self.size + _PADDING), 0
+        buffer, self.size = np.frombuffer(self._joined, np.uint8), 0  # behind the last end there are any bytes
         begins = np.concatenate([[0], ends[:-1]])
         columns: list[HistogramColumns] = []
         wide = np.array([row for row, head in enumerate(heads) if head is not None], np.int64)
         single = [row for row, head in enumerate(heads) if head is None]
-        for _ in range(_MAX_TEMPLATES):
-            if not wide.size:
-                break
-            template = _template(buffer[begins[wide[0]] : ends[wide[0]]].tobytes())
+        known, self._templates = self._templates, []
+        while wide.size and len(self._templates) < _MAX_TEMPLATES:
+            is_new = not known
+            template = _template(buffer[begins[wide[0]] : ends[wide[0]]].tobytes()) if is_new else known.pop(0)
             starts = np.array([heads[row][1] for row in wide.tolist()], np.int64)
             walked, scalars, located = _walk(buffer, begins[wide] + starts, ends[wide], template)
-            if not walked.any():  # not even the event that the template was made of
-                single.append(int(wide[0]))
-                wide = wide[1:]
+            if not walked.any():
+                if is_new:  # not even the event that the template was made of
+                    single.append(int(wide[0]))
+                    wide = wide[1:]
                 continue
+            self._templates.append(template)
             if len(scalars) or located.size:
                 rows = wide[walked]
                 steps, wall_times = (np.array([heads[row][index] for row in rows.tolist()]) for index in (0, 2))

@@ -135,6 +135,9 @@ def _add_histograms(parts: _Parts, columns: HistogramColumns, rows: NDArray[np.i
 
 def _merged(files: list[tuple[str, list[NDArray[Any]]]]) -> list[NDArray[Any]]:
     """The columns of a tag over all files, by MindInsight's rule for resumed runs; the first column is the steps."""
+    (_, first), *others = files
+    if not others and (np.diff(first[0]) > 0).all():
+        return first
     chosen = selected_samples([(path, columns[0]) for path, columns in files])
     return [np.concatenate(column)[chosen] for column in zip(*(columns for _, columns in files), strict=True)]
 
