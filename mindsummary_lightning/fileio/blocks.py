@@ -17,7 +17,7 @@ from mindsummary_lightning.fileformat.framing import (
     unpack_length,
 )
 
-BLOCK = 1 << 20  # bytes asked from a file at a time
+BLOCK = 1 << 18  # bytes asked from a file at a time; memory for more would be asked from the system each time
 
 
 def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) -> Iterator[tuple[int, list[bytes]]]:
