@@ -231,9 +231,10 @@ def protos_check(session: nox.Session) -> None:
 
 def generate(session: nox.Session, target: Path) -> None:
     sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
+    python = python_of(session, "protoc")  # before the directory changes: it is found from there
     session.chdir(ROOT / "protos")
     command = ("-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}")
-    session.run(python_of(session, "protoc"), *command, *sources, external=True)
+    session.run(python, *command, *sources, external=True)
     session.chdir(ROOT)
 
 
