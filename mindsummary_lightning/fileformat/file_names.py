@@ -49,6 +49,9 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
     if not 0 <= seconds <= MAX_TIMESTAMP:
         raise ValueError(f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
+    other_kinds = (LINEAGE_SUFFIX, EXPLAIN_SUFFIX)
+    if f"{safe_host}{suffix}".endswith(other_kinds) and not suffix.endswith(other_kinds):
+        safe_host += "-"  # the host's name would make it a file of another kind
     return f"{prefix}.out.events.summary.{seconds}.{rank}.{safe_host}{suffix}"
 
 

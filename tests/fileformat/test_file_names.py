@@ -38,6 +38,12 @@ def test_a_host_that_looks_like_a_time_does_not_change_the_time() -> None:
     assert timestamp_of(file_name("events", 5, 0, "summary.9", "_MS")) == 5
 
 
+@pytest.mark.parametrize(("host", "suffix"), [("node_explain", ""), ("node_lineage", ""), ("node_lin", "eage")])
+def test_a_host_does_not_make_it_a_file_of_another_kind(host: str, suffix: str) -> None:
+    assert is_summary_name(file_name("events", 5, 0, host, suffix))
+    assert file_name("events", 5, 0, host, "_MS_lineage").endswith(f"{host}_MS_lineage")
+
+
 @pytest.mark.parametrize("seconds", [-1, MAX_TIMESTAMP + 1, 1795246505000])
 def test_a_time_that_would_empty_the_readers_list_is_refused(seconds: int) -> None:
     with pytest.raises(ValueError, match="MindInsight would list no run"):
