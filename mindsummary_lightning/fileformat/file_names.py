@@ -14,6 +14,7 @@ DEFAULT_PREFIX = "events"
 DEFAULT_SUFFIX = "_MS"
 LINEAGE_SUFFIX = "_lineage"
 EXPLAIN_SUFFIX = "_explain"
+_OTHER_KINDS = (LINEAGE_SUFFIX, EXPLAIN_SUFFIX)  # of event files than those of summaries
 MAX_TIMESTAMP = 253402300799  # 9999-12-31: beyond it the reader's datetime fails, and with it the listing
 _MAX_NAME_LENGTH = 255  # bytes, on every common file system
 
@@ -34,7 +35,7 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
             )
         if len(text.encode()) > _MAX_NAME_LENGTH // 4:
             raise ValueError(f"{name} must be at most {_MAX_NAME_LENGTH // 4} bytes long, not {text!r}")
-    if suffix.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX, ".pb")):
+    if suffix.endswith((*_OTHER_KINDS, ".pb")):
         raise ValueError(
             f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which MindInsight takes for "
             f"other kinds of file: {suffix!r}"
@@ -49,8 +50,7 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
     if not 0 <= seconds <= MAX_TIMESTAMP:
         raise ValueError(f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run")
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
-    other_kinds = (LINEAGE_SUFFIX, EXPLAIN_SUFFIX)
-    if f"{safe_host}{suffix}".endswith(other_kinds) and not suffix.endswith(other_kinds):
+    if f"{safe_host}{suffix}".endswith(_OTHER_KINDS) and not suffix.endswith(_OTHER_KINDS):
         safe_host += "-"  # the host's name would make it a file of another kind
     return f"{prefix}.out.events.summary.{seconds}.{rank}.{safe_host}{suffix}"
 
@@ -63,7 +63,7 @@ def timestamp_of(name: str) -> int | None:
 
 def is_summary_name(name: str) -> bool:
     """Whether the reader takes this name for a summary file."""
-    return _TIMESTAMP.search(name) is not None and not name.endswith((LINEAGE_SUFFIX, EXPLAIN_SUFFIX))
+    return _TIMESTAMP.search(name) is not None and not name.endswith(_OTHER_KINDS)
 
 
 def is_lineage_name(name: str) -> bool:

@@ -61,10 +61,8 @@ def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[
     ``files`` are path and steps in file order of each file with samples of the tag, in the reader's order; the indices
     are into the joined samples of all files.
     """
-    steps = files[0][1] if len(files) == 1 else np.concatenate([file_steps for _, file_steps in files])
+    steps = np.concatenate([file_steps for _, file_steps in files])
     last = _last_of_each_step(steps)  # over all files: a later one takes a step from those before it
-    if len(files) == 1:
-        return last
     bounds = _first_dropped_steps(files)
     file_of = np.repeat(np.arange(len(files)), [file_steps.size for _, file_steps in files])[last]
     is_bound = np.array([bound is not None for bound in bounds])[file_of]
