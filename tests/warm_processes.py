@@ -25,6 +25,19 @@ _IMPORTED = ["pytest", "lightning.pytorch", "pytorch_lightning", "torch.distribu
 _LIMIT_S = 200
 
 
+def environment() -> dict[str, str]:
+    """This process's, for another one that imports this checkout and computes with one thread."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def warm_processes() -> ForkServerContext:
     """What starts them."""
     context = multiprocessing.get_context("forkserver")
@@ -48,9 +61,9 @@ def start_warm(
         stderr: the same for its standard error.
         variables: what is added to this process's environment.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **(variables or {})}
     outputs = [DupFd(stdout), DupFd(stderr)]
-    process = warm_processes().Process(target=_call, args=(function, arguments, environment, os.getcwd(), outputs))
+    everything = {**environment(), **(variables or {})}
+    process = warm_processes().Process(target=_call, args=(function, arguments, everything, os.getcwd(), outputs))
     process.start()
     return process
 
@@ -73,10 +86,8 @@ def run_two_ranks(
     Returns:
         What both wrote, and the first exit status that is not 0.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    group = {**address, "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
     places = [("0", "0"), ("1", "0")] if are_machines else [("0", "0"), ("0", "1")]
     each = [
         {**group, "RANK": str(rank), "GROUP_RANK": machine, "LOCAL_RANK": place}

@@ -8,11 +8,7 @@ import signal
 import subprocess
 import sys
 
-from tests.warm_processes import ROOT, run_warm, start_warm
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+from tests.warm_processes import ROOT, environment, run_warm, start_warm
 
 
 def victim_command(name: str, *arguments: object) -> list[str]:

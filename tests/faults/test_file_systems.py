@@ -21,8 +21,8 @@ from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
-from tests.faults.processes import environment
 from tests.support import Clock, lineage_paths, read_lineage, read_scalars, summary_paths
+from tests.warm_processes import environment
 
 pytestmark = pytest.mark.faults
 

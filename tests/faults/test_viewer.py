@@ -27,9 +27,10 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
 from tests.faults.fuzz_requests import Asked, random_request
-from tests.faults.processes import ROOT, environment, victim_command
+from tests.faults.processes import victim_command
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
+from tests.warm_processes import ROOT, environment
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 

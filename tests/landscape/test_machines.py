@@ -5,8 +5,6 @@ In the long form two real torchrun launchers, with two processes each.
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +17,7 @@ import torch
 from mindsummary_lightning import SummaryLandscape, SummaryReader
 from mindsummary_lightning.landscape.workers import make_fabric
 from tests.landscape import nets
-from tests.warm_processes import as_script, run_two_ranks
+from tests.warm_processes import as_script, environment, free_port, run_two_ranks
 
 pytestmark = pytest.mark.slow
 
@@ -66,11 +64,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
     """Exit status and output of the two launchers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    port = free_port()
     launchers = [
         subprocess.Popen(
             [
@@ -78,7 +72,7 @@ def by_torchrun(script: Path, run: Path, devices: int) -> list[tuple[int, str]]:
                 "--nproc-per-node", str(devices), "--master-addr", "127.0.0.1", "--master-port", str(port),
                 str(script), str(run), str(devices),
             ],
-            env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for node in range(2)
     ]  # fmt: skip

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.warm_processes import free_port
 
 PYTHON_VARIABLE = "MINDINSIGHT_PYTHON"  # the python executable of an environment that holds MindInsight 2.3.1
 
@@ -224,7 +225,7 @@ def running_mindinsight(python: str, base_dir: Path, workspace: Path) -> Iterato
         TimeoutError: it did not answer in time.
     """
     workspace.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     server = MindInsight(f"http://127.0.0.1:{port}", workspace / "log")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COVERAGE", "COV_"))},
@@ -258,13 +259,6 @@ def _command(python: str, port: int) -> list[str]:
     application = "mindinsight.backend.application:APP"
     logger = "mindinsight.backend.run.GunicornLogger"
     return [python, "-m", "gunicorn", "-b", f"127.0.0.1:{port}", application, "-c", config, "--logger-class", logger]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until_it_answers(server: MindInsight, process: subprocess.Popen[bytes], output: Path) -> None:

@@ -25,6 +25,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
 from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.view_process import View, viewing
+from tests.warm_processes import environment
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
@@ -58,8 +59,7 @@ def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "first_run.py").write_text(script)
     (folder / "changed.py").write_text(script.replace(*_SECOND))
     both = "import runpy; [runpy.run_path(name, run_name='__main__') for name in ('first_run.py', 'changed.py')]"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", both], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", both], cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "runs"
 
