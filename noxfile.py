@@ -23,8 +23,10 @@ import nox
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["environments", "lint", "tests", "side_by_side"]
-LANES = ("mindinsight", "accelerator", "parity", "protobuf_matrix", "types", "protos_check")  # the longest first
+nox.options.sessions = ["environments", "lint", "side_by_side"]
+LANES = ("mindinsight", "tests", "accelerator", "parity", "protobuf_matrix", "types", "protos_check")  # longest first
+# Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 ROOT = Path(__file__).parent
 PACKAGE = "mindsummary_lightning"
@@ -37,7 +39,9 @@ PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # would otherwise come last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
-PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0", "7.34.0"]
+# Half of the time of `quick`.
+QUICK_FIRST = ("tests/collection", "tests/docs", "tests/fileformat", "tests/graph", "tests/trainer")
+PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]  # and the newest, with which all tests run
 
 
 def group(name: str) -> list[str]:
@@ -95,9 +99,31 @@ def make(session: nox.Session, name: str, path: Path, versions: tuple[str, ...])
 
 def run_in_project(session: nox.Session, program: str, *arguments: str, env: dict[str, str] | None = None) -> None:
     """Run a program of the environment "project", as if that were active."""
+    command, path = in_project(session, program)
+    session.run(*command, *arguments, env={**(env or {}), **path}, external=True)
+
+
+def in_project(session: nox.Session, program: str) -> tuple[list[str], dict[str, str]]:
+    """What starts a program of the environment "project", and the variables that it needs."""
     folder = Path(python_of(session, "project")).parent
-    path = os.pathsep.join([str(folder), os.environ["PATH"]])
-    session.run(str(folder / program), *arguments, env={**(env or {}), "PATH": path}, external=True)
+    return [str(folder / program)], {"PATH": os.pathsep.join([str(folder), os.environ["PATH"]])}
+
+
+def run_two_at_a_time(session: nox.Session, commands: dict[str, list[str]], env: dict[str, str]) -> None:
+    """Run commands; what each has printed is shown when it has ended."""
+
+    def run(name: str) -> tuple[str, subprocess.CompletedProcess[str]]:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return name, subprocess.run(commands[name], cwd=ROOT, env={**os.environ, **env}, text=True, **streams)
+
+    failed = []
+    with ThreadPoolExecutor(2) as pool:
+        for ended in as_completed([pool.submit(run, name) for name in commands]):
+            name, done = ended.result()
+            print(done.stdout, flush=True)  # noqa: T201
+            failed += [name] if done.returncode else []
+    if failed:
+        session.error(f"{', '.join(failed)} failed")
 
 
 @nox.session(venv_backend="none")
@@ -114,19 +140,9 @@ def environments(session: nox.Session) -> None:
 def side_by_side(session: nox.Session) -> None:
     """The sessions of ``LANES``, two at a time; what each has printed is shown when it has ended."""
     environments(session)
-
-    def run(name: str) -> tuple[str, subprocess.CompletedProcess[str]]:
-        command = [sys.executable, "-m", "nox", "-s", name, "--", *session.posargs]
-        return name, subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-    failed = []
-    with ThreadPoolExecutor(2) as pool:
-        for ended in as_completed([pool.submit(run, name) for name in LANES]):
-            name, done = ended.result()
-            print(done.stdout, flush=True)  # noqa: T201
-            failed += [name] if done.returncode else []
-    if failed:
-        session.error(f"{', '.join(failed)} failed")
+    session.log(f"{', '.join(LANES)}: two at a time, some ten minutes; each is shown when it has ended")
+    nox_itself = [sys.executable, "-m", "nox", "-s"]
+    run_two_at_a_time(session, {name: [*nox_itself, name, "--", *session.posargs] for name in LANES}, {})
 
 
 @nox.session
@@ -148,8 +164,14 @@ def quick(session: nox.Session) -> None:
     """The edit loop: lint, import contracts and every test that is not slow."""
     lint(session)
     run_in_project(session, "lint-imports")
-    chosen = ("-q", "-m", "not slow", "--ignore=tests/oracle", *SIDE_BY_SIDE)
-    run_in_project(session, "pytest", *chosen, *session.posargs, env=ONE_THREAD)
+    # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
+    command, path = in_project(session, "pytest")
+    command += ["-q", "-m", "not slow", "--hypothesis-profile=few", *session.posargs]
+    halves = {
+        "one half": [*command, *QUICK_FIRST],
+        "the other half": [*command, *(f"--ignore={folder}" for folder in (*QUICK_FIRST, "tests/oracle"))],
+    }
+    run_two_at_a_time(session, halves, {**ONE_THREAD, **path})
 
 
 @nox.session(venv_backend="none")
@@ -240,8 +262,9 @@ def generate(session: nox.Session, target: Path) -> None:
 
 @nox.session(venv_backend="none")
 def protobuf_matrix(session: nox.Session) -> None:
-    """The codecs work with each major version of protobuf, which hides that of the environment."""
+    """The codecs work with each older major version of protobuf, which hides that of the environment."""
     python = python_of(session, "project")
+    drawn = [] if "--full" in session.posargs else ["--hypothesis-profile=few"]
     for version in PROTOBUF_MAJORS:
         folder = Path(session.create_tmp()).resolve() / version
         if not folder.exists():
@@ -250,7 +273,7 @@ def protobuf_matrix(session: nox.Session) -> None:
         variables = {**ONE_THREAD, "PYTHONPATH": str(folder)}
         proof = f"from google import protobuf; assert protobuf.__version__ == {version!r}, protobuf.__file__"
         session.run(python, "-c", proof, env=variables, external=True)
-        run_in_project(session, "pytest", "tests/fileformat", "-q", *session.posargs, env=variables)
+        run_in_project(session, "pytest", "tests/fileformat", "-q", *drawn, *session.posargs, env=variables)
 
 
 @nox.session(venv_backend="none")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine draws slowly; that says nothing about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("any machine"), max_examples=20)
 settings.load_profile("any machine")
 
 _FIGURE = "figure of the fault suite"

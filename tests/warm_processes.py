@@ -1,6 +1,6 @@
 """Processes that have PyTorch and Lightning imported when they begin: forked from one that has done nothing else.
 
-Importing both takes eight seconds of a core, a test's training less than one. Tests of how a process starts or ends,
+Importing both takes four seconds of a core, a test's training less than one. Tests of how a process starts or ends,
 or of what it imports, start a new Python instead.
 """
 

@@ -22,6 +22,7 @@ def png_size(path: Path) -> tuple[int, int]:
     return struct.unpack(">II", data[16:24])
 
 
+@pytest.mark.slow
 def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_function_that_returns_something_else_is_one_line_and_a_usage_error(
     assert answer.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

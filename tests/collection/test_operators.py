@@ -131,6 +131,7 @@ def test_functions_record_as_modules_do(tmp_path: Path) -> None:
     assert tags["histogram"] == ["spread"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_reentrant", [True, False])
 def test_a_recomputed_forward_pass_is_recorded_once(
     tmp_path: Path, use_reentrant: bool, caplog: pytest.LogCaptureFixture

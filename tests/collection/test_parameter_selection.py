@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import BackboneFinetuning, ModelPruning
@@ -57,6 +58,7 @@ def test_tied_weights_have_one_name() -> None:
     assert "2.weight" not in _names(net, torch.optim.SGD(net.parameters(), lr=0.1))
 
 
+@pytest.mark.slow
 def test_names_of_compiled_parts_are_those_of_the_plain_module() -> None:
     net = _net()
     net[1] = torch.compile(net[1])  # type: ignore[assignment]
@@ -171,6 +173,7 @@ def _histograms(folder: Path, tag: str) -> dict[int, Any]:
     return {step: value for step, _, value in SummaryReader(folder).histograms(tag)}
 
 
+@pytest.mark.slow
 def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(tmp_path: Path) -> None:
     pruning = ModelPruning("l1_unstructured", parameter_names=["weight"], amount=0.5, verbose=0)
     _, watch = _fit(tmp_path, 3, "backbone.weight", pruning)

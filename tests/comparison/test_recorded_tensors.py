@@ -95,6 +95,7 @@ def _train(directory: Path, decay: float) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_statistics_show_what_no_histogram_was_recorded_of(tmp_path: Path) -> None:
     a = _train(tmp_path / "a", 0.0)
 

@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import Comparison, MindInsightLogger, SummaryCollector, compare_runs
 from tests.trainer.support import trainer
 
+pytestmark = pytest.mark.slow
+
 _EVERYTHING = {"collect_metric": True, "histogram_regular": ".*", "collect_train_lineage": True}
 
 

@@ -36,6 +36,7 @@ def test_no_module_name_is_used_twice() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+@pytest.mark.slow
 def test_no_class_name_is_used_twice() -> None:
     names = Counter(
         node.name

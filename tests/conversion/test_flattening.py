@@ -50,6 +50,7 @@ def test_a_mapping_that_occurs_twice_side_by_side_is_unfolded_twice() -> None:
     assert list(leaves({"a": shared, "b": shared})) == [("a/x", 1), ("b/x", 1)]
 
 
+@pytest.mark.slow
 def test_shared_parts_do_not_unfold_without_end() -> None:
     shared: dict[str, Any] = {}
     for _ in range(100):

@@ -83,6 +83,7 @@ def test_edges_are_linspaces_even_if_their_distance_is_below_the_smallest_float(
     assert_is_the_histogram(to_histogram(array), array)
 
 
+@pytest.mark.slow
 def test_more_elements_than_are_counted_together_are_all_counted() -> None:
     array = np.random.default_rng(1).standard_normal(2**21 + 70_001, dtype=np.float32)
 
@@ -109,6 +110,7 @@ def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_sid
     np.testing.assert_array_equal(bucket_counts(elements, edges), np.histogram(elements, bins=edges)[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     hnp.arrays(
@@ -135,6 +137,7 @@ def test_any_array_at_all_loses_no_element(array: NDArray[Any], repeats: int) ->
         assert np.isfinite(histogram.max - histogram.min)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     hnp.arrays(np.float32, st.integers(1, 60), elements=st.floats(width=32)),

@@ -70,6 +70,7 @@ def test_any_range_of_floats_is_rescaled_by_the_rule(shift: float, scale: float,
     np.testing.assert_array_equal(pixels_of(batch_to_image(batch)), stated_pixels(batch))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     hnp.arrays(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mindsummary_lightning.conversion.step_history import StepHistory
 
@@ -17,6 +18,7 @@ def test_columns_are_as_added_until_there_are_too_many() -> None:
     np.testing.assert_array_equal(numbers, [[1.0, 2.0], [np.nan, 3.0]])
 
 
+@pytest.mark.slow
 def test_a_spike_of_one_step_is_never_lost_and_memory_is_bounded() -> None:
     for spike in (1, 512, 513, 1024, 1025, 4999, 5000):
         history = StepHistory()

@@ -298,6 +298,7 @@ _ANYTHING = st.recursive(
 _FEW = settings(max_examples=30)  # they are large
 
 
+@pytest.mark.slow
 @_FEW
 @given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
 def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> None:
@@ -306,6 +307,7 @@ def test_any_value_becomes_a_parameter_of_the_format(fields: dict[str, Any]) -> 
     assert encode_lineage_event(event)
 
 
+@pytest.mark.slow
 @_FEW
 @given(st.dictionaries(st.text(), _ANYTHING, max_size=6))
 def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
@@ -315,6 +317,7 @@ def test_any_fields_become_short_json(fields: dict[str, Any]) -> None:
     assert isinstance(json.loads(text, parse_constant=lambda name: pytest.fail(name)), dict)
 
 
+@pytest.mark.slow
 @_FEW
 @given(_ANYTHING, _ANYTHING)
 def test_a_data_set_that_holds_anything_never_raises(transform: Any, root: Any) -> None:

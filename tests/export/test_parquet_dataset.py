@@ -42,6 +42,7 @@ def test_every_run_is_a_partition_and_a_row_of_lineage(tmp_path: Path, runs: lis
     assert list(lineage["seed"]) == ["none", "1", "2"]  # of several types: text
 
 
+@pytest.mark.slow
 def test_duckdb_reads_it_as_it_is(tmp_path: Path, runs: list[str]) -> None:
     duckdb = pytest.importorskip("duckdb")
     export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))

@@ -60,6 +60,7 @@ class _Nesting(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "runs" / "a", 0.01)
     write_demo_run(tmp_path / "runs" / "b", 0.03)
@@ -75,6 +76,7 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     assert re.search(r'<tr class="differs"><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>', page)
 
 
+@pytest.mark.slow
 def test_rows_in_which_the_runs_differ_come_first(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "runs" / "a", 0.01)
     write_demo_run(tmp_path / "runs" / "b", 0.03)
@@ -98,6 +100,7 @@ def test_a_checkpoint_is_named_without_the_directory_of_its_run(tmp_path: Path) 
     assert 'class="differs"' not in page
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "a")
 
@@ -109,12 +112,14 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     assert nesting.open == []
 
 
+@pytest.mark.slow
 def test_a_run_of_mindspore_gets_its_page(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path / "a")
 
     assert "<h3>loss</h3>" in _page(tmp_path, tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     run = tmp_path / "<b>run"
     hostile = "</script><script>alert(1)</script>"
@@ -128,6 +133,7 @@ def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     assert "<b>&lt;b&gt;run</b>" in page
 
 
+@pytest.mark.slow
 def test_a_scalar_with_one_sample_is_a_number_and_not_a_chart(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(7, {"test/accuracy": 0.25}), values_at(8, {"loss": 1.0})])
     write_summary(tmp_path / "b", [values_at(8, {"loss": 1.0}), values_at(9, {"loss": 0.5})])
@@ -138,6 +144,7 @@ def test_a_scalar_with_one_sample_is_a_number_and_not_a_chart(tmp_path: Path) ->
     assert page.count("data-curves") == 1
 
 
+@pytest.mark.slow
 def test_the_epoch_is_the_last_of_the_curves(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(step, {"epoch": float(step), "loss": 1.0}) for step in (1, 2)])
 
@@ -235,6 +242,7 @@ def test_the_outline_counts_operations_by_scope_and_type() -> None:
     assert net.scopes["a"].summary == "Conv2d, 2 ReLU"
 
 
+@pytest.mark.slow
 def test_the_command_takes_directories_of_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_demo_run(tmp_path / "runs" / "a")
     write_demo_run(tmp_path / "runs" / "b")
@@ -256,6 +264,7 @@ def test_the_page_is_report_html_unless_another_is_named(
     assert (tmp_path / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_large_page_is_announced_before_it_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +286,7 @@ def test_the_page_names_its_directory_and_its_date(tmp_path: Path) -> None:
     assert re.search(rf"{tmp_path / 'runs'}, report written \d{{4}}-\d\d-\d\d", page)
 
 
+@pytest.mark.slow
 def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path: Path) -> None:
     records = [values_at(step, {f"x{tag}": float(step) for tag in range(7)}) for step in (1, 2)]
     write_summary(tmp_path / "a", records)
@@ -289,6 +299,7 @@ def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path:
     assert page.count("const docs_json") == 7  # in one document the time grows with the square of the figures
 
 
+@pytest.mark.slow
 def test_a_thinned_curve_says_so(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(step, {"x": float(step % 7)}) for step in range(6000)])
 
@@ -307,6 +318,7 @@ def test_without_bokeh_the_command_names_the_packages(
     assert "the report needs bokeh, contourpy and jinja2: pip install bokeh contourpy jinja2" in answer.err
 
 
+@pytest.mark.slow
 def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_path: Path) -> None:
     write_parameter_run(tmp_path / "run", ("</script><b>first", "first.bias", "last.weight"))
 

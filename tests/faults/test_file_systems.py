@@ -109,6 +109,7 @@ def test_a_rotation_whose_close_fails_costs_one_value_and_goes_on(tmp_path: Path
     assert len(summary_paths(tmp_path)) >= 2
 
 
+@pytest.mark.slow
 def test_a_record_that_is_dropped_raises_nothing_into_the_garbage_collector(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,7 +28,7 @@ from tests.reading.runs import record, values_at, write_summary
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 Figure = Callable[[int, str], None]
 _PAGE_LIMIT_S = 800  # for the long form, on a machine that does much else

@@ -14,7 +14,7 @@ from tests.cli.command import mindsummary
 from tests.faults.test_giants import all_pages, all_verbs
 from tests.reading.runs import values_at, write_lineage, write_summary
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
 Figure = Callable[[int, str], None]
 LEVELS = 100_000

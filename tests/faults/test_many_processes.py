@@ -106,6 +106,7 @@ def test_recording_much_grows_nothing(tmp_path: Path, is_full: bool, figure: Fig
     figure(19, f"idle for {arguments[3]} s: woken {cost['wakes']} times, {cost['idle'] * 100:.4f} % of a core")
 
 
+@pytest.mark.slow
 def test_threads_that_log_at_once_lose_nothing(tmp_path: Path) -> None:
     record = SummaryRecord(tmp_path)
 

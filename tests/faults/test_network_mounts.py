@@ -73,9 +73,9 @@ WORKS = {
     "repair": 20,
     "export csv": 20,
     "export npy": 50,
-    "export parquet": 50,
-    "export tensorboard": 50,
-    "import": 50,
+    "export parquet": 100,
+    "export tensorboard": 150,
+    "import": 200,
 }
 
 

@@ -18,6 +18,7 @@ from tests.cli.command import mindsummary
 pytestmark = pytest.mark.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 @pytest.mark.parametrize("umask", [0, 0o077])
 def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(

@@ -49,6 +49,7 @@ def test_of_a_version_behind_values_only_the_version_counts() -> None:
     assert outline_event(values + version)[2:] == ("version", ())
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=3))
 @settings(max_examples=400, deadline=None)
 def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(changes: list[tuple[int, int]]) -> None:

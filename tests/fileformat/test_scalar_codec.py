@@ -46,12 +46,14 @@ def _general(payloads: list[bytes]) -> dict[int, tuple[float, int, object]]:
     return {index: (event.wall_time, event.step, event.what) for index, event in enumerate(map(decode_event, payloads))}
 
 
+@pytest.mark.slow
 @given(st.lists(_PAYLOADS, min_size=1, max_size=12))
 @settings(max_examples=200, deadline=None)
 def test_columns_say_what_the_protobuf_decoder_says(payloads: list[bytes]) -> None:
     assert repr(_decoded(payloads)) == repr(_general(payloads))
 
 
+@pytest.mark.slow
 @given(_PAYLOADS, st.integers(0, 60), st.integers(0, 255))
 @settings(max_examples=300, deadline=None)
 def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(payload: bytes, place: int, byte: int) -> None:

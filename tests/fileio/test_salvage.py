@@ -81,6 +81,7 @@ def test_an_empty_file_has_no_pieces(tmp_path: Path) -> None:
     assert list(read_pieces(str(path))) == []
 
 
+@pytest.mark.slow
 def test_no_record_that_random_damage_spares_is_lost(path: Path) -> None:
     whole = path.read_bytes()
     generator = random.Random(1)

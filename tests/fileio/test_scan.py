@@ -136,6 +136,7 @@ def test_a_length_that_the_file_cannot_hold_is_not_believed(path: Path) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_a_block_and_a_record(path: Path) -> None:
     record = b"".join(frame([bytes(1000)]))
     with path.open("wb") as file:

@@ -21,6 +21,8 @@ from tests.graph.reader_rules import broken_rules, edges, sources
 from tests.graph.training import Trace, train
 from tests.graph.zoo import Base, Training
 
+pytestmark = pytest.mark.slow
+
 
 def compiled(function: Any) -> Any:
     return torch.compile(function, backend="aot_eager")

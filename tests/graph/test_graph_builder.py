@@ -23,6 +23,7 @@ _ANY_TEXT = st.text() | st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_no_network_yields_a_graph_that_the_reader_drops(chance: random.Random) -> None:

@@ -188,6 +188,7 @@ def test_a_traceback_has_the_users_frames_once_and_in_their_order(users: Any, ca
     assert observed == plain
 
 
+@pytest.mark.slow
 def test_the_nearest_frames_on_the_stack_are_those_without_us(users: Any) -> None:
     def stack(is_observed: bool) -> Any:
         net = users.Net(users.Stacked())

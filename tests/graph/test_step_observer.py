@@ -188,6 +188,7 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
     assert torch.equal(gradient(True), gradient(False))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_a_block_that_a_backward_pass_computes_again_is_there_once(is_compiled: bool, use_reentrant: bool) -> None:
@@ -267,6 +268,7 @@ PLACES = [
 HELPERS = [(replayed_frames, "_outer_frames"), (replayed_frames, "FunctionType")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "name"), PLACES, ids=[name for _, name in PLACES])
 def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_logged(
     where: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -284,6 +286,7 @@ def test_whatever_fails_in_the_observer_the_training_continues_and_one_line_is_l
     assert lines == ["the computational graph is not recorded: RuntimeError: injected by a test"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "name"), HELPERS, ids=[name for _, name in HELPERS])
 def test_without_its_helpers_the_observer_sees_the_same(
     where: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -16,6 +16,8 @@ from tests.graph.reader_rules import broken_rules, comes_from, edges, unconnecte
 from tests.graph.training import Trace, train
 from tests.graph.zoo import ZOO
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=ZOO)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace, Graph]:

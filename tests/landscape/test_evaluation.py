@@ -25,6 +25,7 @@ def net(request: pytest.FixtureRequest) -> nn.Module:
     return net
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))
@@ -32,6 +33,7 @@ def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
     np.testing.assert_allclose(without_shortcuts(net, plane).losses(POINTS), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_several_points_at_once_give_the_same_losses(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))
@@ -61,6 +63,7 @@ def test_the_module_and_the_random_state_are_as_before() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_training_mode_draws_the_same_dropout_at_every_point() -> None:
     net = nets.ConvNet()
     found = evaluation(net, plane_of(net), train_mode=True)

@@ -74,6 +74,7 @@ def generate(run: Path, module: Any, **options: Any) -> Any:
     return SummaryLandscape(run).generate(module, zoo.loader(), accelerator="cpu", **{"devices": 1} | options)
 
 
+@pytest.mark.slow
 def test_a_step_that_reads_what_a_hook_sets_says_so(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"training_step of ReadsWhatAHookSets reads 'weight_of_batch', .*loss_fn"):
         generate(tmp_path, ReadsWhatAHookSets())
@@ -89,6 +90,7 @@ def test_a_step_that_needs_its_trainers_optimizers_says_what_to_pass(tmp_path: P
         generate(tmp_path, NeedsItsOptimizer())
 
 
+@pytest.mark.slow
 def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mine"):
         generate(tmp_path, BadStep())

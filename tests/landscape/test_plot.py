@@ -13,6 +13,7 @@ AXIS = np.linspace(-1, 1, 6, dtype=np.float32)
 FLAT = LossLandscape(Points(AXIS, AXIS, np.ones((6, 6), np.float32)), metadata=LandscapeMetadata("Random", "step", 1))
 
 
+@pytest.mark.slow
 def test_a_flat_landscape_can_be_plotted(tmp_path: Path) -> None:
     plot_landscapes({"flat": FLAT}, tmp_path / "flat.png")
 

@@ -59,6 +59,7 @@ class NotAffine(nets.Mlp):
         self[1] = TanhLinear(80, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [nets.Mlp, nets.ConvNet, nets.Tied, nets.Frozen, UsesItsWeightAgain])
 def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(cls: type[nn.Module]) -> None:
     net = cls()
@@ -68,6 +69,7 @@ def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(cls: typ
     np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [ScaledFirst, Borrowing, Twice, NotAffine, nets.Transformer])
 def test_other_first_layers_run_at_every_point(cls: type[nn.Module]) -> None:
     net = cls()

@@ -50,6 +50,7 @@ def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape])
         assert one[tag].metadata == other[tag].metadata
 
 
+@pytest.mark.slow
 def test_the_written_file_holds_the_landscapes(run: Path) -> None:
     made = generate(run)
     read = {landscape.tag: landscape for landscape in SummaryReader(run).landscapes()}
@@ -71,10 +72,12 @@ def test_the_written_file_holds_the_landscapes(run: Path) -> None:
     assert final.convergence_point[2] == pytest.approx(interval.convergence_point[2], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_same_call_gives_the_same_landscapes(run: Path) -> None:
     assert_equal(generate(run), generate(run))
 
 
+@pytest.mark.slow
 def test_a_shuffling_loader_gives_the_same_samples_each_time(run: Path) -> None:
     net = nets.Mlp()
     torch.manual_seed(0)
@@ -122,6 +125,7 @@ def test_several_batch_sizes_of_epoch_checkpoints(tmp_path: Path) -> None:
     assert made["landscape_[3]"].metadata.unit == "epoch"
 
 
+@pytest.mark.slow
 def test_a_network_inside_the_trained_module_is_found_by_its_prefix(tmp_path: Path) -> None:
     nets.train(nets.Lit(), str(tmp_path))
     lit, net = nets.Lit(), nets.Mlp()
@@ -135,6 +139,7 @@ def callback() -> tuple[None, nn.Module, DataLoader, dict[str, object]]:
     return None, net, nets.loader(net), {"Loss": nets.LOSS}
 
 
+@pytest.mark.slow
 def test_mindspores_call_gives_the_same(run: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     output = tmp_path_factory.mktemp("output")
     made = SummaryLandscape(run).gen_landscapes_with_multi_process(callback, {}, device_ids=[0], output=output)
@@ -143,6 +148,7 @@ def test_mindspores_call_gives_the_same(run: Path, tmp_path_factory: pytest.Temp
     assert_equal(made, generate(run))
 
 
+@pytest.mark.slow
 def test_mindspores_call_takes_a_lightning_module(tmp_path: Path) -> None:
     nets.train(nets.Lit(), str(tmp_path))
     lit = nets.Lit()
@@ -152,6 +158,7 @@ def test_mindspores_call_takes_a_lightning_module(tmp_path: Path) -> None:
     assert_equal(made, SummaryLandscape(tmp_path).generate(lit, nets.loader(lit), accelerator="cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [0, 4, 10])
 def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
     run: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
@@ -202,6 +209,7 @@ SummaryLandscape({str(run)!r}).generate(net, nets.loader(net), nets.LOSS, accele
     assert_equal(generate(run), expected)
 
 
+@pytest.mark.slow
 def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = generate(run, collect_landscape={"num_samples": 32})
     monkeypatch.setattr(workers.RowStore, "clear", lambda self: None)
@@ -209,6 +217,7 @@ def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.Monk
     assert_equal(generate(run, collect_landscape={"num_samples": 32}), expected)
 
 
+@pytest.mark.slow
 def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     plain = generate(run, collect_landscape={"create_landscape": {"train": False}})[TAGS[1]].surface.z
     limit = float(np.sort(plain.flatten())[-4])
@@ -233,6 +242,7 @@ def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, cap
     np.testing.assert_allclose(made, np.minimum(plain, np.float32(limit)), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_mixed_precision_is_close(run: Path) -> None:
     exact, mixed = generate(run), generate(run, precision="bf16-mixed")
     np.testing.assert_allclose(mixed[TAGS[1]].surface.z, exact[TAGS[1]].surface.z, rtol=0.05)
@@ -250,6 +260,7 @@ def saved(run: Path, numbers: range, **settings: object) -> Path:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}])
 def test_the_last_checkpoint_is_the_last_that_was_saved_whatever_else_is_asked(tmp_path: Path, changes: object) -> None:
     made = generate(saved(tmp_path, range(1, 12)), collect_landscape=changes)
@@ -266,6 +277,7 @@ def test_a_run_of_two_steps_gives_the_landscape_of_its_last(tmp_path: Path, capl
     assert "only that of the last checkpoint is made" in caplog.text
 
 
+@pytest.mark.slow
 def test_intervals_that_a_short_run_cuts_to_the_same_ends_give_one_landscape(tmp_path: Path) -> None:
     run = saved(tmp_path, range(1, 6), intervals=((1, 2, 3, 4, 5, 6), (1, 3, 5, 7)))
     assert list(generate(run)) == ["landscape_[1, 5]", "landscape_[5]"]

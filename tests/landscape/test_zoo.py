@@ -28,6 +28,8 @@ from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized, walk
 from tests.warm_processes import run_warm, warm_processes
 
+pytestmark = pytest.mark.slow
+
 SIZE, NUMBERS = 3, (1, 2, 3, 4)
 TAGS = ["landscape_[1, 4]", "landscape_[4]"]
 UNPICKLABLE = ("compiled", "hidden state", "scripted")

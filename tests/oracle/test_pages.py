@@ -25,25 +25,19 @@ def test_the_list_shows_both_runs(browser: Browser, fits: tuple[Fit, Fit]) -> No
     _assert_nothing_is_missing(browser)
 
 
-@pytest.mark.parametrize("card", ["scalar", "histogram", "image"])
-def test_the_dashboard_draws_a_card(browser: Browser, fits: tuple[Fit, Fit], card: str) -> None:
+def test_the_dashboard_draws_its_cards(browser: Browser, fits: tuple[Fit, Fit]) -> None:
     browser.open("dashboard", fits[0].train_id)
 
-    assert browser.wait_drawn(DASHBOARD_CARDS[card]) == 1
+    assert [browser.wait_drawn(DASHBOARD_CARDS[card]) for card in ("scalar", "histogram", "image")] == [1, 1, 1]
     assert browser.errors() == []
 
 
-@pytest.mark.parametrize("page", ["scalar", "histogram", "image"])
-def test_the_page_of_a_run_draws_its_data(browser: Browser, fits: tuple[Fit, Fit], page: str) -> None:
+@pytest.mark.parametrize(("page", "drawn"), [("scalar", 0), ("histogram", 4), ("image", 0)])
+def test_the_page_of_a_run_draws_its_data(browser: Browser, fits: tuple[Fit, Fit], page: str, drawn: int) -> None:
     browser.open(page, fits[0].train_id)
 
+    assert not drawn or browser.wait_drawn(".char-item-content canvas") == drawn  # one for every parameter
     _assert_nothing_is_missing(browser)
-
-
-def test_the_histogram_page_draws_every_parameter(browser: Browser, fits: tuple[Fit, Fit]) -> None:
-    browser.open("histogram", fits[0].train_id)
-
-    assert browser.wait_drawn(".char-item-content canvas") == 4
 
 
 def test_the_lineage_page_draws_both_runs_with_their_fields(browser: Browser, fits: tuple[Fit, Fit]) -> None:

@@ -21,7 +21,7 @@ def resumed(
 ) -> dict[str, Path]:
     """Train id of each run -> what its witness noted."""
     directory = tmp_path_factory.mktemp("resumed")
-    kills = amount(5, 20)
+    kills = amount(3, 20)
     command = [sys.executable, "-m", "tests.oracle.resumed_runs", str(directory), str(kills)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-3000:]

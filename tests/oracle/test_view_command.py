@@ -2,8 +2,9 @@
 
 Three directories are looked at: the ``save_dir`` of the first-run page's own script, trained twice as the page says;
 runs that a real MindSpore 2.7.0 wrote (``mindspore_runs/``, made by the script there; on a CPU it wrote something for
-every page); and one run passed directly. MindSpore's runs are looked at with ``--full`` only: ``test_side_by_side``
-opens the same pages beside the real ones. Of one run passed directly every page is the same but for its name.
+every page); and one run passed directly. ``test_side_by_side`` opens every page of MindSpore's runs beside the real
+one, and the pages of single values draw alike whatever wrote them: without ``--full`` those are opened that show
+several runs or several kinds.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tests.warm_processes import environment
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
 _SAVE_DIR, _MINDSPORE, _SINGLE = "the first run's save_dir", "MindSpore's runs", "a single run"
+_OPENED = ("dashboard", "loss analysis", "model lineage")
 _PRINTED = {
     "runs": "summary list",
     "model lineage": "model lineage",
@@ -98,22 +100,11 @@ def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.T
         yield _Seen(view, browser, train_ids)
 
 
-@pytest.mark.parametrize("seen", [_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long)], indirect=True)
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, seen: _Seen) -> None:
-    _assert_is_drawn(page, seen)
-
-
-@pytest.mark.parametrize("seen", [_SINGLE], indirect=True)
+@pytest.mark.parametrize("seen", [_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE], indirect=True)
 @pytest.mark.parametrize(
-    "page",
-    [page if page in ("dashboard", "model lineage") else pytest.param(page, marks=pytest.mark.long) for page in PAGES],
+    "page", [page if page in _OPENED else pytest.param(page, marks=pytest.mark.long) for page in PAGES]
 )
-def test_every_page_of_a_single_run_is_drawn(page: str, seen: _Seen) -> None:
-    _assert_is_drawn(page, seen)
-
-
-def _assert_is_drawn(page: str, seen: _Seen) -> None:
+def test_every_page_is_drawn_with_its_data_and_without_a_complaint(page: str, seen: _Seen) -> None:
     is_of_a_run = bool(PAGES[page].run_parameter)
 
     seen.browser.open(page, seen.train_ids[0] if is_of_a_run else None)

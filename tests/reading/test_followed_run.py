@@ -348,6 +348,7 @@ def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None
     assert followed(tmp_path).nbytes <= 20 * 20_000
 
 
+@pytest.mark.slow
 def test_all_curves_of_a_run_with_many_tags_are_read_in_a_time_that_their_number_gives(tmp_path: Path) -> None:
     tags = {f"tag{number}": float(number) for number in range(3000)}
     write_summary(tmp_path, [values_at(step, tags) for step in (1, 2)])

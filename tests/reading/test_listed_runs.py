@@ -108,6 +108,7 @@ def test_a_time_in_milliseconds_hides_its_file_alone(tmp_path: Path, caplog: pyt
     assert "is not a time in seconds" in caplog.text
 
 
+@pytest.mark.slow
 def test_more_runs_than_mindinsight_lists_are_found(tmp_path: Path) -> None:
     for number in range(1_005):
         write_run(tmp_path / str(number), TRAIN)

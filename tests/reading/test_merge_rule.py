@@ -55,6 +55,7 @@ def test_the_extreme_steps_of_64_bits_are_kept() -> None:
     assert selected_samples([("summary.1.0_MS", steps), ("summary.2.0_MS", steps[1:2])]).tolist() == [0, 3]
 
 
+@pytest.mark.slow
 def test_merging_is_not_quadratic_in_the_files() -> None:
     files = [(f"summary.{1_000_000 + number}.0_MS", np.array([number])) for number in range(20_000)]
     start = time.process_time()

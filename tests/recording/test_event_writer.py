@@ -441,6 +441,7 @@ def test_records_are_synced_when_their_seconds_have_passed(
     assert synced == expected
 
 
+@pytest.mark.slow
 def test_threads_write_complete_records_side_by_side(run: Timed) -> None:
     def write(name: str) -> None:
         for step in range(300):

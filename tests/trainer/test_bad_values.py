@@ -106,6 +106,7 @@ def _values() -> st.SearchStrategy[Any]:
 _FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @_FUZZ
 @given(
     metrics=st.dictionaries(st.one_of(st.text(), st.integers(), st.none()), _values(), max_size=4),
@@ -120,6 +121,7 @@ def test_log_metrics_takes_anything(metrics: dict[Any, Any], step: Any) -> None:
         assert points(logger.log_dir, "after")[-1] == (0, 1.0) or "after" in metrics
 
 
+@pytest.mark.slow
 @_FUZZ
 @given(params=st.one_of(_values(), st.dictionaries(st.text(), _values(), max_size=4)))
 def test_log_hyperparams_takes_anything(params: Any) -> None:

@@ -195,6 +195,7 @@ def test_a_step_is_recorded_once_though_an_epoch_ends_there(tmp_path: Path) -> N
     assert [event_step for event_step, _ in points(tmp_path, "loss/auto")] == [1, 3, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epochs", "batches", "freq", "tensor_freq", "input_freq"),
     [(1, 6, 10, None, None), (2, 5, 3, 4, None), (4, 10, 1, None, None), (3, 9, 2, None, 5), (1, 1, 1, 1, 1)],
@@ -264,6 +265,7 @@ def _combination_id(value: dict[str, Any] | bool | set[str] | None) -> str:
     return "+".join(sorted(value)) if isinstance(value, set) else repr(value)[:60]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=_combination_id)
 def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     tmp_path: Path, specified: Any, keep: bool, expected: set[str]
@@ -386,6 +388,7 @@ def test_several_optimizers_in_a_batch_make_one_step(tmp_path: Path) -> None:
     assert {"generator.weight/auto", "judge.weight/auto", "judge.bias.gradient"} <= set(tags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -425,6 +428,7 @@ def test_no_step_is_recorded_if_none_was_done(tmp_path: Path) -> None:
     assert all(name.endswith("_lineage") for name in files(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("length", "options"),
     [
@@ -496,6 +500,7 @@ def test_several_validation_loaders_are_counted_together(tmp_path: Path) -> None
     assert set(json.loads(evaluation.metric or "{}")) == {"val/loss/dataloader_idx_0", "val/loss/dataloader_idx_1"}
 
 
+@pytest.mark.slow
 def test_frozen_and_tied_and_compiled_parts_have_plain_names(tmp_path: Path) -> None:
     class Parts(Net):
         def __init__(self) -> None:
@@ -518,6 +523,7 @@ def test_frozen_and_tied_and_compiled_parts_have_plain_names(tmp_path: Path) -> 
     assert tags == [f"{name}/auto" for name in expected]
 
 
+@pytest.mark.slow
 def test_a_compiled_module_is_collected_like_a_plain_one(tmp_path: Path) -> None:
     class Quiet(Net):  # dynamo of torch 2.13 cannot follow Lightning's self.log
         def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
@@ -663,12 +669,14 @@ def test_landscape_checkpoints_stay_inside_their_budget(tmp_path: Path, caplog: 
 # ---- input images
 
 
+@pytest.mark.slow
 def test_the_tensor_frequency_does_not_govern_input_images(tmp_path: Path) -> None:
     _fit(tmp_path, ImageNet(), _pictures(40, 1), collect_tensor_freq=1, collect_freq=1)
 
     assert len(steps(tmp_path, "input_data/auto", "image")) == 10
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_at_most_ten_input_images_in_all(tmp_path: Path) -> None:
     run, saving = tmp_path / "run", ModelCheckpoint(tmp_path / "saved", "{step}", every_n_epochs=1, save_top_k=-1)
     for epochs, resumed in ((1, None), (4, str(tmp_path / "saved" / "step=30.ckpt"))):

@@ -88,6 +88,7 @@ def _end(directory: Path, how: str, said: int, by: signal.Signals | None = None)
     return last, process.exitcode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "raised"),
     [(RuntimeError("mine"), RuntimeError), (KeyboardInterrupt(), SystemExit), (SystemExit(3), SystemExit)],

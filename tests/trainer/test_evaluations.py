@@ -70,6 +70,7 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: 
     assert found == [0, 0, 0, 3, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["own directory", "logger", "callback"])
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_the_last_evaluation_of_a_run_is_recorded(tmp_path: Path, target: str, is_interrupted: bool) -> None:
@@ -182,6 +183,7 @@ class Prune(L.Callback):
         raise optuna.TrialPruned("not worth it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collector_is", ["first", "last", "beside a logger", "lineage callbacks"])
 def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(tmp_path: Path, collector_is: str) -> None:
     logger = MindInsightLogger(tmp_path, version="run", name="") if collector_is in _WITH_LOGGER else False

@@ -51,6 +51,7 @@ def test_loaders_are_believed_what_their_first_batch_has(tmp_path: Path, way: st
     assert lineage.dataset.parameter["op_type"] == "BatchDataset"
 
 
+@pytest.mark.slow
 @every_way
 def test_a_size_that_does_not_fit_is_left_out(tmp_path: Path, way: str) -> None:
     doubled = DataLoader(data(), 4, collate_fn=lambda rows: [torch.stack([row[k] for row in rows * 2]) for k in (0, 1)])
@@ -80,6 +81,7 @@ class Short(DataLoader[Any]):
             yield batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Twice, Short])
 @every_way
 def test_a_number_of_batches_that_an_epoch_does_not_have_tells_no_size(
@@ -120,6 +122,7 @@ class Hyper(Net):
         return self.total_loss(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compute", "observed", "alone"),
     [

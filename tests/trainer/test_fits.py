@@ -27,6 +27,7 @@ def _versions(logger: MindInsightLogger) -> list[str]:
     return sorted(os.listdir(logger.root_dir))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
 def test_each_fit_from_step_0_through_one_logger_is_a_run(
     tmp_path: Path, with_collector: bool, caplog: pytest.LogCaptureFixture
@@ -44,6 +45,7 @@ def test_each_fit_from_step_0_through_one_logger_is_a_run(
     assert sum("holds an earlier fit" in record.message for record in caplog.records) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, callback: Any) -> None:
     logger = MindInsightLogger(tmp_path, name="")
@@ -89,6 +91,7 @@ def test_hyper_parameters_of_a_second_fit_do_not_reach_the_first_run_of_a_logger
     assert [custom.values["width"] for custom in found if custom is not None] == [3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", ["logger", "collector"])
 def test_in_a_given_directory_a_second_fit_replaces_the_curve_of_the_first_with_one_warning(
     tmp_path: Path, owner: str, caplog: pytest.LogCaptureFixture
@@ -131,6 +134,7 @@ def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
     running.fit(Net(), loader(20), ckpt_path=checkpoint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "saved_by"),
     [
@@ -167,6 +171,7 @@ def test_a_checkpoint_callback_that_lightning_does_not_know_is_not_disturbed(tmp
     MindInsightLogger(tmp_path).after_save_checkpoint(object())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["pair", "logger alone"])
 @pytest.mark.parametrize("kind", ["pair", "logger alone"])
 def test_a_fit_that_resumes_from_another_runs_checkpoint_is_a_run_of_its_own(
@@ -187,6 +192,7 @@ def test_a_fit_that_resumes_from_another_runs_checkpoint_is_a_run_of_its_own(
     assert sum("holds an earlier fit" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logger alone", "collector apart"])
 def test_in_a_given_directory_a_fit_from_another_runs_checkpoint_is_a_file_of_its_own_with_one_warning(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
@@ -255,6 +261,7 @@ def test_the_number_of_an_unused_run_is_used_by_the_fit_behind_it(tmp_path: Path
     assert _versions(logger) == ["version_0"]
 
 
+@pytest.mark.slow
 def test_a_fit_that_breaks_off_and_is_started_again_is_a_run_of_its_own(tmp_path: Path) -> None:
     class Stop(L.Callback):
         def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
@@ -278,6 +285,7 @@ def test_the_files_options_of_a_collector_count_beside_a_logger(tmp_path: Path) 
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "first", "second"),
     [("max_file_size", 1000, 2000), ("export_options", {"tensor_format": "npy"}, {"tensor_format": None})],

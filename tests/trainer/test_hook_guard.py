@@ -39,6 +39,7 @@ class _Hostile:
         raise RuntimeError(f"no {name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _CALLBACKS)
 def test_no_hook_raises_whatever_the_trainer_the_module_and_the_batch_do(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture

@@ -27,6 +27,7 @@ def _metadata(run: Path) -> dict[str, Any]:
     return dict(json.loads((run / "ckpt_dir" / "train_metadata.json").read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "options", "expected"),
     [
@@ -78,6 +79,7 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplo
     assert "raise it" in line.message
 
 
+@pytest.mark.slow
 def test_landscapes_that_are_asked_for_are_thinned_to_the_budget(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,6 +147,7 @@ class Watching(Net):
         self.found.append(len(list(self.run.glob("ckpt_dir/*.ckpt"))))
 
 
+@pytest.mark.slow
 def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_path: Path) -> None:
     default, far = Watching(tmp_path / "default"), Watching(tmp_path / "far")
     _fit(default.run, default, loader(21))
@@ -157,6 +160,7 @@ def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_pa
     assert not torch.equal(first["first.weight"], last["first.weight"])
 
 
+@pytest.mark.slow
 def test_what_waits_is_written_when_the_run_breaks_off_or_has_an_end(tmp_path: Path) -> None:
     broken, short = Watching(tmp_path / "broken", stop=7), Watching(tmp_path / "short")
     with pytest.raises(SystemExit):

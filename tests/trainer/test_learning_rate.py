@@ -46,6 +46,7 @@ def _rates(run: Path) -> tuple[float | None, float]:
     return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 @pytest.mark.parametrize(
     ("scheduler", "final"),
@@ -72,6 +73,7 @@ def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
     assert "final_learning_rate" not in custom.values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 @pytest.mark.parametrize("scheduler", ["linear", "none"])
 @pytest.mark.parametrize("place", ["run", "another"])
@@ -88,6 +90,7 @@ def test_a_resumed_run_has_the_rates_of_its_first_part(
     assert _rates(tmp_path / place)[0] == 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_another_its_own(
     tmp_path: Path, callback: Any

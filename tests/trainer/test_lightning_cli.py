@@ -14,6 +14,8 @@ import yaml
 import mindsummary_lightning
 from tests.trainer.support import NAMESPACES, Net, OtherNet, files, kinds, loader
 
+pytestmark = pytest.mark.slow
+
 _QUIET = ("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.accelerator=cpu")
 _SHORT = ("--trainer.max_steps=2", "--trainer.limit_val_batches=0", "--trainer.log_every_n_steps=1")
 

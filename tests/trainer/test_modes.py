@@ -66,6 +66,7 @@ def test_without_any_logger_a_collector_with_a_directory_records(tmp_path: Path)
     assert custom.values["status"] == "success"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lr_find", "scale_batch_size"])
 def test_a_tuner_leaves_no_files(tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)

@@ -225,6 +225,7 @@ def test_a_training_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     assert weights[0] == weights[1]
 
 
+@pytest.mark.slow
 def test_tables_are_few_and_the_last_step_has_one(tmp_path: Path) -> None:
     collector = SummaryCollector(tmp_path, 2, ONLY, False, collect_parameter_statistics=True)
     trainer(logger=False, callbacks=[collector]).fit(Net(), loader(101))
@@ -241,6 +242,7 @@ def test_tables_are_few_and_the_last_step_has_one(tmp_path: Path) -> None:
     assert len(pictures) <= 6
 
 
+@pytest.mark.slow
 def test_a_fit_that_ends_unexpectedly_has_its_last_table_and_picture(tmp_path: Path) -> None:
     class Stopped(Net):
         def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
@@ -278,6 +280,7 @@ class Planted(Net):
                 self.layers[self.layer].weight[0, 0] = torch.inf  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_the_first_number_that_is_not_finite_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     net = Planted(60, 7)
     collector = SummaryCollector(tmp_path, 10, ONLY, False, collect_parameter_statistics=True)

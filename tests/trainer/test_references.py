@@ -25,6 +25,8 @@ from mindsummary_lightning import (
 )
 from tests.trainer.support import Net, loader, trainer
 
+pytestmark = pytest.mark.slow
+
 _OURS: dict[str, Callable[[Path], tuple[Any, list[Any]]]] = {
     "nothing": lambda path: (False, []),
     "logger": lambda path: (MindInsightLogger(path), []),

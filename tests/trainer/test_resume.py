@@ -49,6 +49,7 @@ def _checkpoint(run: Path, step: int) -> Path:
     return run.parent / "checkpoints" / f"step={step}.ckpt"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("broken_at", "saved"), [(4, 3), (8, 6), (6, 3), (9, 6)])
 def test_a_resumed_run_is_one_curve_with_each_step_once(tmp_path: Path, broken_at: int, saved: int) -> None:
     run = tmp_path / "run"
@@ -67,6 +68,7 @@ def test_a_resumed_run_is_one_curve_with_each_step_once(tmp_path: Path, broken_a
     assert SummaryReader(run).lineage().custom.values["status"] == "success"  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_steps_go_on_with_several_optimizers(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(RuntimeError, match="broken off"):
@@ -86,6 +88,7 @@ def test_a_checkpoint_without_a_collector_is_gone_on_from_too(tmp_path: Path) ->
     assert steps(tmp_path / "run", "loss/auto") == [6, 7, 8, 9, 10]
 
 
+@pytest.mark.slow
 def test_resuming_into_another_directory_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     _part(tmp_path / "first", Net())
     saved = _checkpoint(tmp_path / "first", 6)
@@ -110,6 +113,7 @@ def test_the_collectors_state_is_plain_and_loads_without_pickle(tmp_path: Path) 
     assert isinstance(state["graph"], str)
 
 
+@pytest.mark.slow
 def test_a_test_from_a_checkpoint_does_not_disturb_a_later_fit(tmp_path: Path) -> None:
     _part(tmp_path / "first", Net())
     collector = SummaryCollector(tmp_path / "second", 1)

@@ -42,6 +42,7 @@ def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if "earlier fit" in record.message]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_second_fit_into_a_directory_by_new_objects_begins_again_with_one_warning(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
@@ -75,6 +76,7 @@ def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
     assert len(_said(caplog)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve(tmp_path: Path, kind: str) -> None:
     run = tmp_path / "run"
@@ -118,6 +120,7 @@ def _resume(kind: str, run: Path, checkpoint: Path) -> None:
     running.fit(Net(), loader(20), ckpt_path=checkpoint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pair", "logger"])
 def test_a_checkpoint_continues_its_run_through_new_objects_without_a_word(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
@@ -132,6 +135,7 @@ def test_a_checkpoint_continues_its_run_through_new_objects_without_a_word(
     assert not _said(caplog)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pair", "logger"])
 @pytest.mark.parametrize("folder", ["elsewhere", "run/checkpoints"])
 def test_checkpoints_of_an_earlier_run_are_forgotten_when_a_new_one_begins(
@@ -173,6 +177,7 @@ def test_a_checkpoint_says_whose_it_is_in_plain_values(tmp_path: Path) -> None:
     assert len({state["runs"][0] for state in states}) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", ["setup", "on_fit_start", "on_train_start"])
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded(

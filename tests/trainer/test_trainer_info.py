@@ -101,6 +101,7 @@ def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only() -
     assert evaluation_dataset(_Hollow(), []) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_limit_of_batches_bounds_the_size_of_the_data() -> None:
     sizes = [
         _see(Net(), loader(6), limit_train_batches=limit).lineages[0].train_dataset_size for limit in (2, 0.5, 1.0, 9)

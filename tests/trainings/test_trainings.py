@@ -19,6 +19,8 @@ from lightning.pytorch.loggers import CSVLogger
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from tests.trainings.training import Training
 
+pytestmark = pytest.mark.slow
+
 _SCRIPTS = sorted(
     path.stem
     for path in Path(__file__).parent.glob("*.py")

@@ -189,6 +189,7 @@ def test_every_endpoint_has_its_function_and_every_page_an_endpoint() -> None:
         assert callable(getattr(import_module(f"{pages.__name__}.{page}"), function))
 
 
+@pytest.mark.slow
 def test_the_list_of_runs_needs_neither_numpy_nor_protobuf(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "events.out.events.summary.1700000000.0.host_MS").touch()

@@ -65,6 +65,7 @@ def test_connections_that_wait_give_way_and_one_that_was_answered_stays(
             client.close()
 
 
+@pytest.mark.slow
 def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_connection_whose_request_is_refused_or_never_ends_is_closed(
         assert refused.sock is None  # closed with the answer
 
 
+@pytest.mark.slow
 def test_a_connection_whose_answer_takes_long_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _serving(tmp_path, monkeypatch, limit=8, first_request_s=0.2) as port:
         assert _status(http.client.HTTPConnection("127.0.0.1", port), _PATH.replace("hello", "slow")) == 200

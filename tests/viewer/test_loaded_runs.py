@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
@@ -187,6 +188,7 @@ def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_sec
     assert [state[0] for state in runs.run_directories()[0].files.values()] == [2 * size]
 
 
+@pytest.mark.slow
 def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) -> None:
     paths = [write_summary(tmp_path / name, [values_at(0, {"loss": 0.0})]) for name in ("a", "b", "c")]
     runs = LoadedRuns(str(tmp_path), memory_bytes=2_000)

@@ -43,6 +43,7 @@ def _values(run_dir: Path) -> Iterator[tuple[int, str, object]]:
             yield event.step, tag, value
 
 
+@pytest.mark.slow
 def test_tags_are_those_of_mindspore(ours: dict[str, dict[int, object]]) -> None:
     assert set(ours) == set(GOLDEN)
 

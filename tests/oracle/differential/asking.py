@@ -84,25 +84,27 @@ class Server:
     """
 
     def __init__(self, address: str) -> None:
-        self._host = urllib.parse.urlsplit(address).netloc
+        self._connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc, timeout=60)
 
     def ask(self, ask: Ask) -> Answer:
         """The server's answer."""
-        connection = http.client.HTTPConnection(self._host, timeout=60)
+        pairs = [(key, self._own_interval(ask, value) if key == "interval_id" else value) for key, value in ask.query]
+        query = f"?{urllib.parse.urlencode(pairs)}" if pairs else ""
+        headers = {} if ask.body is None else {"Content-Type": ask.content_type}
+        request = (ask.method, _PREFIX + ask.path + query, ask.body, headers)
         try:
-            pairs = [
-                (key, self._own_interval(ask, value) if key == "interval_id" else value) for key, value in ask.query
-            ]
-            query = f"?{urllib.parse.urlencode(pairs)}" if pairs else ""
-            headers = {} if ask.body is None else {"Content-Type": ask.content_type}
-            connection.request(ask.method, _PREFIX + ask.path + query, ask.body, headers)
-            response = connection.getresponse()
-            content_type = response.headers.get_content_type()
-            content = response.read()
-        finally:
-            connection.close()
+            response = self._response(request)
+        except (http.client.RemoteDisconnected, ConnectionError):  # it was idle for too long; the next one is new
+            self._connection.close()
+            response = self._response(request)
+        content_type = response.headers.get_content_type()
+        content = response.read()
         is_json = content_type == "application/json"
         return Answer(response.status, json.loads(content) if is_json else content, content_type)
+
+    def _response(self, request: tuple[str, str, bytes | None, dict[str, str]]) -> http.client.HTTPResponse:
+        self._connection.request(*request)
+        return self._connection.getresponse()
 
     def _own_interval(self, ask: Ask, value: str) -> str:
         """The server's own name of a landscape's interval, given by its number as ``#0``."""

@@ -244,7 +244,7 @@ def _damaged(base: Path, chance: random.Random) -> None:
 
 
 def _beyond(base: Path, chance: random.Random) -> None:
-    write_summary(base / f"{BEYOND}points", [values_at(step, {"loss": chance.random()}) for step in range(3000)])
+    write_summary(base / f"{BEYOND}points", [values_at(step, {"loss": chance.random()}) for step in range(1050)])
     records = []
     for step in range(60):
         values: dict[str, SummaryValue] = {"h": _of(np.random.default_rng(step).normal(0, 1, 40), 8)}

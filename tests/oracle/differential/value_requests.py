@@ -137,7 +137,9 @@ def images(run: ShownRun) -> Iterator[Ask]:
     single = "datavisual/image/single-image"
     for tag in (*run.tags["image"], *UNKNOWN_TAGS):
         yield get("datavisual/image/metadata", train_id=run.train_id, tag=tag)
-        for step in (*run.steps.get(tag, ()), -1, 12345, "x", "", "1.0", " 1 "):
+        # A run without images refuses them all for the one reason that it does not know the tag.
+        wrong = (-1, 12345, "x", "", "1.0", " 1 ") if run.tags["image"] else (1,)
+        for step in (*run.steps.get(tag, ()), *wrong):
             yield get(single, train_id=run.train_id, tag=tag, step=step, wt="1.5")
         yield get(single, train_id=run.train_id, tag=tag)
     yield get(single, train_id=run.train_id, step=1)
@@ -151,7 +153,7 @@ def histograms(run: ShownRun) -> Iterator[Ask]:
 def tensors(run: ShownRun) -> Iterator[Ask]:
     path = "datavisual/tensors"
     for tag in (*run.tags["tensor"], *UNKNOWN_TAGS, *_others(run, "tensor")):
-        for detail in ("stats", "histogram", "zz", ""):
+        for detail in ("stats", "histogram", "zz", "") if run.tags["tensor"] else ("stats",):
             yield get(path, train_id=run.train_id, tag=tag, detail=detail)
         yield get(path, train_id=run.train_id, tag=tag)
     for tag in run.tags["tensor"]:

@@ -266,6 +266,7 @@ def test_levels_lead_from_the_root_to_the_scope_that_holds_a_node() -> None:
     assert names(levels[1]["nodes"]) == ["Default/a", "Default/c"]
 
 
+@pytest.mark.slow
 def test_ten_thousand_nested_scopes_are_shown_without_recursion() -> None:
     scope = "/".join(["s"] * 10_000)
     found = view(operation(1, "Add", scope), operation(2, "ReLU", scope, "1"))

@@ -132,6 +132,7 @@ def test_a_model_file_without_a_graph_is_no_graph(tmp_path: Path, content: bytes
     assert Site(tmp_path).get(f"{P}/nodes?train_id=./run") == (400, "5054500C")
 
 
+@pytest.mark.slow
 def test_a_node_below_ten_thousand_scopes_is_refused_where_the_answer_would_nest_as_deep(tmp_path: Path) -> None:
     scope = "/".join(["s"] * 10_000)
     write_summary(tmp_path / "run", [event(chain("Add", scope=scope))])

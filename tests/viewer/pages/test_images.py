@@ -33,6 +33,7 @@ def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
     assert (one, newest) == (EncodedAnswer(PNG + b"\1", "image/png"), EncodedAnswer(PNG + b"\2", "image/png"))
 
 
+@pytest.mark.slow
 def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path) -> None:
     runs = runs_with_images(tmp_path, 2500)
 

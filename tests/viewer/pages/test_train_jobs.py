@@ -58,6 +58,7 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 
 
+@pytest.mark.slow
 def test_more_runs_than_mindinsight_lists_are_listed_the_newest_first(tmp_path: Path) -> None:
     names = [f"run{number:04d}" for number in range(1_200)]
     runs = runs_below(tmp_path, *names)
