@@ -64,16 +64,14 @@ class Server:
         address = f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}"
         return json.loads(_answer(address, body))
 
-    def compressed_mb(self, path: str, body: Any = None) -> float:
-        """Megabytes of an answer for a browser, which takes gzip."""
-        return (
-            len(_answer(f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}", body, {"Accept-Encoding": "gzip"})) / 1e6
-        )
+    def received(self, path: str, body: Any = None) -> bytes:
+        """The answer as a browser receives it, which takes gzip."""
+        return _answer(f"http://127.0.0.1:{self.port}/v1/mindinsight/{path}", body, {"Accept-Encoding": "gzip"})
 
     def timed(self, path: str, body: Any = None) -> float:
-        """Seconds of a request."""
+        """Seconds from a browser's request to the last byte of its answer."""
         start = time.perf_counter()
-        self.ask(path, body)
+        self.received(path, body)
         return time.perf_counter() - start
 
     def curve(self, run: str, tag: str, last_step: int) -> float:
@@ -238,7 +236,7 @@ def measure_lineage(base: Path, name: str) -> dict[str, float]:
             "model lineage, asked at once": server.timed("lineagemgr/lineages", body),
             "model lineage again": server.timed("lineagemgr/lineages", body),
             "importance": server.timed("optimizer/targets/search", body),
-            "model lineage as sent to a browser, MB": server.compressed_mb("lineagemgr/lineages", body),
+            "model lineage as sent to a browser, MB": len(server.received("lineagemgr/lineages", body)) / 1e6,
         }
 
 
@@ -258,7 +256,7 @@ def measure_table(base: Path, name: str) -> dict[str, float]:
             answer = server.ask("run-table")
         found["table of runs, all rows"] = time.perf_counter() - begin
         found["table of runs again"] = server.timed("run-table")
-        found["table of runs as sent to a browser, MB"] = server.compressed_mb("run-table")
+        found["table of runs as sent to a browser, MB"] = len(server.received("run-table")) / 1e6
         found["steps and curves of 50 rows"] = server.timed("run-table/curves", {"train_ids": answer["train_ids"][:50]})
     with contextlib.suppress(ImportError, FileNotFoundError):  # without selenium or Chromium
         found |= measure_page(base, name)

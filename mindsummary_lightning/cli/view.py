@@ -82,6 +82,7 @@ def _read_lineage(runs: LoadedRuns) -> None:
                 with READING:
                     pass
             CACHE.lineage(directory.path, directory.files)
+        runs.scan_again()  # of thousands of runs this took seconds: the directories need not be listed at the next look
     finally:
         gc.freeze()  # what was read stays until the end
         gc.enable()

@@ -77,14 +77,22 @@ class LoadedRuns:
         if not self._scanning.acquire(blocking=self._next_scan_at is None):
             return self._listing  # another request is scanning; only the first list is worth waiting for
         try:
-            started = self.clock()
-            if self._next_scan_at is None or started >= self._next_scan_at:
-                self._listing = self._tree.scan()
-                ended = self.clock()
-                self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
+            if self._next_scan_at is None or self.clock() >= self._next_scan_at:
+                self._scan()
             return self._listing
         finally:
             self._scanning.release()
+
+    def scan_again(self) -> None:
+        """Look through the directories now; those that were first seen seconds ago need not be listed from then on."""
+        with self._scanning:
+            self._scan()
+
+    def _scan(self) -> None:
+        started = self.clock()
+        self._listing = self._tree.scan()
+        ended = self.clock()
+        self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
 
     def find(self, train_id: str) -> ListedRun | None:
         """A run by its name, or ``None`` if there is none."""

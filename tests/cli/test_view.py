@@ -273,11 +273,14 @@ def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeyp
     write_run(tmp_path / "a", TrainInfo(epoch=1))
     known: list[str] = []
     monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
-    ahead = threading.Thread(target=_read_lineage, args=(LoadedRuns(str(tmp_path)),))
+    runs = LoadedRuns(str(tmp_path))
+    ahead = threading.Thread(target=_read_lineage, args=(runs,))
     with search.reading():
         ahead.start()
         ahead.join(0.1)
         assert known == []
+        write_run(tmp_path / "b", TrainInfo(epoch=1))
     ahead.join()
 
     assert known == [str(tmp_path / "a")]
+    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}  # the directories were looked through again

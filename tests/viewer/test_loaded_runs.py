@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,28 @@ def test_a_tree_that_takes_long_to_scan_is_scanned_less_often(tmp_path: Path) ->
         clock.now += 1.0
 
     assert len(scans) == 2
+
+
+def test_directories_that_were_seen_some_time_ago_are_not_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_summary(tmp_path / "a", [])
+    runs, clock = loaded(tmp_path)
+    runs.listing()
+    runs._tree.wall_clock_ns = lambda: time.time_ns() + 3 * 10**9
+    write_summary(tmp_path / "b", [])
+
+    runs.scan_again()
+
+    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}
+    runs._tree.wall_clock_ns = lambda: time.time_ns() + 6 * 10**9
+    runs.scan_again()  # "./b" was new, and is settled now
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), scandir(path))[1])
+    clock.now += 1.0
+    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}
+    assert listed == []
 
 
 def test_a_request_does_not_wait_for_the_scan_of_another_one(tmp_path: Path) -> None:
