@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from tests.dataset.pipelines import PIPELINES
 
-_DRAWN_ALWAYS = {"transforms", "combined", "untouchable"}  # by Chromium; the others with --full
+_DRAWN_ALWAYS = {"combined", "untouchable"}  # by Chromium; the others with --full
 
 
 # One run after another, each newest when it is asked for: the server keeps no more than fifteen loaded.

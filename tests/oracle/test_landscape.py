@@ -105,16 +105,16 @@ def test_the_epochs_of_an_interval_end_where_the_loss_curve_does(
     assert interval["value"][-1] * answer["metadata"]["step_per_epoch"] == last_step == 12
 
 
-@pytest.mark.parametrize("page", ["loss analysis", "loss comparison"])
-def test_the_landscape_pages_draw(browser: Browser, landscapes: dict[str, LossLandscape], page: str) -> None:
-    browser.open(page, TRAIN_ID)
+def test_the_landscapes_of_a_run_draw_in_every_form(browser: Browser, landscapes: dict[str, LossLandscape]) -> None:
+    browser.open("loss analysis", TRAIN_ID)
     assert browser.placeholders() == []
+    for tab in ("Isoline Map", "Topographic Map"):
+        browser.driver.find_element("xpath", f"//*[normalize-space(text())='{tab}']").click()
+        assert browser.wait_drawn(".mi-contour-map canvas") >= 1
     assert browser.errors() == []
 
 
-@pytest.mark.parametrize("tab", ["Isoline Map", "Topographic Map"])
-def test_the_contours_of_an_interval_draw(browser: Browser, landscapes: dict[str, LossLandscape], tab: str) -> None:
-    browser.open("loss analysis", TRAIN_ID)
-    browser.driver.find_element("xpath", f"//*[normalize-space(text())='{tab}']").click()
-    assert browser.wait_drawn(".mi-contour-map canvas") >= 1
+def test_the_landscapes_of_several_runs_are_compared(browser: Browser, landscapes: dict[str, LossLandscape]) -> None:
+    browser.open("loss comparison", TRAIN_ID)
+    assert browser.placeholders() == []
     assert browser.errors() == []

@@ -32,7 +32,14 @@ def test_the_dashboard_draws_its_cards(browser: Browser, fits: tuple[Fit, Fit]) 
     assert browser.errors() == []
 
 
-@pytest.mark.parametrize(("page", "drawn"), [("scalar", 0), ("histogram", 4), ("image", 0)])
+@pytest.mark.parametrize(
+    ("page", "drawn"),
+    [
+        pytest.param("scalar", 0, marks=pytest.mark.long),
+        ("histogram", 4),
+        pytest.param("image", 0, marks=pytest.mark.long),
+    ],
+)
 def test_the_page_of_a_run_draws_its_data(browser: Browser, fits: tuple[Fit, Fit], page: str, drawn: int) -> None:
     browser.open(page, fits[0].train_id)
 

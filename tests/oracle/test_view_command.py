@@ -31,7 +31,7 @@ from tests.warm_processes import environment
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
 _SECOND = ("model = Digits()", "model = Digits(hidden=16, learning_rate=0.3)")  # the first-run page's own change
 _SAVE_DIR, _MINDSPORE, _SINGLE = "the first run's save_dir", "MindSpore's runs", "a single run"
-_OPENED = ("dashboard", "loss analysis", "model lineage")
+_OPENED = ("dashboard", "model lineage")
 _PRINTED = {
     "runs": "summary list",
     "model lineage": "model lineage",

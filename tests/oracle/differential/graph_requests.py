@@ -61,9 +61,12 @@ def _of_a_view(run: ShownRun, mode: str, tag: str) -> Iterator[Ask]:
 
 
 def defaults(run: ShownRun) -> Iterator[Ask]:
+    has_graph = bool(run.tags["graph"] or run.tags["optimized_graph"])
     for path in PATHS:
         path = f"datavisual/graphs/{path}"
         yield get(path, train_id=run.train_id, search="a", name="Default")
+        if not has_graph:  # all others are refused for the same reason
+            continue
         yield get(path, train_id=run.train_id, mode="optimize", search="a", name="Default")
         yield get(path, train_id=run.train_id)
         yield get(path, train_id=run.train_id, tag="", name="")

@@ -73,7 +73,7 @@ def data_graph(run: ShownRun) -> Iterator[Ask]:
 
 def landscapes(run: ShownRun) -> Iterator[Ask]:
     yield get(INTERVALS, train_id=run.train_id)
-    for kind in ("final", "interval", "other", ""):
+    for kind in ("final", "interval", "other", "") if run.tags["loss_landscape"] else ("final",):
         yield get(LANDSCAPES, train_id=run.train_id, type=kind, metadata="true")
         yield get(LANDSCAPES, train_id=run.train_id, type=kind, interval_id="0")
     yield get(LANDSCAPES, train_id=run.train_id)

@@ -87,8 +87,8 @@ def _scalars(base: Path, chance: random.Random) -> None:
     ]
     records += [values_at(step, {"steps": float(step % 7)}) for step in (-(2**40), -3, 0, 5, 2**31, 2**40, 2**62)]
     write_summary(base / "scalars", records)
-    thousand = [values_at(step, {"loss/auto": 1 / (step + 1), "other": float(step)}) for step in range(500)]
-    write_summary(base / "thousand points", thousand)
+    long = [values_at(step, {"loss/auto": 1 / (step + 1), "other": float(step)}) for step in range(250)]
+    write_summary(base / "many points", long)
     write_summary(base / "no values", [])
     (base / "no bytes").mkdir()
     (base / "no bytes" / "events.out.events.summary.1700000000.0.h_MS").touch()
@@ -211,7 +211,7 @@ def _several_files(base: Path, chance: random.Random) -> None:
 
 
 def _odd_orders(base: Path, chance: random.Random) -> None:
-    steps = [chance.randrange(100) for _ in range(300)]
+    steps = [chance.randrange(50) for _ in range(120)]
     write_summary(base / "any order", [values_at(step, {"loss": chance.random()}) for step in steps])
     same = [values_at(step // 3, {"loss": float(step), "h": _of(np.arange(5.0 + step), 3)}) for step in range(60)]
     write_summary(base / "same steps", same)

@@ -113,7 +113,7 @@ def caches(runs: Sequence[ShownRun]) -> Iterator[Ask]:
 
 
 def scalar_metadata(run: ShownRun) -> Iterator[Ask]:
-    for tag in (*run.tags["scalar"][:60], *UNKNOWN_TAGS, *_others(run, "scalar")):
+    for tag in (*run.tags["scalar"][:60], *_unknown_tags(run, "scalar"), *_others(run, "scalar")):
         yield get("datavisual/scalar/metadata", train_id=run.train_id, tag=tag)
 
 
@@ -135,9 +135,8 @@ def scalars_of_several_runs(runs: Sequence[ShownRun]) -> Iterator[Ask]:
 
 def images(run: ShownRun) -> Iterator[Ask]:
     single = "datavisual/image/single-image"
-    for tag in (*run.tags["image"], *UNKNOWN_TAGS):
+    for tag in (*run.tags["image"], *_unknown_tags(run, "image")):
         yield get("datavisual/image/metadata", train_id=run.train_id, tag=tag)
-        # A run without images refuses them all for the one reason that it does not know the tag.
         wrong = (-1, 12345, "x", "", "1.0", " 1 ") if run.tags["image"] else (1,)
         for step in (*run.steps.get(tag, ()), *wrong):
             yield get(single, train_id=run.train_id, tag=tag, step=step, wt="1.5")
@@ -146,13 +145,13 @@ def images(run: ShownRun) -> Iterator[Ask]:
 
 
 def histograms(run: ShownRun) -> Iterator[Ask]:
-    for tag in (*run.tags["histogram"], *run.tags["tensor"], *UNKNOWN_TAGS):
+    for tag in (*run.tags["histogram"], *run.tags["tensor"], *_unknown_tags(run, "histogram")):
         yield get("datavisual/histograms", train_id=run.train_id, tag=tag)
 
 
 def tensors(run: ShownRun) -> Iterator[Ask]:
     path = "datavisual/tensors"
-    for tag in (*run.tags["tensor"], *UNKNOWN_TAGS, *_others(run, "tensor")):
+    for tag in (*run.tags["tensor"], *_unknown_tags(run, "tensor"), *_others(run, "tensor")):
         for detail in ("stats", "histogram", "zz", "") if run.tags["tensor"] else ("stats",):
             yield get(path, train_id=run.train_id, tag=tag, detail=detail)
         yield get(path, train_id=run.train_id, tag=tag)
@@ -214,6 +213,11 @@ def wrong_values(runs: Sequence[ShownRun]) -> Iterator[Ask]:
         for train_id in UNKNOWN_RUNS:
             yield get(path, train_id=train_id, tag="loss/scalar", step="x")
             yield get(path, train_id=train_id, tag="loss/scalar", step="1")
+
+
+def _unknown_tags(run: ShownRun, plugin: str) -> tuple[str, ...]:
+    """One for a run that has no tag of the kind: it refuses all for the one reason that it does not know them."""
+    return UNKNOWN_TAGS if run.tags[plugin] else UNKNOWN_TAGS[:1]
 
 
 def _others(run: ShownRun, plugin: str) -> list[str]:
