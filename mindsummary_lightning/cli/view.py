@@ -72,8 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _read_lineage(runs: LoadedRuns) -> None:
-    """Read all lineage before a page asks for it; wait while a page reads it, as two at once take longer."""
-    from mindsummary_lightning.lineage.search import CACHE, READING  # here: pages are served before protobuf is loaded
+    """Read all lineage before a page asks for it, and make the rows of the table; wait while a page reads lineage."""
+    # Here: pages are served before protobuf and NumPy are loaded.
+    from mindsummary_lightning.lineage.search import CACHE, READING
+    from mindsummary_lightning.viewer.api import ApiRequest
+    from mindsummary_lightning.viewer.pages.run_table import run_table
 
     gc.disable()  # it would look at everything that was read, again and again
     try:
@@ -83,6 +86,8 @@ def _read_lineage(runs: LoadedRuns) -> None:
                     pass
             CACHE.lineage(directory.path, directory.files)
         runs.scan_again()  # of thousands of runs this took seconds: the directories need not be listed at the next look
+        while run_table(runs, ApiRequest())["unread"]:
+            pass
     finally:
         gc.freeze()  # what was read stays until the end
         gc.enable()
