@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.trainer.trainer_state import steps_done
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -38,7 +39,7 @@ _RATES = "mindsummary_lightning.learning_rates"
 class RunIdentity(enum.Enum):
     """Which run a fit belongs to, seen from the directory that it is to be recorded in."""
 
-    NEW_RUN = "new run"  # this process has recorded no fit there
+    NEW_RUN = "new run"  # this process has recorded no step of a fit there, or none that is there still
     CONTINUES = "continues"
     BEGINS_AGAIN = "begins again here"  # beside the steps of a fit that it does not continue
 
@@ -62,7 +63,7 @@ _MAX_RUNS = 1000  # more than the directories in which a later value would go in
 def identify(trainer: Any, directory: str) -> RunIdentity:
     """Which run the fit that begins belongs to."""
     run = _RUNS.get(os.path.realpath(directory))
-    if run is None:
+    if run is None or not holds_values(directory):
         return RunIdentity.NEW_RUN
     checkpoint = resume_path(trainer)
     if checkpoint is None:
@@ -70,6 +71,14 @@ def identify(trainer: Any, directory: str) -> RunIdentity:
     else:
         continues = _is_checkpoint_of(run, directory, checkpoint)
     return RunIdentity.CONTINUES if continues else RunIdentity.BEGINS_AGAIN
+
+
+def holds_values(directory: str) -> bool:
+    """Whether the directory has summary files."""
+    try:
+        return any(map(is_summary_name, os.listdir(directory)))
+    except OSError:  # removed, or out of reach
+        return False
 
 
 def _is_checkpoint_of(run: _RecordedRun, directory: str, checkpoint: Any) -> bool:
