@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.trainer.trainer_state import steps_done
 from mindsummary_lightning.warn_once import WarnOnce
@@ -182,19 +183,20 @@ def resume_path(trainer: Any) -> Any | None:
 
 def save_state(
     checkpoint: dict[str, Any],
-    step: int,
-    default_steps_used: tuple[int, int],
+    steps: StepCollector,
+    is_in_step: bool,
     directories: Sequence[str],
     graph: str | None,
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
-    ``directories`` are where the collector records the run, then where the logger does; empty on ranks above zero.
+    ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are where the collector
+    records the run, then where the logger does; empty on ranks above zero.
     """
     runs = [_RUNS.get(os.path.realpath(directory)) for directory in directories]
     checkpoint[_KEY] = {
-        "step": step,
-        "default_steps_used": default_steps_used,
+        "step": steps.step + is_in_step,
+        "default_steps_used": steps.default_steps_used,
         "directories": list(directories),
         "runs": ["" if run is None else run.run_id for run in runs],
         "graph": graph,
@@ -214,6 +216,17 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     state = checkpoint.get(_KEY) or {}
     directory = next(iter(state.get("directories", ())), None)
     return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES) or []}
+
+
+def continued_state(steps: StepCollector | None, trainer: Any, is_at_same_step: bool) -> dict[str, Any]:
+    """The same values of a fit of this process that the Trainer continues without a checkpoint.
+
+    ``is_at_same_step``: it has done as many steps as when ``steps`` saw it last. Lightning counts the batches of manual
+    optimization in which no optimizer has stepped, too.
+    """
+    if steps is None or not is_repeated_fit(trainer):
+        return {}
+    return {"default_steps_used": steps.default_steps_used, "step": steps.step if is_at_same_step else None}
 
 
 def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None) -> int:
