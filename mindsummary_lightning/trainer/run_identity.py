@@ -23,10 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.fileformat.file_names import is_summary_name
+from mindsummary_lightning.trainer.plain_checkpoint import plain_values
 from mindsummary_lightning.trainer.trainer_state import steps_done
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -96,9 +95,8 @@ def _is_checkpoint_of(run: _RecordedRun, directory: str, checkpoint: Any) -> boo
 def _named_runs(checkpoint: Any) -> dict[str, str]:
     """Real paths of the directories that a checkpoint was recorded in, with the ids of the runs (``""``: unknown)."""
     state: dict[str, Any] = {}
-    with contextlib.suppress(Exception):  # sharded, remote, or with classes that must not be loaded unasked
-        # Reads no tensor: 2 ms for a checkpoint of any size.
-        state = saved_state(torch.load(checkpoint, map_location="meta", mmap=True, weights_only=True))
+    with contextlib.suppress(Exception):  # sharded, remote, or no checkpoint at all
+        state = saved_state(plain_values(checkpoint))
     directories = state.get("directories", [])
     ids = state.get("runs", [""] * len(directories))
     return {os.path.realpath(directory): run_id for directory, run_id in zip(directories, ids, strict=False)}
