@@ -140,7 +140,8 @@ class FitRun:
             self._begin_next_version()
             identity = RunIdentity.NEW_RUN
         elif identity is RunIdentity.BEGINS_AGAIN or is_after_copy:
-            self.recorder().begin_file()
+            self._drop_record()
+            self.recorder().begin_file(is_new_run=True)
             _LOG.warning(
                 "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
                 "place. To keep both, give each fit a new logger with version=None, or a summary_dir of its own",

@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.tuner import Tuner
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, filter_summary_lineage
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.run_identity import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
@@ -171,6 +171,21 @@ def test_copies_of_a_logger_in_processes_of_their_own_replace_no_curve_without_a
     assert os.listdir(tmp_path) == ["version_0"]
     assert len(_curve("logger", tmp_path / "version_0")) == 2
     assert len(_said(caplog)) == 1
+
+
+@pytest.mark.slow
+def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for custom in ({"note": "first", "gone": 1}, {"note": "second"}):
+        collector = SummaryCollector(run, custom_lineage_data=custom)
+        running = trainer(logger=False, callbacks=[collector], limit_train_batches=2)
+        running.fit(net := Net(), loader())
+        if "gone" in custom:
+            running.test(net, loader(1), verbose=False)
+
+    (shown,) = filter_summary_lineage(str(tmp_path))["object"]
+    assert (shown["model_lineage"]["metric"], shown["model_lineage"]["user_defined"]["note"]) == ({}, "second")
+    assert "gone" not in shown["model_lineage"]["user_defined"]
 
 
 def _saved(run: Path, batches: int, folder: Path, kind: str = "logger") -> Path:
