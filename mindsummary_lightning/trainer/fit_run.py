@@ -43,6 +43,7 @@ class FitRun:
         self.open_recorder: RunRecorder | None = None  # once something has asked for it
         self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
         self.last_step = -1  # the last one logged
+        self._is_fitting = False
         self._announced = self._shown = ""  # directories
         self._view_dir = self._root_dir
         self._sub_dir = sub_dir
@@ -104,7 +105,8 @@ class FitRun:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
             refuse_unusable(self.directory)
-            if trainer.state.fn == "fit" and not ends_with_tuning(trainer):
+            self._is_fitting = trainer.state.fn == "fit" and not ends_with_tuning(trainer)
+            if self._is_fitting:
                 self._begin_fit(trainer)
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
 
@@ -172,7 +174,8 @@ class FitRun:
         """
         if any(kind.__name__ == "TrialPruned" for kind in type(sys.exc_info()[1]).__mro__):
             status = "pruned"
-        if self.has_recorded and records_status:
+        is_of_fit = self._is_fitting or not run_identity.has_fit(self.directory)  # and of no evaluation after it
+        if self.has_recorded and records_status and is_of_fit:
             self.recorder().write_lineage(RunInfo({"status": status}))
         if self.has_recorded and self._shown != self.directory:
             self._shown = self.directory
@@ -182,7 +185,7 @@ class FitRun:
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
         run_identity.end(self.directory, self.has_recorded)
-        self.is_in_trainer = False
+        self.is_in_trainer = self._is_fitting = False
         if self.has_recorded:
             self.recorder().release()
         else:

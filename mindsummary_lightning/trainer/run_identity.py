@@ -131,6 +131,11 @@ def end(directory: str, has_recorded: bool) -> None:
             del _RUNS[path]
 
 
+def has_fit(directory: str) -> bool:
+    """Whether this process has recorded a fit there, or does so now."""
+    return os.path.realpath(directory) in _RUNS
+
+
 def is_fitting(directory: str, trainer: Any = None) -> bool:
     """Whether a fit is being recorded there: any, or that of a Trainer."""
     run = _RUNS.get(os.path.realpath(directory))
