@@ -65,6 +65,19 @@ def test_filters_sorts_and_limits(
     assert names(capsys.readouterr().out) == runs
 
 
+def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, momentum in (("fast", 0.9), ("slow", 0.5)):
+        nested = UserDefinedInfo({"optim": {"momentum": momentum}})
+        write_run(tmp_path / name, TrainInfo(), EvaluationInfo(json.dumps({"per": {"class": momentum}})), nested)
+
+    assert run(str(tmp_path), "--where", "user_defined/optim/momentum>0.6", "--where", "metric/per/class<1") == 0
+
+    output = capsys.readouterr()
+    assert names(output.out) == ["./fast"]
+    assert output.err == ""
+    assert "user_defined/optim/momentum" in output.out.splitlines()[0]
+
+
 def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "text", TrainInfo(), UserDefinedInfo({"id": "5"}))
     write_run(tmp_path / "number", TrainInfo(), UserDefinedInfo({"id": 5}))

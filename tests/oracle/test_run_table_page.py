@@ -31,6 +31,7 @@ _CONDITIONS = (
     "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
     "user_defined/note='run 7'", "user_defined/precision=16-mixed", "metric/a_rare_metric>0",
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
+    "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
 )  # fmt: skip
 # Type a text and say after how many milliseconds the page has been laid out with what was found.
 _SEARCH = """
