@@ -332,6 +332,18 @@ def test_it_fits_the_screen_in_both_schemes(
     assert browser.errors() == []
 
 
+def test_the_comparison_of_runs_with_long_names_fits_the_screen(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    names = [character * 250 for character in "ab"]
+    for name in names:
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    address = serve(tmp_path).removesuffix("runs")
+
+    browser.driver.get(f"{address}v1/mindinsight/comparison?a=./{names[0]}&b=./{names[1]}")
+
+    assert names[0] in browser.text()
+    assert _run(browser, "return document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_an_empty_directory_says_so(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     _open(browser, serve(tmp_path))
 
