@@ -185,6 +185,19 @@ def test_short_names_and_settings_that_all_runs_share_are_found(browser: Browser
         assert _run(browser, _COUNT) == "3 of 3 runs", query
 
 
+def test_a_name_that_comes_back_as_another_is_not_asked_for_without_end(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    for name in ("a", "b<\u2060c"):  # pages get names with this mark, and it is taken out of requests
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+        write_lineage(tmp_path / name, [TrainInfo(), EvaluationInfo('{"accuracy": 0.5}')])
+
+    _open(browser, serve(tmp_path))
+
+    assert _run(browser, "return document.querySelectorAll('polyline').length") == 1
+    assert "accuracy" in browser.text()  # the only result, although the runs agree in it
+
+
 def test_a_page_of_what_is_still_to_be_read_stays_in_the_address(browser: Browser, serve: Serve, sweep: Path) -> None:
     _open(browser, f"{serve(sweep)}#q=steps%3E1&page=2&size=20")
 

@@ -99,6 +99,7 @@
     const counts = Object.entries(table.columns).map(([name, values]) => [name, values.filter((one) => one !== null).length]);
     counts.sort((a, b) => b[1] - a[1]);
     const metric = counts.filter(([name]) => name.startsWith("metric/")).slice(0, 1).map(([name]) => name);
+    if (!metric.length) metric.push(...Object.keys(table.same).filter((name) => name.startsWith("metric/")).slice(0, 1));
     const differs = (name) => new Set(table.columns[name].filter((one) => one !== null)).size > 1;
     const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name) && differs(name));
     return [...FIXED, ...metric, ...settings.slice(0, SETTINGS)];
@@ -353,7 +354,10 @@
       const body = JSON.stringify({ train_ids: wanted.slice(0, 500) });
       const answer = await fetch(`${API}/curves`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
       if (!answer?.ok) break;
-      for (const [id, facts] of Object.entries((await decoded(answer)).curves)) {
+      const read = Object.entries((await decoded(answer)).curves);
+      // A name that comes back as another has no curve; it would be asked for without end.
+      if (!read.some(([id]) => wanted.includes(id))) read.push(...wanted.slice(0, 500).map((id) => [id, {}]));
+      for (const [id, facts] of read) {
         curves.set(id, facts);
         outdated.delete(id);
       }
