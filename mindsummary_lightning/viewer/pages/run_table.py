@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.fileformat.file_names import timestamp_of
+from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, reading
 from mindsummary_lightning.lineage.table import flat_record
@@ -127,7 +127,7 @@ def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
     table = _table_of(runs.base_dir)
     try:
         with os.scandir(listed.path) as entries:
-            files = [entry for entry in entries if timestamp_of(entry.name) is not None]
+            files = [entry for entry in entries if timestamp_of(entry.name) is not None or is_graph_name(entry.name)]
             times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in files}
     except OSError:  # it vanished since it was listed
         return {}

@@ -126,6 +126,15 @@ def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: P
     assert (curve["is_growing"], curve["written"]) == (False, 1_700_000_000)
 
 
+def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
+    (tmp_path / "model.pb").touch()
+    os.utime(tmp_path / "model.pb", (1_700_000_000, 1_700_000_000))
+
+    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+
+    assert (curve["is_growing"], curve["written"], curve["loss"]) == (False, 1_700_000_000, None)
+
+
 def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(step, {"loss": value}) for step, value in enumerate([1.0, math.nan])])
 
