@@ -68,11 +68,13 @@ def _no_bar(count: int) -> None:
 
 
 def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: bool) -> dict[str, Any]:
-    """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged."""
-    summaries, lineages = summary_files(path), lineage_file_paths(path)
+    """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
+    lineages: list[str] = []
     numbers: dict[str, int] | None = None
-    is_whole = True
-    with contextlib.suppress(DamagedFileError):
+    is_whole, last_written = True, 0.0
+    with contextlib.suppress(DamagedFileError, OSError):
+        summaries, lineages = summary_files(path), lineage_file_paths(path)
+        last_written = max(map(os.path.getmtime, summaries + lineages))
         tags, is_whole = survey.tags(summaries, is_exact)
         if lineages:  # with Protobuf, which most lists do not need
             from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -86,14 +88,14 @@ def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: boo
         "tags_are_exact": is_whole,
         "has_lineage": bool(lineages),
         "bytes": size,
-        "last_written": max(map(os.path.getmtime, summaries + lineages)),
+        "last_written": last_written,
     }
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [["run", "last written", "size", "lineage", "tags"]]
     for run in runs:
-        counted = "damaged: see `mindsummary verify`"
+        counted = "damaged or unreadable: see `mindsummary verify`"
         if run["tags"] is not None:
             mark = "" if run["tags_are_exact"] else "+"
             counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"

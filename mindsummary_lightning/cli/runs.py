@@ -45,5 +45,8 @@ def only_run(runs: Sequence[str], directory: str) -> str:
 
 
 def files_size(run: str) -> int:
-    """Bytes of all event files of a run."""
-    return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
+    """Bytes of all event files of a run; 0 if it cannot be looked into, which is said where it is read."""
+    try:
+        return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
+    except OSError:
+        return 0

@@ -44,7 +44,7 @@ def export_parquet_dataset(
     column of several types is text, and of columns that differ only in case the later get a number.
 
     Args:
-        run_dirs: the runs. One that is damaged is skipped, unless all are.
+        run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
         root: the directory that their names are relative to; it itself has the name of the directory.
         out_dir: where the files go; created if needed. Those of an earlier export to Parquet are replaced.
         progress: called with 1 for each run.
@@ -56,7 +56,7 @@ def export_parquet_dataset(
         DamagedFileError: every run is damaged.
         FileExistsError: a file that no earlier export wrote is where this one writes.
         ImportError: pyarrow is missing.
-        OSError: a file cannot be written.
+        OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
     """
     pyarrow, write_table = _import_pyarrow()
@@ -80,7 +80,7 @@ def export_parquet_dataset(
                 tables = dict(zip(_TABLES, columns_of, strict=True))
                 rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
-            except DamagedFileError as error:
+            except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
                     raise

@@ -73,12 +73,19 @@ def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: No
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
     for path in summary_files(run_dir):
-        yield from _summary_file(path, steps, progress)
+        yield from _as_far_as_it_can_be_read(path, _summary_file(path, steps, progress))
     yield from _reader_limits(run_dir, steps)
     if ("tensor", STATISTICS_TAG) in steps:
         yield from _row_names(os.path.join(run_dir, ROW_NAMES_FILE))
     for path in lineage_file_paths(run_dir):
-        yield from _lineage_file(path, progress)
+        yield from _as_far_as_it_can_be_read(path, _lineage_file(path, progress))
+
+
+def _as_far_as_it_can_be_read(path: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    try:
+        yield from findings
+    except OSError as error:
+        yield _damage(path, None, f"cannot be read: {error.strerror or error}")
 
 
 def _damage(path: str, offset: int | None, message: str) -> Finding:
@@ -119,6 +126,8 @@ def _no_content(path: str) -> str | None:
     """Why nothing can be read under an event file's name, if so."""
     try:
         state = os.stat(path)
+    except PermissionError:
+        return None  # which reading it will say
     except OSError:
         return "a symbolic link that leads nowhere; nothing is read from it"
     if stat.S_ISDIR(state.st_mode):

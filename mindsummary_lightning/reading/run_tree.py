@@ -186,8 +186,10 @@ class RunTree:
                     is_listed = is_graph_name(name)
                 elif timestamp > MAX_TIMESTAMP:
                     is_listed = False
-                    is_misdated = True
-                    text = "%s in %s is not listed: %d is not a time in seconds"
+                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(EXPLAIN_SUFFIX)
+                    text = (
+                        "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
+                    )
                     self._warnings.warn((path, name), text, name, path, timestamp)
                 else:
                     is_listed = not name.endswith(EXPLAIN_SUFFIX)
