@@ -224,7 +224,8 @@ class SummaryReader:
     ) -> Iterator[Event]:
         """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
 
-        A file that is removed, as by a training that begins again, is no end: the next one is followed from its start.
+        A file or directory that is removed, as by a training that begins again, is no end: the next file is followed
+        from its start.
 
         Args:
             poll_s: seconds between two reads of the files.
@@ -234,12 +235,19 @@ class SummaryReader:
 
         Raises:
             DamagedFileError: a file is damaged.
+            FileNotFoundError: the directory is no run but holds some.
         """
+        self._check_is_run()
         scanner: RecordScanner | None = None
         inode: int | None = None
         waited = 0.0
         while True:
-            paths = summary_files(self.run_dir)
+            try:
+                paths = summary_files(self.run_dir)
+            except FileNotFoundError:  # removed with its files
+                paths = []
+            if scanner is not None and scanner.path not in paths:  # what comes back under its name is another file
+                scanner, inode = RecordScanner(scanner.path) if paths else None, None
             following = _behind(paths, scanner.path) if scanner is not None else list(paths)
             if following and (scanner is None or scanner.path not in paths):
                 scanner, inode = RecordScanner(following.pop(0)), None

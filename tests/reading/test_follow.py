@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Event
@@ -79,6 +82,42 @@ def test_another_file_under_the_name_is_followed_from_its_start(tmp_path: Path) 
     turns = SerializedCalls(replace)
 
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+
+
+def test_a_file_that_comes_back_is_followed_from_its_start_though_it_has_the_same_inode(
+    tmp_path: Path,
+) -> None:
+    older = write_summary(tmp_path, [values_at(1, {"loss": 1.0})], second=1600000000)
+    path = write_summary(tmp_path, [values_at(2, {"loss": 1.0})])
+    content = path.read_bytes()
+    aside = tmp_path / "aside"
+    turns = SerializedCalls(
+        lambda: path.replace(aside),
+        lambda: (aside.write_bytes(content + values_at(3, {"loss": 3.0})), aside.replace(path)),
+        older.unlink,
+    )
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 2, 3]
+
+
+def test_it_goes_on_when_the_directory_was_removed_and_an_earlier_name_appears(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    write_summary(run, [values_at(1, {"loss": 1.0})])
+    turns = SerializedCalls(
+        lambda: shutil.rmtree(run),
+        lambda: write_summary(run, [values_at(2, {"loss": 2.0})], second=1600000000),
+    )
+
+    assert _steps(list(SummaryReader(run).follow(stop=turns.done, wait=turns))) == [1, 2]
+
+
+def test_a_directory_of_runs_is_no_run_to_wait_for(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+
+    with pytest.raises(FileNotFoundError, match="runs below it: a; give one of them"):
+        next(SummaryReader(tmp_path).follow(stop=lambda: True))
 
 
 def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:
