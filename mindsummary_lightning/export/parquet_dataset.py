@@ -14,6 +14,7 @@ from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.text import utf8_text
 
 SAMPLE_COLUMNS = {"elements": "count"} | {
     name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
@@ -61,8 +62,8 @@ def export_parquet_dataset(
     """
     pyarrow, write_table = _import_pyarrow()
     refuse_remote("out_dir", out_dir)
-    names = {run_dir: os.path.relpath(run_dir, root) for run_dir in run_dirs}
-    itself = os.path.basename(os.path.abspath(root))
+    names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
+    itself = utf8_text(os.path.basename(os.path.abspath(root)))
     names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
     folders = distinct_names(names.values(), hidden="._")  # Arrow and Spark skip these
     territory = {"": r"lineage\.parquet", **dict.fromkeys(_TABLES, ".*")}
