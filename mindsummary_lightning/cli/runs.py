@@ -15,8 +15,11 @@ def runs_below(directory: str) -> list[str]:
 
     Raises:
         FileNotFoundError: there is none.
+        NotADirectoryError: it is a file.
         OSError: the directory cannot be listed.
     """
+    if os.path.isfile(directory):
+        raise NotADirectoryError(f"{directory} is a file; give its directory: {os.path.dirname(directory) or '.'}")
     runs = find_run_directories(directory)
     if not runs:
         raise FileNotFoundError(

@@ -155,7 +155,7 @@ class RunTree:
             seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
             is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > _TICK_NS
             children, files, is_misdated = self._entries(path, train_id)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
