@@ -84,20 +84,26 @@ def test_another_file_under_the_name_is_followed_from_its_start(tmp_path: Path) 
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
 
 
-def test_a_file_that_comes_back_is_followed_from_its_start_though_it_has_the_same_inode(
-    tmp_path: Path,
-) -> None:
-    older = write_summary(tmp_path, [values_at(1, {"loss": 1.0})], second=1600000000)
-    path = write_summary(tmp_path, [values_at(2, {"loss": 1.0})])
-    content = path.read_bytes()
-    aside = tmp_path / "aside"
+def test_a_longer_file_with_the_same_name_and_inode_is_followed_from_its_start(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
     turns = SerializedCalls(
-        lambda: path.replace(aside),
-        lambda: (aside.write_bytes(content + values_at(3, {"loss": 3.0})), aside.replace(path)),
-        older.unlink,
+        lambda: write_summary(tmp_path, [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]),
     )
 
-    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 2, 3]
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+
+
+def test_a_file_that_is_replaced_by_a_longer_copy_of_itself_is_read_on(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    copy = tmp_path / "copy"
+
+    def send() -> None:
+        copy.write_bytes(path.read_bytes() + values_at(2, {"loss": 2.0}))
+        copy.replace(path)
+
+    turns = SerializedCalls(send)
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2]
 
 
 def test_it_goes_on_when_the_directory_was_removed_and_an_earlier_name_appears(
