@@ -74,7 +74,7 @@ def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: boo
     is_whole, last_written = True, 0.0
     with contextlib.suppress(DamagedFileError, OSError):
         summaries, lineages = summary_files(path), lineage_file_paths(path)
-        last_written = max(map(os.path.getmtime, summaries + lineages))
+        last_written = max(map(os.path.getmtime, summaries + lineages), default=0.0)
         tags, is_whole = survey.tags(summaries, is_exact)
         if lineages:  # with Protobuf, which most lists do not need
             from mindsummary_lightning.reading.summary_reader import SummaryReader

@@ -70,6 +70,10 @@ class Finding:
 
 def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
     """Check every record of every file of a run; ``progress`` is called with numbers of bytes read."""
+    yield from _as_far_as_it_can_be_read(run_dir, _findings(run_dir, progress))
+
+
+def _findings(run_dir: str, progress: Callable[[int], object]) -> Iterator[Finding]:
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
     for path in summary_files(run_dir):
