@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from mindsummary_lightning.cli.output import counted, progress_bar, readable_size, say, say_json
+from mindsummary_lightning.cli.output import counted, error_line, progress_bar, readable_size, say, say_json
 from mindsummary_lightning.cli.runs import files_size, runs_below
 from mindsummary_lightning.maintenance.repair import RepairedFile, repair_run
 
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
         say_json({"run": runs[0] if len(runs) == 1 else arguments.directory, **facts})
     for refusal in refusals:
-        say(f"mindsummary: {refusal.filename}: {refusal.strerror}", sys.stderr)
+        say(f"mindsummary: {error_line(refusal)}", sys.stderr)
     if arguments.json:
         return code
     for file in repaired:

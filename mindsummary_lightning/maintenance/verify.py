@@ -69,27 +69,20 @@ class Finding:
 
 
 def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
-    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read."""
-    yield from _as_far_as_it_can_be_read(run_dir, _findings(run_dir, progress))
+    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read.
 
-
-def _findings(run_dir: str, progress: Callable[[int], object]) -> Iterator[Finding]:
+    Raises:
+        OSError: a file cannot be read; what was found before has been yielded.
+    """
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
     for path in summary_files(run_dir):
-        yield from _as_far_as_it_can_be_read(path, _summary_file(path, steps, progress))
+        yield from _summary_file(path, steps, progress)
     yield from _reader_limits(run_dir, steps)
     if ("tensor", STATISTICS_TAG) in steps:
         yield from _row_names(os.path.join(run_dir, ROW_NAMES_FILE))
     for path in lineage_file_paths(run_dir):
-        yield from _as_far_as_it_can_be_read(path, _lineage_file(path, progress))
-
-
-def _as_far_as_it_can_be_read(path: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    try:
-        yield from findings
-    except OSError as error:
-        yield _damage(path, None, f"cannot be read: {error.strerror or error}")
+        yield from _lineage_file(path, progress)
 
 
 def _damage(path: str, offset: int | None, message: str) -> Finding:

@@ -218,9 +218,9 @@ def test_every_verb_skips_it_with_one_warning(
 @pytest.mark.parametrize(
     ("words", "told_of_a", "told_of_b"),
     [
-        (("list", "runs"), "a  ", "1 scalar"),
-        (("verify", "runs"), "MS: cannot be read: Permission denied", "2 runs checked: 1 damage"),
-        (("repair", "runs"), "MS: Permission denied", "nothing is damaged in its other runs"),
+        (("list", "runs"), "MS: permission denied", "1 scalar"),
+        (("verify", "runs"), "MS: permission denied", "1 run checked: 0 damages"),
+        (("repair", "runs"), "MS: permission denied", "nothing is damaged in its other runs"),
         (("export", "runs", "--to", "parquet", "--out", "out"), "skipped because it cannot be read: a:", "scalars/b/"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
@@ -255,7 +255,7 @@ def test_a_file_that_cannot_be_read_keeps_no_verb_from_the_other_runs(
     ("words", "told_of_b"),
     [
         (("list", "runs"), "1 scalar"),
-        (("verify", "runs"), "2 runs checked"),
+        (("verify", "runs"), "1 run checked"),
         (("repair", "runs"), "nothing is damaged in its other runs"),
         (("export", "runs", "--to", "parquet", "--out", "out"), "scalars/b/"),
     ],
