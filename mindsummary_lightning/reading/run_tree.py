@@ -155,7 +155,7 @@ class RunTree:
             seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
             is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > _TICK_NS
             children, files, is_misdated = self._entries(path, train_id)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
@@ -186,8 +186,10 @@ class RunTree:
                     is_listed = is_graph_name(name)
                 elif timestamp > MAX_TIMESTAMP:
                     is_listed = False
-                    is_misdated = True
-                    text = "%s in %s is not listed: %d is not a time in seconds"
+                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(EXPLAIN_SUFFIX)
+                    text = (
+                        "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
+                    )
                     self._warnings.warn((path, name), text, name, path, timestamp)
                 else:
                     is_listed = not name.endswith(EXPLAIN_SUFFIX)
