@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
         raise UsageError(error_line(error)) from error
     if arguments.html:
-        replace_file(arguments.html, comparison_page(comparison).encode(errors="backslashreplace"))
+        replace_file(arguments.html, comparison_page(comparison).encode())
     if arguments.json:
         say_json(comparison.to_dict())
     else:

@@ -255,7 +255,11 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 def _utf8(name: str) -> str:
     """A name with escapes for bytes that are not UTF-8, which neither an address nor a browser can hold."""
-    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
+    if name.isascii():
+        return name
+    from mindsummary_lightning.values.text import utf8_text  # here: it loads NumPy, which most lists do not need
+
+    return utf8_text(name)
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:

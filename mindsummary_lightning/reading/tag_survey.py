@@ -1,6 +1,6 @@
 """``TagSurvey``: tags of many runs from the beginning and the end of their files, for lists.
 
-A tag appears of_file or never in most runs, so the numbers are nof_file always right; what was not read is said.
+A tag appears early or never in most runs, so the numbers are nearly always right; what was not read is said.
 """
 
 from __future__ import annotations
