@@ -14,7 +14,7 @@ _LARGE_BYTES = 20_000_000
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page and say where it is."""
+    """Write the page and say where it is; 1 if it lacks a run that cannot be read."""
     run_dirs = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
 
     def announce(size: int) -> None:
@@ -22,6 +22,9 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"the page will have about {readable_size(size)}; name fewer runs for a smaller one", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
-        write_report(run_dirs, arguments.out, advance, announce)
-    say(f"{arguments.out}: {counted(len(run_dirs), 'run')}, {readable_size(os.path.getsize(arguments.out))}")
-    return 0
+        problems = write_report(run_dirs, arguments.out, advance, announce)
+    shown = counted(len(run_dirs) - len(problems), "run")
+    say(f"{arguments.out}: {shown}, {readable_size(os.path.getsize(arguments.out))}")
+    for name, problem in problems.items():
+        say(f"skipped because it cannot be read: {name}: {problem}")
+    return int(bool(problems))

@@ -306,6 +306,24 @@ def test_a_landscape_without_a_point_is_shown_as_one(tmp_path: Path, capsys: pyt
     assert mindsummary(capsys, "show", tmp_path).out.split()[-5:] == ["0", "x", "0", "-", "final"]
 
 
+def test_a_damaged_run_costs_itself_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "runs" / "whole", [values_at(1, {"loss": 0.25})])
+    damaged = write_summary(tmp_path / "runs" / "torn", [values_at(1, {"loss": 0.5}), values_at(2, {"loss": 0.5})])
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+
+    answer = mindsummary(capsys, "report", tmp_path / "runs", "-o", tmp_path / "r.html")
+    alone = mindsummary(capsys, "report", tmp_path / "runs" / "torn", "-o", tmp_path / "none.html")
+
+    first, note = answer.out.splitlines()
+    assert (answer.code, first.split(", ")[0]) == (1, f"{tmp_path / 'r.html'}: 1 run")
+    assert note.startswith("skipped because it cannot be read: torn: record at byte ")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>1 run</h1>" in page
+    assert "<b>torn</b> cannot be read and is left out: record at byte " in page
+    assert alone.code == 1
+    assert not (tmp_path / "none.html").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 there")
 def test_a_run_whose_name_is_in_no_encoding_is_taken_by_every_verb_that_writes(

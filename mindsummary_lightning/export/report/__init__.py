@@ -22,19 +22,22 @@ def write_report(
     path: str,
     progress: Callable[[int], object] = lambda percent: None,
     announce: Callable[[int], object] = lambda size: None,
-) -> None:
+) -> dict[str, str]:
     """Write one HTML file about some runs: curves over each other, histograms, images, landscapes, graphs, lineage.
 
     Args:
-        run_dirs: the runs; at least one.
+        run_dirs: the runs; at least one. One that is damaged or cannot be read is left out, unless all are.
         path: the file to write or replace.
         progress: called with a percentage of the work whenever that much more of it is done.
         announce: called once, with the size that the page will have, roughly, in bytes, before it is made.
 
+    Returns:
+        What is wrong with the runs that are left out, by name; the page says it too.
+
     Raises:
-        DamagedFileError: a file of a run is damaged.
+        DamagedFileError: every run is damaged.
         ImportError: Bokeh or Jinja is not installed.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or no run can be read.
     """
     try:
         import jinja2
@@ -44,7 +47,7 @@ def write_report(
         raise missing_packages("the report", "bokeh", "contourpy", "jinja2") from error
     from mindsummary_lightning.export.report import contents
 
-    runs = contents.open_runs(run_dirs)
+    runs, problems = contents.open_runs(run_dirs)
     announce(contents.expected_bytes(runs))
     plan = contents.planned_cards(runs)
     sections: dict[str, list[Card]] = {}
@@ -69,6 +72,7 @@ def write_report(
         directory=contents.common_directory(run_dirs),
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         runs=runs,
+        problems=problems,
         sections=sections,
         single_values=contents.single_values(runs),
         lineage=contents.lineage_rows(runs),
@@ -76,5 +80,6 @@ def write_report(
         figure_scripts=scripts,
         bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if scripts else [],
     )
-    replace_file(path, utf8_text(page).encode(), mode_of_runs(run_dirs))
+    replace_file(path, utf8_text(page).encode(), mode_of_runs(run.content.run_dir for run in runs))
     progress(_PAGE_PERCENT)
+    return problems

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
@@ -45,6 +46,7 @@ class ReportRun:
     content: FollowedRun
     tags: dict[str, list[str]]
     scalars: dict[str, ScalarSeries]
+    lineage: dict[str, str]
     parameters: ParameterTable | None = None
 
     @property
@@ -98,18 +100,30 @@ class Card:
     outline: Scope | None = None
 
 
-def open_runs(run_dirs: Sequence[str]) -> list[ReportRun]:
-    """The runs with their scalars; each is named by its path relative to what all have in common."""
+def open_runs(run_dirs: Sequence[str]) -> tuple[list[ReportRun], dict[str, str]]:
+    """The runs with scalars and lineage, and why some cannot be read, by name; raises if none can.
+
+    Each is named by its path relative to what all have in common.
+    """
     common = common_directory(run_dirs)
-    runs = []
-    for number, run_dir in enumerate(run_dirs):
+    runs: list[ReportRun] = []
+    problems: dict[str, str] = {}
+    for run_dir in run_dirs:
+        name = os.path.relpath(os.path.abspath(run_dir), common)
         content = FollowedRun(run_dir, on_damage="raise", follow_links=True)
-        content.refresh()
-        tags = content.tags()
-        scalars = {tag: content.scalars(tag) for tag in tags["scalar"]}
-        name, table = os.path.relpath(os.path.abspath(run_dir), common), read_parameter_table(content)
-        runs.append(ReportRun(number, name, content, tags, scalars, table))
-    return runs
+        try:
+            content.refresh()
+            tags = content.tags()
+            scalars = {tag: content.scalars(tag) for tag in tags["scalar"]}
+            lineage = lineage_fields(SummaryReader(run_dir).lineage())
+            table = read_parameter_table(content)
+        except (DamagedFileError, OSError) as error:
+            problems[name] = str(error)
+            if len(problems) == len(run_dirs):
+                raise
+            continue
+        runs.append(ReportRun(len(runs), name, content, tags, scalars, lineage, table))
+    return runs, problems
 
 
 def common_directory(run_dirs: Sequence[str]) -> str:
@@ -161,7 +175,7 @@ def single_values(runs: Sequence[ReportRun]) -> dict[str, list[str]]:
 
 def lineage_rows(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
     """Name, text for each run and whether the runs differ in it, for each value of the lineage; such rows first."""
-    facts = [lineage_fields(SummaryReader(run.content.run_dir).lineage()) for run in runs]
+    facts = [dict(run.lineage) for run in runs]
     for fact in facts:  # the directory of a checkpoint is that of its run
         if "model_path" in fact:
             fact["model_path"] = fact["model_path"].rpartition("/")[2]
