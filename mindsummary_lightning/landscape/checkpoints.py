@@ -260,7 +260,7 @@ class LandscapeCheckpoints:
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
                 "with a landscape_max_bytes that holds the checkpoints"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LandscapeCheckpointError(f"{path} is not JSON: {error}") from error
         try:
             settings = LandscapeSettings.from_dict(
