@@ -45,9 +45,9 @@ def _escape(char: str) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The message of an error, or its type's name if it has none or fails to give it."""
+    """The message of an error in one line, or its type's name if it has none or fails to give it."""
     try:
-        return printable(str(error)) or type(error).__name__
+        return printable(" ".join(str(error).split())) or type(error).__name__
     except KeyboardInterrupt:
         raise
     except BaseException:  # a user's class of errors; SystemExit is no better than the others here
