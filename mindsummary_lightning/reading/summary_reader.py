@@ -34,10 +34,12 @@ from mindsummary_lightning.values import (
     Graph,
     Histogram,
     Image,
+    RunInfo,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
 )
+from mindsummary_lightning.values.lineage_info import CustomValue
 
 if TYPE_CHECKING:
     import pandas
@@ -191,15 +193,17 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest: dict[str, Any] = {}
+        custom: dict[type, dict[str, CustomValue]] = {}
         self._check_is_run()
         for path in lineage_file_paths(self.run_dir):
             for event in RecordScanner(path).decoded(decode_lineage_event):
                 what = event.what
                 if isinstance(what, UserDefinedInfo):
-                    earlier = newest["custom"].values if "custom" in newest else {}
-                    newest["custom"] = UserDefinedInfo({**earlier, **what.values})
+                    custom.setdefault(type(what), {}).update(what.values)
                 elif what is not None:
                     newest[_LINEAGE_NAMES[type(what)]] = what
+        if custom:  # what the user says of a run counts before what it notes of itself, as in queries
+            newest["custom"] = UserDefinedInfo({**custom.get(RunInfo, {}), **custom.get(UserDefinedInfo, {})})
         return RunLineage(**newest)
 
     # ---- events
