@@ -8,6 +8,7 @@ or file everything is printed in full and without colour.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import re
 import sys
@@ -53,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         runs_below(arguments.directory)  # refuses a directory without runs
     try:
         condition = parse_condition(_search_condition(arguments), directory)
+        condition = dataclasses.replace(condition, tests=(*condition.tests, *_other_numbers(arguments)))
     except LineageSearchConditionParamError as error:
         asked = [_parsed(text)[0] for text in arguments.where] + [arguments.sort or ""]
         alike = [closest(field, recorded_fields(runs)) for field in asked if f"not {field!r}" in str(error)]
@@ -90,6 +92,8 @@ def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
     for text in arguments.where:
         field, operator, value = _parsed(text)
         expressions = condition.setdefault(field, {})
+        if _is_other_number(field, operator):
+            continue
         if operator == "not_in":
             expressions.setdefault(operator, []).append(value)
         elif operator in expressions:
@@ -100,6 +104,20 @@ def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
         condition["sorted_name"] = arguments.sort
         condition["sorted_type"] = "descending" if arguments.descending else "ascending"
     return condition
+
+
+def _other_numbers(arguments: argparse.Namespace) -> list[tuple[str, str, Any]]:
+    """The tests ``!=`` of results, for which a search condition has no operator that works."""
+    parsed = (_parsed(text) for text in arguments.where)
+    return [
+        (re.sub("^metric_", "metric/", field), operator, [value])
+        for field, operator, value in parsed
+        if _is_other_number(field, operator)
+    ]
+
+
+def _is_other_number(field: str, operator: str) -> bool:
+    return operator == "not_in" and (field in NUMBER_FIELDS or field.startswith("metric"))
 
 
 def _parsed(text: str) -> tuple[str, str, Cell]:

@@ -50,16 +50,10 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
-    from mindsummary_lightning.values.text import map_json  # imported late, as below
+    from mindsummary_lightning.values.text import finite_or_named, map_json  # imported late, as below
 
-    for line in json.dumps(map_json(value, _finite), indent=2, ensure_ascii=False).split("\n"):
+    for line in json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False).split("\n"):
         say(line)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 @contextlib.contextmanager

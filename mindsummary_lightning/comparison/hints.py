@@ -112,7 +112,8 @@ def _loss_ratio_hint(a: Side, b: Side, alignment: Alignment) -> list[Hint]:
     looks = (
         "a sum in the place of a mean over the batch" if ratio in sizes else "a sum in the place of a mean, or a factor"
     )
-    text = f"the first losses differ by the factor {ratio} (batch sizes {sizes[0]} and {sizes[1]}): looks like {looks}"
+    known = "" if None in sizes else f" (batch sizes {sizes[0]} and {sizes[1]})"
+    text = f"the first losses differ by the factor {ratio}{known}: looks like {looks}"
     return [Hint("loss_ratio", text, {"ratio": ratio, "batch_size_a": sizes[0], "batch_size_b": sizes[1]})]
 
 

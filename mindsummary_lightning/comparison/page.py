@@ -16,6 +16,7 @@ from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
+from mindsummary_lightning.values.text import utf8_text
 
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
@@ -31,7 +32,7 @@ def comparison_page(comparison: Comparison) -> str:
     """The page of a comparison, as HTML."""
     style = (files("mindsummary_lightning.comparison") / "page.css").read_text(encoding="utf-8")
     title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
-    return (
+    return utf8_text(  # a name of a directory may be none
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{style}</style></head>"

@@ -14,6 +14,7 @@ from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.values.text import utf8_text
 
 SAMPLE_COLUMNS = {"elements": "count"} | {
     name: name for name in ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
@@ -44,7 +45,7 @@ def export_parquet_dataset(
     column of several types is text, and of columns that differ only in case the later get a number.
 
     Args:
-        run_dirs: the runs. One that is damaged is skipped, unless all are.
+        run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
         root: the directory that their names are relative to; it itself has the name of the directory.
         out_dir: where the files go; created if needed. Those of an earlier export to Parquet are replaced.
         progress: called with 1 for each run.
@@ -56,13 +57,13 @@ def export_parquet_dataset(
         DamagedFileError: every run is damaged.
         FileExistsError: a file that no earlier export wrote is where this one writes.
         ImportError: pyarrow is missing.
-        OSError: a file cannot be written.
+        OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
     """
     pyarrow, write_table = _import_pyarrow()
     refuse_remote("out_dir", out_dir)
-    names = {run_dir: os.path.relpath(run_dir, root) for run_dir in run_dirs}
-    itself = os.path.basename(os.path.abspath(root))
+    names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
+    itself = utf8_text(os.path.basename(os.path.abspath(root)))
     names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
     folders = distinct_names(names.values(), hidden="._")  # Arrow and Spark skip these
     territory = {"": r"lineage\.parquet", **dict.fromkeys(_TABLES, ".*")}
@@ -80,7 +81,7 @@ def export_parquet_dataset(
                 tables = dict(zip(_TABLES, columns_of, strict=True))
                 rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
-            except DamagedFileError as error:
+            except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
                     raise

@@ -159,8 +159,22 @@ def recorded_fields(directories: Iterable[RunDirectory]) -> set[str]:
     for run in _runs(directories, {}):
         names.update(name for name, value in run.lineage.fields.items() if value is not None)
         for section in _CUSTOMIZED:
-            names.update(f"{section}/{name}" for name in run.lineage.sections[section])
+            names.update(_names(f"{section}/", run.lineage.sections[section]))
     return names
+
+
+def _names(prefix: str, values: Mapping[str, JsonValue]) -> Iterator[str]:
+    for name, value in values.items():
+        yield prefix + name
+        if isinstance(value, dict):
+            yield from _names(f"{prefix}{name}/", value)
+
+
+def _nested(values: JsonValue, path: str) -> JsonValue:
+    """What nested data have at a path, which is the name of their column in every table of ours."""
+    for name in path.split("/"):
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +190,10 @@ class _Run:
         section, slash, name = field.partition("/")
         if slash:
             sections = self.lineage.sections
-            return sections[section].get(name, sections["run_info"].get(name) if section == "user_defined" else None)
+            value = sections[section].get(name)
+            if value is None:
+                value = _nested(sections[section], name)
+            return sections["run_info"].get(name) if value is None and section == "user_defined" else value
         if field == "summary_dir":
             return self.summary_dir
         if field == "dataset_mark":

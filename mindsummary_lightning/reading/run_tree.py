@@ -179,7 +179,7 @@ class RunTree:
                 name = entry.name
                 if entry.is_dir(follow_symlinks=False):
                     if is_entered and not (depth and name.startswith(".")):
-                        children.append((entry.path, below + name))
+                        children.append((entry.path, below + _utf8(name)))
                     continue
                 timestamp = timestamp_of(name)
                 if timestamp is None:
@@ -249,6 +249,11 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
         if stat.S_ISREG(state.st_mode):
             files[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
     return RunDirectory(run.train_id, run.path, run.update_time_us, files)
+
+
+def _utf8(name: str) -> str:
+    """A name with escapes for bytes that are not UTF-8, which neither an address nor a browser can hold."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:

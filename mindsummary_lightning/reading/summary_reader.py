@@ -185,9 +185,10 @@ class SummaryReader:
         return graph if isinstance(graph, Graph) else None
 
     def lineage(self) -> RunLineage:
-        """The newest lineage of each kind in the run's lineage files.
+        """The newest lineage of each kind in the run's lineage files, custom data joined.
 
-        MindInsight ignores earlier files once a later one holds training or dataset lineage; here they still count.
+        As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is of another
+        training, or repeats what they say.
 
         Raises:
             DamagedFileError: a file is damaged.
@@ -196,8 +197,10 @@ class SummaryReader:
         custom: dict[type, dict[str, CustomValue]] = {}
         self._check_is_run()
         for path in lineage_file_paths(self.run_dir):
-            for event in RecordScanner(path).decoded(decode_lineage_event):
-                what = event.what
+            contents = [event.what for event in RecordScanner(path).decoded(decode_lineage_event)]
+            if any(isinstance(what, (TrainInfo, DatasetGraph)) for what in contents):
+                newest.clear()
+            for what in contents:
                 if isinstance(what, UserDefinedInfo):
                     custom.setdefault(type(what), {}).update(what.values)
                 elif what is not None:

@@ -168,13 +168,18 @@ class EventWriter:
             self._written.clear()
             self._new_file(now)
 
-    def begin_file(self) -> None:
+    def begin_file(self, is_new_run: bool = False) -> None:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
 
         For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
-        would be beside the old ones.
+        would be beside the old ones. ``is_new_run``: finish the lineage file, too, and carry nothing over.
         """
-        self._turns.call(self._leave_file)
+        self._turns.call(self._begin_file, is_new_run)
+
+    def _begin_file(self, is_new_run: bool) -> None:
+        if is_new_run:
+            self._lineage.begin_anew()
+        self._leave_file()
 
     def _leave_file(self) -> None:
         file, is_open = self._file, self._is_open

@@ -43,12 +43,17 @@ class LineageFileWriter:
         self._records: list[bytes] = []  # of the first events; each is encoded once
         self._path: str | None = None
         self._identity: tuple[int, int] | None = None
+        self._carries_over = True
         self._warnings = WarnOnce(_LOG)
 
     @property
     def has_file(self) -> bool:
         """Whether a file was started."""
         return self._path is not None
+
+    def begin_anew(self) -> None:
+        """Start a file with the next event that says nothing of what is there now: that is another run's."""
+        self._path, self._carries_over = None, False
 
     def write(self, value: LineageValue) -> None:
         """Add an event; an exact repeat is skipped. After an OSError the file is as it was before.
@@ -61,7 +66,7 @@ class LineageFileWriter:
         self._files.prepare()
         if self._path is None or self._is_gone(self._path):
             self._path = None
-            self._events, self._records = _newest_of_each_kind(self._earlier()), []
+            self._events, self._records = _newest_of_each_kind(self._earlier() if self._carries_over else ()), []
         if self._is_written(value):
             return
         events, records = list(self._events), list(self._records)
@@ -109,7 +114,7 @@ class LineageFileWriter:
             with contextlib.suppress(OSError):
                 os.unlink(claimed.path)  # an attempt that failed leaves no empty file
             raise
-        self._path = claimed.path
+        self._path, self._carries_over = claimed.path, True
 
     def _is_gone(self, path: str) -> bool:
         try:

@@ -140,9 +140,12 @@ class RunRecorder:
         self._deferred_lineage += other._deferred_lineage
         other._deferred_lineage = []
 
-    def begin_file(self) -> None:
-        """Start a new file with the next value; MindInsight then drops what older files have beyond its step."""
-        self._attempt("a new file", self._acquire().begin_file)
+    def begin_file(self, is_new_run: bool = False) -> None:
+        """Start a new file with the next value; MindInsight then drops what older files have beyond its step.
+
+        ``is_new_run``: start a new lineage file, too, for which MindInsight drops all older ones.
+        """
+        self._attempt("a new file", self._acquire().begin_file, is_new_run)
 
     def sync(self) -> None:
         """Fsync everything recorded."""

@@ -47,7 +47,7 @@ from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, Line
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.run_identity import (
-    is_repeated_fit,
+    continued_state,
     is_same_directory,
     save_rates,
     save_state,
@@ -167,7 +167,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
-        self._default_steps_used: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(summary_dir={self._summary_dir!r}, collect_freq={self._freq})"
@@ -189,10 +188,12 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._own_run is not None:
             refuse_unusable(self._own_run.directory)
         with self._guard("in setup"):
-            # The state of an earlier fit is dropped, but for the bound of its range if this one continues it.
-            steps = self._steps if is_repeated_fit(trainer) else None
-            self._default_steps_used = None if steps is None else steps.default_steps_used
-            self._resumed, self._steps, self._landscape, self._has_saved_checkpoint = {}, None, None, False
+            # The state of an earlier fit is dropped, but for what this one needs if it continues it.
+            is_at_same_step = trainer.global_step == self._global_step
+            self._resumed = continued_state(self._steps, trainer, is_at_same_step)
+            self._landscape, self._has_saved_checkpoint = None, False
+            if stage == "fit" or not is_at_same_step:  # after an evaluation the user may save a checkpoint
+                self._steps = None
             if self._is_on:
                 runs = (self._own_run, None if logger is None else logger._run)
                 self._runs = [run for run in runs if run is not None]
@@ -207,11 +208,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         """Learn how long the run is and what it optimizes, and write what is known of it."""
         if not self._is_on:
             return
-        self._global_step = trainer.global_step
-        record, lineage = self._record, self._lineage
+        record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
         step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
-        taken = self._resumed.get("default_steps_used", self._default_steps_used)
-        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, planned_steps(trainer), step, taken)
+        total, used = planned_steps(trainer), self._resumed.get("default_steps_used")
+        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, total, step, used)
         named = self._names.of(pl_module, trainer.optimizers)
         statistics: ParameterStatistics | None = None
         if self._statistics is not None:
@@ -328,8 +328,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
-            steps = self._steps
-            save_state(checkpoint, steps.step, steps.default_steps_used, self._directories(), self._graph.recorded)
+            is_in_step = trainer.global_step != self._global_step  # a callback before this one saves it
+            save_state(checkpoint, self._steps, is_in_step, self._directories(), self._graph.recorded)
             if self._lineage is not None:
                 save_rates(checkpoint, self._lineage.first_rates)
 

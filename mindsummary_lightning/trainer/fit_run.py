@@ -22,6 +22,7 @@ from mindsummary_lightning.recording.summary_record import SummaryRecord, record
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
 from mindsummary_lightning.trainer.run_identity import RunIdentity
+from mindsummary_lightning.trainer.trainer_state import ends_with_tuning
 from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
 _LOG = logging.getLogger(__name__)
@@ -32,17 +33,19 @@ _VERSION_DIR = re.compile(r"version_(\d+)")
 class FitRun:
     """Where fits are recorded, one after the other: the version, its directory, and what records into it.
 
-    ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
+    A relative ``root_dir`` lies below the present working directory, whatever that is when a fit begins. ``options``
+    are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for a new number for each run.
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
-        self.version = RunVersion(root_dir, version)
+        self._root_dir = os.path.abspath(root_dir)
+        self.version = RunVersion(self._root_dir, version)
         self.open_recorder: RunRecorder | None = None  # once something has asked for it
         self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
         self.last_step = -1  # the last one logged
+        self._is_fitting = False
         self._announced = self._shown = ""  # directories
-        self._view_dir = root_dir
-        self._root_dir = root_dir
+        self._view_dir = self._root_dir
         self._sub_dir = sub_dir
         self._options = dict(options)
         self._record: SummaryRecord | None = None
@@ -57,10 +60,18 @@ class FitRun:
 
     @property
     def directory(self) -> str:
-        """The directory of the run's files."""
+        """The directory of the run's files, absolute."""
+        return self.directory_below(self._root_dir)
+
+    def directory_below(self, root_dir: str) -> str:
+        """The same, for a root directory as the user wrote it."""
         value = self.version.value
         version = f"version_{value}" if isinstance(value, int) else value
-        return os.path.join(self._root_dir, version, self._sub_dir).rstrip(os.sep) or os.sep
+        return os.path.join(root_dir, version, self._sub_dir).rstrip(os.sep) or os.sep
+
+    @property
+    def _short_directory(self) -> str:
+        return _shortest(self.directory)
 
     @property
     def has_recorded(self) -> bool:
@@ -94,7 +105,8 @@ class FitRun:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
             refuse_unusable(self.directory)
-            if trainer.state.fn == "fit":
+            self._is_fitting = trainer.state.fn == "fit" and not ends_with_tuning(trainer)
+            if self._is_fitting:
                 self._begin_fit(trainer)
         self.version.adopt(trainer.strategy.broadcast(self.version.value))
 
@@ -102,7 +114,7 @@ class FitRun:
         """Say where the files of the run are going to be, and how to look at them meanwhile."""
         if self._announced != self.directory:
             self._announced = self.directory
-            rank_zero_info(f"MindInsight files go to {self.directory}; while it trains: {self._view_command()}")
+            rank_zero_info(f"MindInsight files go to {self._short_directory}; while it trains: {self._view_command()}")
 
     def _view_command(self) -> str:
         """``mindsummary view``, as this environment has it."""
@@ -114,23 +126,30 @@ class FitRun:
             command = "mindsummary"
         else:
             command = shlex.quote(_shortest(own))
-        return f"{command} view {shlex.quote(self._view_dir)}"
+        return f"{command} view {shlex.quote(_shortest(self._view_dir))}"
 
     def _begin_fit(self, trainer: Any) -> None:
         if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
             return
         identity = run_identity.identify(trainer, self.directory)
+        holds_values = run_identity.holds_values(self.directory)
+        resumes = run_identity.resume_path(trainer) is not None
+        if self.has_recorded and not holds_values:  # what was recorded has been removed, the graph too
+            self._drop_record()
+        # Nobody else takes a number that was claimed, so these are of a process that got a copy of this object.
+        is_after_copy = holds_values and not (self.has_recorded or self.version.is_given or resumes)
         if identity is RunIdentity.BEGINS_AGAIN and not self.version.is_given:
             self._begin_next_version()
             identity = RunIdentity.NEW_RUN
-        elif identity is RunIdentity.BEGINS_AGAIN:
-            self.recorder().begin_file()
+        elif identity is RunIdentity.BEGINS_AGAIN or is_after_copy:
+            self._drop_record()
+            self.recorder().begin_file(is_new_run=True)
             _LOG.warning(
                 "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
-                "place. To keep both, give each fit a logger with version=None, or a summary_dir of its own",
-                self.directory,
+                "place. To keep both, give each fit a new logger with version=None, or a summary_dir of its own",
+                self._short_directory,
             )
-        elif run_identity.resume_path(trainer) is not None and (
+        elif resumes and (
             identity is RunIdentity.CONTINUES or self.has_recorded  # an evaluation, for one
         ):
             self.recorder().begin_file()
@@ -142,7 +161,7 @@ class FitRun:
         self.version.begin_next()
         self.version.claim()
         self.last_step = -1
-        rank_zero_info(f"{earlier} holds an earlier fit; this one is recorded in {self.directory}")
+        rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
 
     def add_checkpoints(self, paths: Iterable[str]) -> None:
         """Remember checkpoints of this run."""
@@ -155,15 +174,18 @@ class FitRun:
         """
         if any(kind.__name__ == "TrialPruned" for kind in type(sys.exc_info()[1]).__mro__):
             status = "pruned"
-        if self.has_recorded and records_status:
+        is_of_fit = self._is_fitting or not run_identity.has_fit(self.directory)  # and of no evaluation after it
+        if self.has_recorded and records_status and is_of_fit:
             self.recorder().write_lineage(RunInfo({"status": status}))
         if self.has_recorded and self._shown != self.directory:
             self._shown = self.directory
-            rank_zero_info(f"MindInsight files of this run: {self.directory}\nto view them: {self._view_command()}")
+            rank_zero_info(
+                f"MindInsight files of this run: {self._short_directory}\nto view them: {self._view_command()}"
+            )
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
         run_identity.end(self.directory, self.has_recorded)
-        self.is_in_trainer = False
+        self.is_in_trainer = self._is_fitting = False
         if self.has_recorded:
             self.recorder().release()
         else:
@@ -231,7 +253,7 @@ class RunVersion:
         """
         if self.is_given or self._made:
             return
-        root, number = os.path.abspath(self._root_dir), int(self.value)
+        root, number = self._root_dir, int(self.value)
         with contextlib.suppress(OSError):
             parents = _missing_parents(root)
             while not self._made:

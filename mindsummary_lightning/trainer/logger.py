@@ -137,7 +137,7 @@ class MindInsightLogger(LoggerBase):
     @property
     def log_dir(self) -> str:
         """Directory of this run's files."""
-        return self._run.directory
+        return self._run.directory_below(self.root_dir)
 
     # ---- what Lightning calls
 

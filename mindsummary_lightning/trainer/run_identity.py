@@ -23,8 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
+from mindsummary_lightning.collection.step_collector import StepCollector
+from mindsummary_lightning.fileformat.file_names import is_summary_name
+from mindsummary_lightning.trainer.plain_checkpoint import plain_values
 from mindsummary_lightning.trainer.trainer_state import steps_done
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -38,7 +39,7 @@ _RATES = "mindsummary_lightning.learning_rates"
 class RunIdentity(enum.Enum):
     """Which run a fit belongs to, seen from the directory that it is to be recorded in."""
 
-    NEW_RUN = "new run"  # this process has recorded no fit there
+    NEW_RUN = "new run"  # this process has recorded no step of a fit there, or none that is there still
     CONTINUES = "continues"
     BEGINS_AGAIN = "begins again here"  # beside the steps of a fit that it does not continue
 
@@ -62,7 +63,7 @@ _MAX_RUNS = 1000  # more than the directories in which a later value would go in
 def identify(trainer: Any, directory: str) -> RunIdentity:
     """Which run the fit that begins belongs to."""
     run = _RUNS.get(os.path.realpath(directory))
-    if run is None:
+    if run is None or not holds_values(directory):
         return RunIdentity.NEW_RUN
     checkpoint = resume_path(trainer)
     if checkpoint is None:
@@ -70,6 +71,14 @@ def identify(trainer: Any, directory: str) -> RunIdentity:
     else:
         continues = _is_checkpoint_of(run, directory, checkpoint)
     return RunIdentity.CONTINUES if continues else RunIdentity.BEGINS_AGAIN
+
+
+def holds_values(directory: str) -> bool:
+    """Whether the directory has summary files."""
+    try:
+        return any(map(is_summary_name, os.listdir(directory)))
+    except OSError:  # removed, or out of reach
+        return False
 
 
 def _is_checkpoint_of(run: _RecordedRun, directory: str, checkpoint: Any) -> bool:
@@ -86,9 +95,8 @@ def _is_checkpoint_of(run: _RecordedRun, directory: str, checkpoint: Any) -> boo
 def _named_runs(checkpoint: Any) -> dict[str, str]:
     """Real paths of the directories that a checkpoint was recorded in, with the ids of the runs (``""``: unknown)."""
     state: dict[str, Any] = {}
-    with contextlib.suppress(Exception):  # sharded, remote, or with classes that must not be loaded unasked
-        # Reads no tensor: 2 ms for a checkpoint of any size.
-        state = saved_state(torch.load(checkpoint, map_location="meta", mmap=True, weights_only=True))
+    with contextlib.suppress(Exception):  # sharded, remote, or no checkpoint at all
+        state = saved_state(plain_values(checkpoint))
     directories = state.get("directories", [])
     ids = state.get("runs", [""] * len(directories))
     return {os.path.realpath(directory): run_id for directory, run_id in zip(directories, ids, strict=False)}
@@ -121,6 +129,11 @@ def end(directory: str, has_recorded: bool) -> None:
         run.holds_steps |= has_recorded
         if not run.holds_steps:
             del _RUNS[path]
+
+
+def has_fit(directory: str) -> bool:
+    """Whether this process has recorded a fit there, or does so now."""
+    return os.path.realpath(directory) in _RUNS
 
 
 def is_fitting(directory: str, trainer: Any = None) -> bool:
@@ -173,19 +186,20 @@ def resume_path(trainer: Any) -> Any | None:
 
 def save_state(
     checkpoint: dict[str, Any],
-    step: int,
-    default_steps_used: tuple[int, int],
+    steps: StepCollector,
+    is_in_step: bool,
     directories: Sequence[str],
     graph: str | None,
 ) -> None:
     """Put plain values into a checkpoint: steps done, those of the default range among them, the graph's fingerprint.
 
-    ``directories`` are where the collector records the run, then where the logger does; empty on ranks above zero.
+    ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are where the collector
+    records the run, then where the logger does; empty on ranks above zero.
     """
     runs = [_RUNS.get(os.path.realpath(directory)) for directory in directories]
     checkpoint[_KEY] = {
-        "step": step,
-        "default_steps_used": default_steps_used,
+        "step": steps.step + is_in_step,
+        "default_steps_used": steps.default_steps_used,
         "directories": list(directories),
         "runs": ["" if run is None else run.run_id for run in runs],
         "graph": graph,
@@ -205,6 +219,17 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     state = checkpoint.get(_KEY) or {}
     directory = next(iter(state.get("directories", ())), None)
     return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES) or []}
+
+
+def continued_state(steps: StepCollector | None, trainer: Any, is_at_same_step: bool) -> dict[str, Any]:
+    """The same values of a fit of this process that the Trainer continues without a checkpoint.
+
+    ``is_at_same_step``: it has done as many steps as when ``steps`` saw it last. Lightning counts the batches of manual
+    optimization in which no optimizer has stepped, too.
+    """
+    if steps is None or not is_repeated_fit(trainer):
+        return {}
+    return {"default_steps_used": steps.default_steps_used, "step": steps.step if is_at_same_step else None}
 
 
 def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None) -> int:

@@ -14,6 +14,14 @@ def is_tuning(trainer: Any) -> bool:
     return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
 
 
+def ends_with_tuning(trainer: Any) -> bool:
+    """Whether this fit is only what ``Tuner.lr_find`` or ``scale_batch_size`` needs, and ends before it trains.
+
+    Reads ``_early_exit`` of the callback that a `Tuner` adds (lightning 2.4 to 2.6.6).
+    """
+    return any(getattr(callback, "_early_exit", False) for callback in trainer.callbacks)
+
+
 def calling_trainer(module: Any, logger: Any) -> Any | None:
     """The Trainer, if it is what calls ``logger.log_graph(module)``, on every rank and between two hooks.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,13 @@ def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, (list, tuple)):
         return [map_json(entry, change) for entry in value]
     return change(value)
+
+
+def finite_or_named(value: Any) -> Any:
+    """The value; a float that is not finite as its name (``NaN``, ``Infinity``, ``-Infinity``), which JSON can hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def printable(text: str) -> str:

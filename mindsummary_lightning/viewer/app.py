@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import logging
@@ -138,7 +139,14 @@ def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
 
 
 def _json_bytes(answer: Any) -> bytes:
-    return without_markup(json.dumps(answer, sort_keys=True, separators=(",", ":"))).encode() + b"\n"
+    encode = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        text = encode(answer)
+    except ValueError:  # no browser reads a bare NaN, which a metric may be: the page of all runs would stay empty
+        from mindsummary_lightning.values.text import finite_or_named, map_json  # here: it loads NumPy
+
+        text = encode(map_json(answer, finite_or_named))
+    return without_markup(text).encode() + b"\n"
 
 
 def _error_response(error: ApiError) -> web.Response:

@@ -49,6 +49,7 @@ def test_prints_a_table_with_one_result_and_what_differs_first(base: Path, capsy
         (["--where", "loss>0.06", "--where", "loss < 0.2"], ["./run1"]),
         (["--where", "network!=LeNet5"], ["./run1"]),
         (["--where", "network != LeNet5", "--where", "network!=ResNet"], []),
+        (["--where", "loss!=0.05", "--where", "metric_accuracy!=0.5"], ["./run1"]),
         (["--where", "user_defined/seed==2"], ["./run2"]),
         (["--where", "summary_dir='./run0'"], ["./run0"]),
         (["--sort", "loss"], ["./run2", "./run1", "./run0"]),
@@ -62,6 +63,19 @@ def test_filters_sorts_and_limits(
 ) -> None:
     assert run(str(base), *arguments) == 0
     assert names(capsys.readouterr().out) == runs
+
+
+def test_nested_data_are_found_by_the_name_of_their_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, momentum in (("fast", 0.9), ("slow", 0.5)):
+        nested = UserDefinedInfo({"optim": {"momentum": momentum}})
+        write_run(tmp_path / name, TrainInfo(), EvaluationInfo(json.dumps({"per": {"class": momentum}})), nested)
+
+    assert run(str(tmp_path), "--where", "user_defined/optim/momentum>0.6", "--where", "metric/per/class<1") == 0
+
+    output = capsys.readouterr()
+    assert names(output.out) == ["./fast"]
+    assert output.err == ""
+    assert "user_defined/optim/momentum" in output.out.splitlines()[0]
 
 
 def test_a_quoted_number_is_compared_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +142,8 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
         (["--where", "loss"], "FIELD"),
         (["--where", "loss>high"], "number"),
         (["--where", "loss>1", "--where", "loss>2"], "twice"),
-        (["--where", "loss!=1"], "--where loss must be"),
+        (["--where", "los!=1"], "the field of --where or --sort must be one of"),
+        (["--where", "epoch>1.5"], "--where epoch must be"),
         (["--sort", "accuracy"], "--sort"),
     ],
     ids=repr,

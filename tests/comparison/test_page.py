@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def test_names_do_not_become_markup(tmp_path: Path) -> None:
 
     assert evil not in page
     assert "&lt;img src=x" in page
+
+
+def test_names_of_runs_need_not_be_utf8(tmp_path: Path) -> None:
+    a, b = (write_run(tmp_path / name) for name in ("a", os.fsdecode(b"\xff")))
+
+    assert r"\udcff" in _page(a, b).encode().decode()
 
 
 def test_runs_that_cannot_be_compared_have_a_page_that_says_so(tmp_path: Path) -> None:

@@ -65,6 +65,13 @@ def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp
     assert "collect_freq=1 and histogram_regular='.*'" in comparison.sentence
 
 
+def test_batch_sizes_that_no_run_recorded_are_not_named(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, write_run(tmp_path / "b", loss=lambda step: 6.0 / step))
+
+    text = "the first losses differ by the factor 6: looks like a sum in the place of a mean, or a factor"
+    assert comparison.hints[0].text == text
+
+
 def test_unmatched_tensors_are_named(run: Path, tmp_path: Path) -> None:
     comparison = compare_runs(run, write_run(tmp_path / "b", names={"fc.bias": "extra.scale"}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None
 
 def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
-    names = ["007", "1e3", "2026-01-01", "_3", ".4"]
+    names = ["007", "1e3", "2026-01-01", "_3", ".4", os.fsdecode(b"\xff")]
     for name in names:
         write_summary(tmp_path / "runs" / name, [values_at(1, {"loss": 1.0})])
     root, out = tmp_path / "runs", tmp_path / "out"
@@ -93,6 +94,7 @@ def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_pa
 
     rows = duckdb.sql(f"SELECT run FROM '{out}/scalars/*/*.parquet' JOIN '{out}/lineage.parquet' USING (run)")
 
+    names[-1] = r"\udcff"  # not UTF-8
     assert sorted(row[0] for row in rows.fetchall()) == sorted(names)
     assert sorted(pandas.read_parquet(out / "scalars")["run"]) == sorted(names)
 

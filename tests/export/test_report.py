@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -158,11 +159,13 @@ def test_of_many_images_the_first_the_middle_and_the_last_are_shown(tmp_path: Pa
     assert re.findall(r">step (\d+)<", _page(tmp_path, tmp_path / "a")) == ["1", "5", "9"]
 
 
-def test_an_empty_run_gets_a_page_without_scripts(tmp_path: Path) -> None:
-    write_summary(tmp_path / "a", [])
+def test_an_empty_run_gets_a_page_without_scripts_whatever_its_name(tmp_path: Path) -> None:
+    run = tmp_path / os.fsdecode(b"not \xff UTF-8")
+    write_summary(run, [])
 
-    page = _page(tmp_path, tmp_path / "a")
+    page = _page(tmp_path, run)
 
+    assert r"not \udcff UTF-8" in page
     assert "no scalars" in page
     assert "<script" not in page
 

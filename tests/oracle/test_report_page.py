@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.export.report import write_report
 from tests.cli.demo_run import write_demo_run
 from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.reading.runs import values_at, write_summary
 
 _CURVE = "Bokeh.documents.flatMap(doc => doc.roots()).filter(plot => plot.tags.includes('curve'))"
 _LINES = f"{_CURVE}[0].renderers.filter(line => line.name === 'run0')"
@@ -46,6 +48,20 @@ def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser,
     assert content <= width
     assert driver.execute_script(f"return {_CURVE}.length") == 4
     assert report.errors() == []
+
+
+@pytest.mark.slow
+def test_names_of_many_runs_leave_room_for_the_curves(report: Browser, tmp_path: Path) -> None:
+    runs = [tmp_path / f"\u202e{number}{'x' * 200}" for number in range(12)]
+    for run in runs:
+        write_summary(run, [values_at(step, {"loss": 1.0 / step}) for step in (1, 2)])
+    write_report([str(run) for run in runs], str(tmp_path / "report.html"))
+
+    report.driver.get((tmp_path / "report.html").as_uri())
+
+    size = "document.querySelector('.controls').getBoundingClientRect().height / innerHeight"
+    assert report.driver.execute_script(f"return {size}") <= 0.3
+    assert report.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_runs_can_be_switched_off(report: Browser) -> None:

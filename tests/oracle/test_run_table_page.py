@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ _CONDITIONS = (
     "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
     "user_defined/note='run 7'", "user_defined/precision=16-mixed", "metric/a_rare_metric>0",
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
+    "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
 )  # fmt: skip
 # Type a text and say after how many milliseconds the page has been laid out with what was found.
 _SEARCH = """
@@ -95,6 +97,10 @@ def _wait(browser: Browser, script: str) -> None:
 
 def _run(browser: Browser, script: str, *arguments: Any) -> Any:
     return browser.driver.execute_script(script, *arguments)
+
+
+def _cdp(browser: Browser, command: str, parameters: dict[str, Any]) -> Any:
+    return browser.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
 
 @pytest.mark.slow
@@ -170,6 +176,56 @@ def test_conditions_find_what_the_command_finds(
         found[condition] = sorted(name for name in _run(browser, _NAMES) if name != "./longest")  # which has no lineage
 
     assert found == expected
+
+
+def test_short_names_and_settings_that_all_runs_share_are_found(browser: Browser, three: str) -> None:
+    _open(browser, three)
+    for query in ("16-mixed", "precision=16-mixed", "momentum=0.9", "accuracy>0", "user_defined/status!=unknown"):
+        _run(browser, _SEARCH, query)
+        assert _run(browser, _COUNT) == "3 of 3 runs", query
+
+
+def test_a_name_that_comes_back_as_another_is_not_asked_for_without_end(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    for name in ("a", "b<\u2060c"):  # pages get names with this mark, and it is taken out of requests
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+        write_lineage(tmp_path / name, [TrainInfo(), EvaluationInfo('{"accuracy": 0.5}')])
+
+    _open(browser, serve(tmp_path))
+
+    assert _run(browser, "return document.querySelectorAll('polyline').length") == 1
+    assert "accuracy" in browser.text()  # the only result, although the runs agree in it
+
+
+def test_a_page_of_what_is_still_to_be_read_stays_in_the_address(browser: Browser, serve: Serve, sweep: Path) -> None:
+    _open(browser, f"{serve(sweep)}#q=steps%3E1&page=2&size=20")
+
+    assert "page 2 of 2" in browser.text()
+
+
+def test_what_is_focused_stays_so_and_read_curves_stay_while_a_run_grows(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    file = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    hurried = "const every = setInterval; window.setInterval = (call, ms) => every(call, ms / 20)"
+    added = _cdp(browser, "Page.addScriptToEvaluateOnNewDocument", {"source": hurried})
+    _open(browser, serve(tmp_path))
+    _cdp(browser, "Page.removeScriptToEvaluateOnNewDocument", added)
+    _run(browser, "document.querySelector('tbody input').focus()")
+    steps, focused = "document.querySelector('tbody tr').cells[5].textContent", "document.activeElement.ariaLabel"
+    script = f"return [{steps}, {focused}]"
+    assert _run(browser, script) == ["1", "./a"]
+
+    with file.open("ab") as grown:
+        grown.write(values_at(1_234_567, {"loss": 1.0}))
+
+    seen = [_run(browser, script)]
+    deadline = time.monotonic() + 20
+    while seen[-1] != ["1234567", "./a"]:
+        assert time.monotonic() < deadline, seen[-1]
+        seen.append(_run(browser, script))
+    assert set(map(tuple, seen)) == {("1", "./a"), ("1234567", "./a")}
 
 
 def test_a_condition_on_what_no_run_has_is_said(browser: Browser, serve: Serve, sweep: Path) -> None:
@@ -252,14 +308,21 @@ def test_names_and_settings_cannot_become_markup(browser: Browser, serve: Serve,
     custom = UserDefinedInfo({hostile: hostile, "__proto__": "x", "run": 5, "<b>": 1.0})
     write_lineage(run, [TrainInfo(network=hostile), EvaluationInfo(json.dumps({"constructor": 0.5})), custom])
     write_summary(tmp_path / "b", [values_at(1, {"loss": float("nan")})])
+    write_lineage(tmp_path / "b", [TrainInfo(), EvaluationInfo('{"constructor": NaN}')])
+    (tmp_path / "b").rename(os.fsdecode(os.fsencode(tmp_path) + b"/not \xff UTF-8"))
 
     _open(browser, serve(tmp_path))
 
     assert _run(browser, "return document.querySelectorAll('td img, td b').length") == 0
     assert "hacked" not in browser.driver.title
-    assert len(_run(browser, _NAMES)) == 2
-    assert _run(browser, _SEARCH, "onerror") is not None
-    assert len(_run(browser, _NAMES)) == 1
+    assert sorted(_run(browser, _NAMES)) == [f"./{hostile}", r"./not \udcff UTF-8"]
+    rows = _run(browser, "return document.querySelector('tbody').innerText")
+    assert rows.count("NaN") == 2  # the loss and the metric
+    for query in ("onerror", f'network="{hostile}"', "constructor<1"):
+        _run(browser, _SEARCH, query)
+        assert _run(browser, _NAMES) == [f"./{hostile}"]
+    _run(browser, _SEARCH, "toString=1")
+    assert _run(browser, _COUNT) == "no run has toString"
     assert browser.errors() == []
 
 
@@ -271,7 +334,7 @@ def test_it_fits_the_screen_in_both_schemes(
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     for name, values in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
-        browser.driver.execute("executeCdpCommand", {"cmd": f"Emulation.{name}", "params": values})
+        _cdp(browser, f"Emulation.{name}", values)
 
     _open(browser, serve(sweep))
 
@@ -280,6 +343,18 @@ def test_it_fits_the_screen_in_both_schemes(
     brightness = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert (_run(browser, brightness) > 128) == (scheme == "light")
     assert browser.errors() == []
+
+
+def test_the_comparison_of_runs_with_long_names_fits_the_screen(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    names = [character * 250 for character in "ab"]
+    for name in names:
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    address = serve(tmp_path).removesuffix("runs")
+
+    browser.driver.get(f"{address}v1/mindinsight/comparison?a=./{names[0]}&b=./{names[1]}")
+
+    assert names[0] in browser.text()
+    assert _run(browser, "return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_an_empty_directory_says_so(browser: Browser, serve: Serve, tmp_path: Path) -> None:

@@ -41,6 +41,17 @@ def test_a_single_run_is_the_base_itself(tmp_path: Path) -> None:
     assert train_ids(RunTree(str(tmp_path)).scan()) == ["./"]
 
 
+def test_a_name_that_is_not_utf8_is_one_that_addresses_can_hold(tmp_path: Path) -> None:
+    write_summary(tmp_path / os.fsdecode(b"\xff \xc3\xa4"), [])
+    tree = RunTree(str(tmp_path))
+
+    (run,) = tree.scan()
+
+    assert run.train_id == r"./\udcff ä"
+    assert os.path.isdir(run.path)
+    assert tree.run(run.train_id) is run
+
+
 def test_a_saved_graph_alone_is_a_run_only_where_mindinsight_looks(tmp_path: Path) -> None:
     for directory in (tmp_path, tmp_path / "a", tmp_path / "a" / "saved_model"):
         directory.mkdir(exist_ok=True)

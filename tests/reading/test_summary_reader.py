@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileio.scan import RecordScanner
+from mindsummary_lightning.lineage.query import get_summary_lineage
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import (
     EvaluationInfo,
@@ -249,14 +250,26 @@ def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
 
 
 def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: Path) -> None:
-    write_lineage(tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1})])
-    write_lineage(tmp_path, [TrainInfo(epoch=2), EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
+    write_lineage(tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1}), TrainInfo(epoch=2)])
+    write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
 
     assert lineage.train == TrainInfo(epoch=2)
     assert lineage.evaluation == EvaluationInfo('{"acc": 1}')
     assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
+
+
+def test_a_file_of_another_training_replaces_the_lineage_before_it_as_in_the_query(tmp_path: Path) -> None:
+    write_summary(tmp_path, [])
+    write_lineage(tmp_path, [TrainInfo(epoch=1), EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"a": 1, "b": 1})])
+    write_lineage(tmp_path, [TrainInfo(epoch=2), UserDefinedInfo({"b": 2})], 1700000001)
+
+    lineage = SummaryReader(tmp_path).lineage()
+    queried = get_summary_lineage(tmp_path)
+
+    assert (lineage.train, lineage.evaluation, lineage.custom) == (TrainInfo(epoch=2), None, UserDefinedInfo({"b": 2}))
+    assert (queried["hyper_parameters"]["epoch"], queried["metric"]) == (2, {})
 
 
 def test_events_come_in_file_order_with_nothing_merged(tmp_path: Path) -> None:

@@ -157,6 +157,19 @@ def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("has_collector", [True, False])
+def test_an_evaluation_leaves_the_status_of_the_fit_before_it(tmp_path: Path, has_collector: bool) -> None:
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    ours = [SummaryCollector()] if has_collector else []
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=logger, callbacks=[*ours, _Stop(RuntimeError("mine"), at=2)]).fit(Net(), loader())
+    trainer(logger=logger, callbacks=ours).test(Net(), loader(1), verbose=False)
+
+    assert SummaryReader(logger.log_dir).lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
+    assert points(logger.log_dir, "test/loss")
+
+
+@pytest.mark.slow
 def test_sigterm_leaves_every_record_and_the_status(tmp_path: Path) -> None:
     last, _ = _end(tmp_path, "wait", 7, signal.SIGTERM)
 

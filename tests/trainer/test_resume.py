@@ -79,6 +79,61 @@ def test_steps_go_on_with_several_optimizers(tmp_path: Path) -> None:
     assert steps(run, "loss/auto") == list(range(1, _LAST + 1))
 
 
+def test_a_trainer_continues_to_count_the_steps_of_manual_optimization(tmp_path: Path) -> None:
+    class EverySecond(Net):
+        automatic_optimization = False
+
+        def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
+            loss = super().training_step(batch, batch_idx)
+            self.manual_backward(loss)
+            if batch_idx % 2:
+                self.optimizers().step()  # type: ignore[union-attr]
+            return loss
+
+    running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path, 1)], limit_val_batches=1)
+    net = EverySecond()
+    for _ in range(2):
+        running.fit(net, loader(4))
+        running.validate(net, loader(1), verbose=False)
+        running.fit_loop.max_epochs += 1
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4]
+
+
+class _Save(L.Callback):
+    """Saves a checkpoint after the second batch, in its hook of the batch."""
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if batch_idx == 1:
+            trainer.save_checkpoint(trainer.default_root_dir + "/mine.ckpt")
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before the collector", "behind it"])
+def test_a_checkpoint_that_a_callback_saves_holds_the_step_of_its_batch(tmp_path: Path, is_first: bool) -> None:
+    callbacks = [_Save(), SummaryCollector(tmp_path / "run", 1)]
+    running = trainer(logger=False, callbacks=callbacks[:: 1 if is_first else -1], default_root_dir=tmp_path)
+    running.fit(Net(), loader(3))
+
+    checkpoint = torch.load(tmp_path / "mine.ckpt", weights_only=True)
+    assert checkpoint["global_step"] == checkpoint["mindsummary_lightning.SummaryCollector"]["step"] == 2
+
+
+@pytest.mark.slow
+def test_a_checkpoint_saved_after_an_evaluation_says_whose_it_is(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path / "runs", name="")
+    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)])
+    net = Net()
+    running.fit(net, loader(3))
+    running.validate(net, loader(1), verbose=False)
+    running.save_checkpoint(tmp_path / "mine.ckpt")
+    trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], max_epochs=2).fit(
+        Net(), loader(3), ckpt_path=tmp_path / "mine.ckpt"
+    )
+
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["version_0"]
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_checkpoint_without_a_collector_is_gone_on_from_too(tmp_path: Path) -> None:
     plain = trainer(logger=False, max_epochs=1)
     plain.fit(Net(), loader(5))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,10 @@ import lightning as L
 import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.tuner import Tuner
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, filter_summary_lineage
+from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.run_identity import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
 
@@ -99,11 +104,88 @@ def test_a_fit_that_fails_before_its_first_step_leaves_the_directory_to_the_next
 
     run = tmp_path / "run"
     with pytest.raises(RuntimeError, match="mine"):
-        _fit("logger", run, 3, module=Broken())
+        _fit(kind, run, 3, module=Broken())
     _fit(kind, run, 3)
 
     assert len(_curve(kind, run)) == 3
     assert not _said(caplog)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_directory_that_was_removed_holds_no_earlier_fit(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    logger = MindInsightLogger(tmp_path, name="", version="run") if kind != "collector" else False
+    ours = [SummaryCollector(run if kind == "collector" else None)] if kind != "logger" else []
+    for batches in (3, 2):
+        shutil.rmtree(run, ignore_errors=True)
+        net = Net()
+        net.example_input_array = torch.zeros(1, 4)
+        trainer(logger=logger, callbacks=ours, limit_train_batches=batches).fit(net, loader())
+
+    assert len(_curve(kind, run)) == 2
+    assert SummaryReader(run).graph() is not None
+    assert not _said(caplog)
+
+
+def test_a_relative_directory_lies_where_the_logger_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    logger = MindInsightLogger("runs", name="", version="run")
+    for folder, batches in ((tmp_path, 4), (tmp_path / "elsewhere", 2)):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        trainer(logger=logger, limit_train_batches=batches).fit(Net(), loader())
+
+    assert len(_curve("logger", tmp_path / "runs" / "run")) == 2
+    assert len(_said(caplog)) == 1
+    assert files(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    run = tmp_path / "run"
+    _fit(kind, run, 4)
+    logger = MindInsightLogger(tmp_path, name="", version="run") if kind != "collector" else False
+    ours = [SummaryCollector(run if kind == "collector" else None)] if kind != "logger" else []
+    running = trainer(logger=logger, callbacks=ours, default_root_dir=tmp_path)
+    Tuner(running).lr_find(Net(), loader(), num_training=3)
+    assert not _said(caplog)
+    running.fit(Net(), loader())
+
+    assert len(_said(caplog)) == 1
+
+
+def test_copies_of_a_logger_in_processes_of_their_own_replace_no_curve_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    for batches in (4, 2):  # as ddp_spawn does it
+        sent = pickle.dumps(logger)
+        monkeypatch.setattr(run_identity, "_RUNS", {})
+        trainer(logger=pickle.loads(sent), limit_train_batches=batches).fit(Net(), loader())
+
+    assert os.listdir(tmp_path) == ["version_0"]
+    assert len(_curve("logger", tmp_path / "version_0")) == 2
+    assert len(_said(caplog)) == 1
+
+
+@pytest.mark.slow
+def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for custom in ({"note": "first", "gone": 1}, {"note": "second"}):
+        collector = SummaryCollector(run, custom_lineage_data=custom)
+        running = trainer(logger=False, callbacks=[collector], limit_train_batches=2)
+        running.fit(net := Net(), loader())
+        if "gone" in custom:
+            running.test(net, loader(1), verbose=False)
+
+    (shown,) = filter_summary_lineage(str(tmp_path))["object"]
+    assert (shown["model_lineage"]["metric"], shown["model_lineage"]["user_defined"]["note"]) == ({}, "second")
+    assert "gone" not in shown["model_lineage"]["user_defined"]
 
 
 def _saved(run: Path, batches: int, folder: Path, kind: str = "logger") -> Path:

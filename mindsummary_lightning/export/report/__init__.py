@@ -75,5 +75,5 @@ def write_report(
         figure_scripts=scripts,
         bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if scripts else [],
     )
-    replace_file(path, page.encode(), mode_of_runs(run_dirs))
+    replace_file(path, page.encode(errors="backslashreplace"), mode_of_runs(run_dirs))
     progress(_PAGE_PERCENT)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, reading
 from mindsummary_lightning.lineage.table import flat_record
@@ -114,10 +115,9 @@ def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     if lineage is None:
         return {}
-    info = lineage.sections["run_info"]
+    info = dict(lineage.sections["run_info"])
+    fields = {**lineage.fields, "status": info.pop("status", None)}
     custom = {**info, **lineage.sections["user_defined"]}
-    custom.pop("status", None)
-    fields = {**lineage.fields, "status": info.get("status")}
     row = flat_record({"model_lineage": {**fields, "metric": lineage.sections["metric"], "user_defined": custom}})
     return {name: value for name, value in row.items() if value is not None}
 
@@ -127,7 +127,8 @@ def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
     table = _table_of(runs.base_dir)
     try:
         with os.scandir(listed.path) as entries:
-            times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
+            files = [entry for entry in entries if timestamp_of(entry.name) is not None or is_graph_name(entry.name)]
+            times = {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in files}
     except OSError:  # it vanished since it was listed
         return {}
     written = max((times[name] for name in times if name not in listed.lineage_names), default=0.0)
@@ -149,7 +150,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     return {
         "steps": max((int(one.steps[-1]) for one in series.values()), default=None),
         "tag": loss,
-        "loss": None if loss is None else _number(series[loss].values[-1]),
+        "loss": None if loss is None else _rounded(series[loss].values[-1]),
         "line": [] if loss is None else _line(series[loss].values),
         "has_graph": bool(run.graphs()),
         "has_landscape": bool(tags["loss_landscape"]),
@@ -165,8 +166,8 @@ def _line(values: NDArray[np.float32]) -> list[float | None]:
     """Means of equally long parts of a curve."""
     begins = np.linspace(0, values.size, min(values.size, _LINE_POINTS), endpoint=False).astype(np.intp)
     means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(np.append(begins, values.size))
-    return [_number(mean) for mean in means]
+    return [_rounded(mean) if math.isfinite(mean) else None for mean in means]
 
 
-def _number(value: np.floating[Any]) -> float | None:
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+def _rounded(value: np.floating[Any]) -> float:
+    return float(f"{value:.6g}")

@@ -45,7 +45,10 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         listed, total = listing[rows], len(listing)
         if rows.stop - rows.start > _MANY_ROWS:
             with_values = [run.train_id for run in listed if run.summary_files]
-            _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
+            if request.only is None:
+                _read(runs, with_values[:_COMPARED_RUNS], _LIST_LIMIT_S)
+            else:  # chosen by hand: a page that leaves some of them out would not compare what was asked for
+                _read(runs, with_values, _CACHE_LIMIT_S)
     else:
         run = runs.find(train_id) if runs.run(train_id) is not None else None
         listed, total = ([], 0) if run is None else ([run], 1)

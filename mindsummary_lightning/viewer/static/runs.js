@@ -33,8 +33,10 @@
   const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set() };
   let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
   let order = []; // rows that are found, sorted
-  let problem = "", language = 0, haystacks = [], isLoaded = false;
+  let page = 1; // that is drawn: state.page, or the last one while fewer rows are found
+  let problem = "", language = 0, haystacks = [], shared = [], isLoaded = false;
   const curves = new Map(); // of runs that were read, by train id
+  const outdated = new Set(); // train ids of those that may have grown since
   let wanted = []; // train ids whose curves are to be read
   let isReading = false;
 
@@ -83,11 +85,13 @@
     if (name === "written") return curve(row).written ?? table.written[row];
     if (name === "steps") return curve(row).steps ?? null;
     if (name === "curve") return curve(row).loss ?? null;
-    if (name in table.columns) return table.columns[name][row];
-    return table.same[name] ?? null;
+    if (has(table.columns, name)) return table.columns[name][row];
+    return has(table.same, name) ? table.same[name] : null;
   }
 
-  const known = (name) => name in table.columns || name in table.same || FIXED.includes(name) || name === "summary_dir";
+  const has = Object.hasOwn; // an address may name anything, `constructor` too
+  const names = () => [...Object.keys(table.columns), ...Object.keys(table.same)];
+  const known = (name) => has(table.columns, name) || has(table.same, name) || FIXED.includes(name) || name === "summary_dir";
   const label = (name) => (FIXED.includes(name) ? t(name) : name.replace(/^(metric|user_defined)\//, ""));
 
   function shownColumns() {
@@ -95,6 +99,7 @@
     const counts = Object.entries(table.columns).map(([name, values]) => [name, values.filter((one) => one !== null).length]);
     counts.sort((a, b) => b[1] - a[1]);
     const metric = counts.filter(([name]) => name.startsWith("metric/")).slice(0, 1).map(([name]) => name);
+    if (!metric.length) metric.push(...Object.keys(table.same).filter((name) => name.startsWith("metric/")).slice(0, 1));
     const differs = (name) => new Set(table.columns[name].filter((one) => one !== null)).size > 1;
     const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name) && differs(name));
     return [...FIXED, ...metric, ...settings.slice(0, SETTINGS)];
@@ -122,8 +127,10 @@
 
   function resolved(field) {
     if (known(field)) return field;
-    const old = field.replace(/^metric_/, "metric/"); // as `lineage --where` takes it
-    return known(old) ? old : (Object.keys(table.columns).find((name) => label(name) === field) ?? field);
+    const old = field.replace(/^metric_/, "metric/").replace(/^user_defined\/(?=status$)/, ""); // as `lineage --where` takes it
+    if (known(old)) return old;
+    const ending = names().filter((name) => name.endsWith(`/${field}`));
+    return names().find((name) => label(name) === field) ?? (ending.length === 1 ? ending[0] : field);
   }
 
   function meets(actual, compare, expected) {
@@ -134,13 +141,14 @@
   }
 
   function haystack(row) {
-    const parts = [table.train_ids[row]];
+    const parts = [table.train_ids[row], ...shared];
     for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${label(name)}=${table.columns[name][row]}`);
-    return parts.join("\n").replaceAll("\u2060", "").toLowerCase(); // the server puts it behind < and &
+    return parts.join("\n").toLowerCase();
   }
 
   function find() {
     const { words, tests } = parsed(state.q);
+    shared = Object.entries(table.same).map(([name, one]) => `${label(name)}=${one}`);
     order = [];
     for (let row = 0; row < table.train_ids.length; row++) {
       if (words.length) haystacks[row] ??= haystack(row);
@@ -166,20 +174,33 @@
 
   function draw() {
     const pages = Math.max(1, Math.ceil(order.length / state.size));
-    state.page = Math.min(state.page, pages);
-    const rows = order.slice((state.page - 1) * state.size, state.page * state.size);
+    page = Math.min(state.page, pages);
+    const rows = order.slice((page - 1) * state.size, page * state.size);
     const columns = shownColumns();
     const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
+    const focus = focusIn(document.activeElement);
     document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...columns.map((name) => head(name, numbers.has(name)))));
     document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
+    focus?.();
     const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
-    $("count").textContent = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
+    const count = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
+    if ($("count").textContent !== count) $("count").textContent = count; // once: it is read aloud
     $("count").classList.toggle("bad", Boolean(problem));
-    $("page").textContent = t("page", state.page, pages);
-    $("before").disabled = state.page <= 1;
-    $("after").disabled = state.page >= pages;
+    $("page").textContent = t("page", page, pages);
+    $("before").disabled = page <= 1;
+    $("after").disabled = page >= pages;
     drawTicked();
     ask(rows.map((row) => table.train_ids[row]));
+  }
+
+  // The table is drawn anew as runs grow: what gives the focus back to the same link, box or button.
+  function focusIn(element) {
+    const parts = (row) => [...row.querySelectorAll("a, button, input")];
+    const row = element?.closest("tr"), at = row ? parts(row).indexOf(element) : -1;
+    return row && (() => {
+      const same = [...document.querySelectorAll("tr")].find((one) => one.dataset.id === row.dataset.id);
+      if (same) parts(same)[at]?.focus({ preventScroll: true });
+    });
   }
 
   function head(name, isNumber) {
@@ -189,7 +210,6 @@
       [state.sort, state.desc] = isSorted ? (state.desc ? ["", false] : [name, true]) : [name, false];
       state.page = 1;
       update();
-      [...document.querySelectorAll("th button")].find((one) => one.title === name)?.focus();
     });
     return make("th", { className: isNumber ? "number" : "", scope: "col", ariaSort: isSorted ? (state.desc ? "descending" : "ascending") : "none" }, button);
   }
@@ -203,20 +223,22 @@
       writeAddress();
       drawTicked();
     });
-    const cells = columns.map((name) => (name === "run" ? nameCell(row) : make("td", { className: numbers.has(name) ? "number" : "" }, ...content(row, name))));
-    return make("tr", { className: state.ticked.has(id) ? "on" : "" }, make("td", {}, tick), ...cells);
+    const cells = columns.map((name) => (name === "run" ? nameCell(row) : make("td", { className: numbers.has(name) ? "number" : "" }, ...cellContent(row, name))));
+    const element = make("tr", { className: state.ticked.has(id) ? "on" : "" }, make("td", {}, tick), ...cells);
+    element.dataset.id = id;
+    return element;
   }
 
   function nameCell(row) {
-    const id = table.train_ids[row], run = encodeURIComponent(id), facts = curve(row);
+    const id = table.train_ids[row], run = encodeURIComponent(id.replace(/[<&]/g, "$&\u2060")), facts = curve(row);
     const link = (page, key) => make("a", { href: `./#/train-manage/${page}=${run}&summaryPath=${run}` }, key);
     const more = make("div", { className: "small" });
     if (facts.has_graph) more.append(link("graph?train_id", t("graph")));
     if (facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
-    return make("td", { className: "name" }, link("training-dashboard?id", id), more);
+    return make("td", { className: "name", role: "rowheader" }, link("training-dashboard?id", id), more);
   }
 
-  function content(row, name) {
+  function cellContent(row, name) {
     const found = value(row, name);
     if (name === "written") return [new Date(found * 1000).toLocaleString(language ? "zh" : "sv", { dateStyle: "short", timeStyle: "medium" })];
     if (name === "status") {
@@ -227,7 +249,7 @@
     return [readable(found)];
   }
 
-  const readable = (found) => (found === null ? "–" : typeof found === "number" ? String(Number(found.toPrecision(6))) : String(found));
+  const readable = (found) => (found === null ? "–" : typeof found === "number" && !Number.isInteger(found) ? String(Number(found.toPrecision(6))) : String(found));
 
   function sparkline(values) {
     const finite = values.filter((one) => one !== null), low = Math.min(...finite), span = Math.max(...finite) - low || 1;
@@ -253,7 +275,9 @@
   }
 
   function drawTicked() {
-    const ids = [...state.ticked];
+    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id)), drawn = JSON.stringify([language, ids]);
+    if ($("ticked").dataset.drawn === drawn) return; // a link in it keeps the focus
+    $("ticked").dataset.drawn = drawn;
     const untick = make("button", { type: "button" }, t("untick"));
     untick.addEventListener("click", () => (state.ticked.clear(), update()));
     const links = COMPARISONS.filter(([, , least, most]) => ids.length >= least && ids.length <= most);
@@ -297,6 +321,9 @@
 
   // ---- requests
 
+  // The server puts a word joiner behind < and &, for pages that write names as HTML; here names are text.
+  const decoded = async (answer) => JSON.parse((await answer.text()).replace(/([<&])\\u2060/g, "$1"));
+
   async function load() {
     const answer = await fetch(API, { headers: { Accept: "application/json" } }).catch(() => null);
     if (!answer?.ok) {
@@ -304,7 +331,7 @@
       draw();
       return;
     }
-    table = await answer.json();
+    table = await decoded(answer);
     haystacks = [];
     isLoaded = true;
     drawWords();
@@ -316,7 +343,7 @@
 
   function ask(ids) {
     const queued = new Set(wanted);
-    for (const id of ids) if (!curves.has(id) && !queued.has(id)) wanted.push(id);
+    for (const id of ids) if ((!curves.has(id) || outdated.has(id)) && !queued.has(id)) wanted.push(id);
     if (!isReading && wanted.length) read();
   }
 
@@ -327,8 +354,14 @@
       const body = JSON.stringify({ train_ids: wanted.slice(0, 500) });
       const answer = await fetch(`${API}/curves`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
       if (!answer?.ok) break;
-      for (const [id, facts] of Object.entries((await answer.json()).curves)) curves.set(id, facts);
-      wanted = wanted.filter((id) => !curves.has(id));
+      const read = Object.entries((await decoded(answer)).curves);
+      // A name that comes back as another has no curve; it would be asked for without end.
+      if (!read.some(([id]) => wanted.includes(id))) read.push(...wanted.slice(0, 500).map((id) => [id, {}]));
+      for (const [id, facts] of read) {
+        curves.set(id, facts);
+        outdated.delete(id);
+      }
+      wanted = wanted.filter((id) => !curves.has(id) || outdated.has(id));
       if (wanted.length && performance.now() - drawn < 1000) continue;
       drawn = performance.now();
       if (/steps|curve|written/.test(state.sort + state.q)) find();
@@ -338,10 +371,10 @@
     isReading = false;
   }
 
-  function forgetGrowing() {
-    for (const [id, facts] of curves) if (facts.is_growing !== false) curves.delete(id);
-    const rows = order.slice((state.page - 1) * state.size, state.page * state.size);
-    for (const row of rows) if (table.written[row] > (curve(row).written ?? 0) + 1) curves.delete(table.train_ids[row]);
+  function expectGrowth() {
+    for (const [id, facts] of curves) if (facts.is_growing !== false) outdated.add(id);
+    const rows = order.slice((page - 1) * state.size, page * state.size);
+    for (const row of rows) if (table.written[row] > (curve(row).written ?? 0) + 1) outdated.add(table.train_ids[row]);
   }
 
   // ---- controls
@@ -358,7 +391,7 @@
   });
   for (const [id, step] of [["before", -1], ["after", 1]]) {
     $(id).addEventListener("click", () => {
-      state.page += step;
+      state.page = page + step;
       draw();
       writeAddress();
     });
@@ -371,7 +404,10 @@
     drawChooser();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") $("chooser").open = false;
+    if (event.key === "Escape" && $("chooser").open) {
+      $("chooser").open = false;
+      $("chooser").firstElementChild.focus();
+    }
     if (event.target.matches("input[type=search], select")) return;
     if (event.key === "/") {
       event.preventDefault();
@@ -400,7 +436,7 @@
   load();
   setInterval(() => {
     if (document.hidden || isReading) return;
-    forgetGrowing();
+    expectGrowth();
     load();
   }, REFRESH_MS);
 })();

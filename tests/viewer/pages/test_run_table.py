@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -110,6 +111,45 @@ def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path)
     curves = ask(runs, "run-table/curves", body=body)["curves"]
 
     assert {name: curve["is_growing"] for name, curve in curves.items()} == {"./a": False, "./b": True, "./c": True}
+
+
+def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    ask(runs, "run-table")
+    for path in (tmp_path / "a").iterdir():
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    (tmp_path / "a" / "checkpoints").mkdir()
+    (tmp_path / "a" / "notes.txt").touch()
+
+    curve = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a"]}')["curves"]["./a"]
+
+    assert (curve["is_growing"], curve["written"]) == (False, 1_700_000_000)
+
+
+def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
+    (tmp_path / "model.pb").touch()
+    os.utime(tmp_path / "model.pb", (1_700_000_000, 1_700_000_000))
+
+    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+
+    assert (curve["is_growing"], curve["written"], curve["loss"]) == (False, 1_700_000_000, None)
+
+
+def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": value}) for step, value in enumerate([1.0, math.nan])])
+
+    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+
+    assert math.isnan(curve["loss"])
+    assert curve["line"] == [1.0, None]
+
+
+def test_a_setting_named_status_is_a_column_beside_how_the_run_ended(tmp_path: Path) -> None:
+    write_lineage(tmp_path, [TrainInfo(loss=1.0), UserDefinedInfo({"status": "a"}), RunInfo({"status": "success"})])
+
+    columns = ask(LoadedRuns(str(tmp_path)), "run-table")["columns"]
+
+    assert (columns["status"], columns["user_defined/status"]) == (["success"], ["a"])
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"train_ids": 1}'])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.viewer.api import ApiError
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import train_jobs
 from tests.reading.runs import values_at, write_lineage, write_summary
@@ -56,6 +56,15 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     monkeypatch.setattr(train_jobs, "_LIST_LIMIT_S", -1.0)
     (first, second) = ask(runs_below(tmp_path / "other", "a", "b"), LIST, limit="999")["train_jobs"]
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
+
+
+def test_of_runs_chosen_by_hand_all_are_read(tmp_path: Path) -> None:
+    names = [f"run{number:02d}" for number in range(20)]
+    chosen = ApiRequest({"limit": ["999"]}, only=frozenset(f"./{name}" for name in names[1:]))
+
+    rows = train_jobs.train_jobs(runs_below(tmp_path, *names), chosen)["train_jobs"]
+
+    assert [row["cache_status"] for row in rows] == ["CACHED"] * 19
 
 
 @pytest.mark.slow
