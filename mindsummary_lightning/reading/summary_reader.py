@@ -199,7 +199,7 @@ class SummaryReader:
         for path in lineage_file_paths(self.run_dir):
             contents = [event.what for event in RecordScanner(path).decoded(decode_lineage_event)]
             if any(isinstance(what, (TrainInfo, DatasetGraph)) for what in contents):
-                newest.clear()
+                newest, custom = {}, {}
             for what in contents:
                 if isinstance(what, UserDefinedInfo):
                     custom.setdefault(type(what), {}).update(what.values)
