@@ -40,6 +40,7 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.text import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -312,8 +313,8 @@ class SummaryReader:
             return
         runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
         if runs:
-            listed = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
-            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {listed}; give one of them")
+            below = listed(runs, 5)
+            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {below}; give one of them")
 
 
 def _behind(paths: list[str], path: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
@@ -50,6 +50,12 @@ def printable(text: str) -> str:
 def _escape(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Text such as ``a, b and 3 more``: at most so many names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def error_text(error: BaseException) -> str:
