@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from mindsummary_lightning.cli.arguments import VERBS, parser
-from mindsummary_lightning.cli.output import UsageError, closest, escaped_log, say, writable_output
+from mindsummary_lightning.cli.output import UsageError, closest, error_line, escaped_log, say, writable_output
 from mindsummary_lightning.errors import MindSummaryError, RemotePathError
 
 _RUNS = ("directory", "run_dir", "runs", "a", "b")  # the arguments that name local runs
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except OSError as error:  # the reader has stopped, or the disk is full; the work is done
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
-                say(f"mindsummary: {_one_line(error)}", sys.stderr)
+                say(f"mindsummary: {error_line(error)}", sys.stderr)
                 code = code or 1
         return code
 
@@ -61,7 +61,7 @@ def _run(words: list[str]) -> int:
     except (UsageError, MindSummaryError, OSError, ImportError) as error:
         if arguments.debug:
             raise
-        say(f"mindsummary: {_one_line(error)}", sys.stderr)
+        say(f"mindsummary: {error_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
 
 
@@ -78,9 +78,3 @@ def _refuse_addresses(arguments: argparse.Namespace) -> None:
 def verb_module(verb: str) -> ModuleType:
     """The module of a verb."""
     return importlib.import_module(f"{__name__}.{_MODULES.get(verb, verb)}")
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror[:1].lower()}{error.strerror[1:]}"
-    return " ".join(str(error).split()) or type(error).__name__

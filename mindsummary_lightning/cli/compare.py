@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mindsummary_lightning.cli.output import UsageError, counted, heading, say, say_json
+from mindsummary_lightning.cli.output import UsageError, counted, error_line, heading, say, say_json
 from mindsummary_lightning.cli.runs import one_run
 from mindsummary_lightning.comparison.names import GRADIENT, read_names
 from mindsummary_lightning.comparison.page import comparison_page
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         runs = one_run(arguments.a), one_run(arguments.b)
         comparison = compare_runs(*runs, names=names, tolerance=arguments.tolerance)
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
-        raise UsageError(str(error)) from error
+        raise UsageError(error_line(error)) from error
     if arguments.html:
         replace_file(arguments.html, comparison_page(comparison).encode())
     if arguments.json:

@@ -52,4 +52,4 @@ def _notes(exported: ExportedFiles | ExportedRun, form: str) -> Iterator[str]:
     for column, label in exported.renamed.items():
         yield f"changed: column {column!r} of lineage is {label!r}, because another differs only in case"
     for name, problem in exported.damaged.items():
-        yield f"skipped because it is damaged: {name}: {problem}"
+        yield f"skipped because it cannot be read: {name}: {problem}"

@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif found:
         _print_table(flat_records(found), fields)
     elif runs:
-        say(f"none of {counted(len(runs), 'run')} meets the conditions", sys.stderr)
+        lack = "meets the conditions" if condition.tests else "has lineage that can be read"
+        say(f"none of {counted(len(runs), 'run')} {lack}", sys.stderr)
     else:
         say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
     known = recorded_fields(runs)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mindsummary_lightning.cli.output import (
     UsageError,
+    error_line,
     escaped,
     progress_bar,
     readable_size,
     readable_time,
     redraw,
+    say,
     say_json,
     table_lines,
 )
@@ -35,7 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--follow draws a table, --json prints once")
         redraw(lambda: _followed(arguments, survey))
         return 0
-    runs = _runs(arguments, survey)
+    problems: list[OSError] = []
+    runs = _runs(arguments, survey, problems)
+    for problem in problems:
+        say(f"mindsummary: {error_line(problem)}", sys.stderr)
     if arguments.json:
         say_json({"runs": runs})
     else:
@@ -46,19 +52,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]:
     try:
-        return _table(_runs(arguments, survey))
+        return _table(_runs(arguments, survey, []))
     except FileNotFoundError as error:  # no run yet, or one that was removed while it was read
         return [escaped(str(error))]
 
 
-def _runs(arguments: argparse.Namespace, survey: TagSurvey) -> list[dict[str, Any]]:
+def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]) -> list[dict[str, Any]]:
     paths = runs_below(arguments.directory)
     sizes = [files_size(path) for path in paths]
     is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
     runs = []
     with contextlib.nullcontext(_no_bar) if arguments.follow else progress_bar("reading", len(paths), "run") as advance:
         for path, size in zip(paths, sizes, strict=True):
-            runs.append(_described(survey, path, os.path.relpath(path, arguments.directory), size, is_exact))
+            name = os.path.relpath(path, arguments.directory)
+            runs.append(_described(survey, path, name, size, is_exact, problems))
             advance(1)
     return runs
 
@@ -67,12 +74,16 @@ def _no_bar(count: int) -> None:
     """What is drawn again needs no bar."""
 
 
-def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: bool) -> dict[str, Any]:
-    """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged."""
-    summaries, lineages = summary_files(path), lineage_file_paths(path)
+def _described(
+    survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
+) -> dict[str, Any]:
+    """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
+    lineages: list[str] = []
     numbers: dict[str, int] | None = None
-    is_whole = True
-    with contextlib.suppress(DamagedFileError):
+    is_whole, last_written = True, 0.0
+    try:
+        summaries, lineages = summary_files(path), lineage_file_paths(path)
+        last_written = max(map(os.path.getmtime, summaries + lineages), default=0.0)
         tags, is_whole = survey.tags(summaries, is_exact)
         if lineages:  # with Protobuf, which most lists do not need
             from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -80,20 +91,24 @@ def _described(survey: TagSurvey, path: str, name: str, size: int, is_exact: boo
             SummaryReader(path).lineage()
         kinds = [kind for kind, _ in tags]
         numbers = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
+    except DamagedFileError:
+        pass  # the table says who knows more
+    except OSError as error:
+        problems.append(error)
     return {
         "run": name,
         "tags": numbers,
         "tags_are_exact": is_whole,
         "has_lineage": bool(lineages),
         "bytes": size,
-        "last_written": max(map(os.path.getmtime, summaries + lineages)),
+        "last_written": last_written,
     }
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [["run", "last written", "size", "lineage", "tags"]]
     for run in runs:
-        counted = "damaged: see `mindsummary verify`"
+        counted = "damaged or unreadable: see `mindsummary verify`"
         if run["tags"] is not None:
             mark = "" if run["tags_are_exact"] else "+"
             counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
+from mindsummary_lightning.errors import DamagedFileError
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LETTERS = "_.-=+*#@"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
@@ -158,6 +160,15 @@ def closest(name: str, names: Iterable[str]) -> str:
     alike = [other for other in known if name and name.lower() in other.lower()]
     alike += difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; closest: {', '.join(map(repr, list(dict.fromkeys(alike))[:3]))}" if alike else ""
+
+
+def error_line(error: Exception) -> str:
+    """An expected error as one line: what is wrong where, and what helps against damage."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    text = " ".join(str(error).split()) or type(error).__name__
+    is_silent = isinstance(error, DamagedFileError) and "mindsummary repair" not in text
+    return f"{text}; run `mindsummary repair`" if is_silent else text
 
 
 def counted(number: int, noun: str) -> str:

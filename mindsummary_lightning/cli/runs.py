@@ -15,8 +15,11 @@ def runs_below(directory: str) -> list[str]:
 
     Raises:
         FileNotFoundError: there is none.
+        NotADirectoryError: it is a file.
         OSError: the directory cannot be listed.
     """
+    if os.path.isfile(directory):
+        raise NotADirectoryError(f"{directory} is a file; give its directory: {os.path.dirname(directory) or '.'}")
     runs = find_run_directories(directory)
     if not runs:
         raise FileNotFoundError(
@@ -45,5 +48,8 @@ def only_run(runs: Sequence[str], directory: str) -> str:
 
 
 def files_size(run: str) -> int:
-    """Bytes of all event files of a run."""
-    return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
+    """Bytes of all event files of a run; 0 if it cannot be looked into, which is said where it is read."""
+    try:
+        return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
+    except OSError:
+        return 0

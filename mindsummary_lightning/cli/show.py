@@ -94,7 +94,7 @@ def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
             {
                 "tag": tag,
                 "grid": [landscape.surface.x.size, landscape.surface.y.size],
-                "smallest_loss": float(landscape.surface.z.min()),
+                "smallest_loss": float(landscape.surface.z.min()) if landscape.surface.z.size else None,
                 "intervals": list(landscape.intervals),
                 "unit": landscape.metadata.unit,
             }

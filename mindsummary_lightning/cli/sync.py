@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from mindsummary_lightning.cli.output import UsageError, counted, progress_bar, readable_size, say, say_json
+from mindsummary_lightning.cli.output import UsageError, counted, error_line, progress_bar, readable_size, say, say_json
 from mindsummary_lightning.errors import MindSummaryError, missing_packages
 
 try:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             for _ in rounds(copies, arguments.every if arguments.follow else None, lambda: bool(signals)):
                 told = problems
-                problems = [f"{name}: {str(error) or type(error).__name__}" for name, error in copies.problems.items()]
+                problems = [f"{name}: {error_line(error)}" for name, error in copies.problems.items()]
                 for problem in sorted({*problems} - {*told}):
                     say(f"mindsummary: {problem}", sys.stderr)
         finally:

@@ -126,14 +126,14 @@ def _step_axis(steps: NDArray[np.int64], y: float, left: float = _MARGIN) -> str
 
 def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     """A curve of heights between 0 and 1; of many points the greatest of each stretch."""
-    span = max(1, int(steps[-1] - steps[0]))
+    first, last = int(steps[0]), int(steps[-1])
     chunks = np.array_split(np.arange(steps.size), min(steps.size, _MAX_POINTS))
     points = []
     for chunk in chunks:
         values = heights[chunk]
         if np.isfinite(values).any():
             at = chunk[int(np.nanargmax(np.where(np.isfinite(values), values, -np.inf)))]
-            x = _MARGIN + (_WIDTH - _MARGIN) * (steps[at] - steps[0]) / span
+            x = _MARGIN + (_WIDTH - _MARGIN) * (int(steps[at]) - first) / max(1, last - first)
             points.append(f"{x:.1f},{_CURVE * (1 - heights[at]):.1f}")
     return f'<polyline class="{name}" points="{" ".join(points)}"/>'
 

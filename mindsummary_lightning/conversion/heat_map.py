@@ -95,7 +95,9 @@ def colours_of(numbers: NDArray[Any], low: float, high: float) -> NDArray[np.uin
     places = np.linspace(0, len(anchors) - 1, _SHADES)
     shades = [np.interp(places, np.arange(len(anchors)), channel).round() for channel in anchors.T]
     palette = np.concatenate([np.stack(shades, axis=-1), [_NOT_FINITE, _ZERO, _MISSING]]).astype(np.uint8)
-    shade = np.clip((np.nan_to_num(numbers) - low) / (high - low), 0, 1) * (_SHADES - 1)
+    shade = np.clip((np.nan_to_num(numbers, nan=low, posinf=high, neginf=low) - low) / (high - low), 0, 1) * (
+        _SHADES - 1
+    )
     index = shade.round().astype(np.intp)
     for at, mask in enumerate((np.isposinf(numbers), np.isneginf(numbers), np.isnan(numbers))):
         index[mask] = _SHADES + at

@@ -163,9 +163,10 @@ class ExportedFiles(list[str]):
 
 def mode_of_runs(run_dirs: Iterable[str]) -> int:
     """The permission bits, without execution, that all event files of some runs have; 0o600 if there are none."""
-    modes = [
-        os.stat(path).st_mode for run_dir in run_dirs for path in summary_files(run_dir) + lineage_file_paths(run_dir)
-    ]
+    modes = []
+    for run_dir in run_dirs:
+        with contextlib.suppress(OSError):  # of a run that cannot be looked into nothing is exported
+            modes += [os.stat(path).st_mode for path in summary_files(run_dir) + lineage_file_paths(run_dir)]
     common = 0o666 if modes else 0o600
     for mode in modes:
         common &= mode

@@ -75,8 +75,8 @@ def export_parquet_dataset(
                 write_table(pyarrow.table(columns), file)
 
         for run_dir, name in names.items():
-            reader = SummaryReader(run_dir)
             try:
+                reader = SummaryReader(run_dir)
                 columns_of = (_scalar_columns(reader), _histogram_columns(reader, pyarrow), _parameter_columns(reader))
                 tables = dict(zip(_TABLES, columns_of, strict=True))
                 rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})

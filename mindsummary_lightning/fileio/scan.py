@@ -13,7 +13,7 @@ from io import FileIO
 from typing import TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, OVERHEAD, masked_crc32c, pack_crc
 from mindsummary_lightning.fileio.blocks import BLOCK, blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.salvage import is_record, next_record, shortage
@@ -38,6 +38,19 @@ class RecordScanner:
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
         self.offset = offset
+        self._last: tuple[int, bytes] | None = None  # end and checksum of the last record of a block that was read
+
+    def was_rewritten(self) -> bool:
+        """Whether the file does not hold what was read of it any more: it was rewritten, or is another one."""
+        if self._last is None:
+            return False
+        end, checksum = self._last
+        try:
+            with FileIO(open_regular(self.path)) as file:
+                file.seek(end - FOOTER_SIZE)
+                return file.read(FOOTER_SIZE) != checksum
+        except OSError:  # as whoever reads on is told
+            return False
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield each complete record's payload.
@@ -75,7 +88,8 @@ class RecordScanner:
 
     def _blocks(self, block_size: int) -> Iterator[list[bytes]]:
         with FileIO(open_regular(self.path)) as file:
-            for _, payloads in blocks_of(file, self.path, self.offset, block_size):
+            for end, payloads in blocks_of(file, self.path, self.offset, block_size):
+                self._last = end, pack_crc(masked_crc32c(payloads[-1]))
                 yield payloads
             size = file.seek(0, os.SEEK_END)
             following = next_record(file, self.offset + 1, size)

@@ -69,7 +69,11 @@ class Finding:
 
 
 def verify_run(run_dir: str, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
-    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read."""
+    """Check every record of every file of a run; ``progress`` is called with numbers of bytes read.
+
+    Raises:
+        OSError: a file cannot be read; what was found before has been yielded.
+    """
     yield from _names(run_dir)
     steps: dict[tuple[str, str], int] = {}
     for path in summary_files(run_dir):
@@ -119,6 +123,8 @@ def _no_content(path: str) -> str | None:
     """Why nothing can be read under an event file's name, if so."""
     try:
         state = os.stat(path)
+    except PermissionError:
+        return None  # which reading it will say
     except OSError:
         return "a symbolic link that leads nowhere; nothing is read from it"
     if stat.S_ISDIR(state.st_mode):

@@ -49,6 +49,7 @@ class FollowedFile:
         self.graph: GraphLocation | None = None
         self.offset = 0
         self.is_complete = True
+        self._scanner = RecordScanner(path)  # that read the last records
         self._raises = raises
         self._state: tuple[int, int, int, int] | None = None  # device, inode, bytes, mtime in ns when it was read
         self._is_read = False  # to the end of that state
@@ -79,7 +80,9 @@ class FollowedFile:
             return False
         device, inode, size, mtime_ns = self._state
         is_other = (device, inode) != (stat.st_dev, stat.st_ino) or stat.st_size < max(size, self.offset)
-        return is_other or (stat.st_size == size and stat.st_mtime_ns != mtime_ns and size > 0)
+        if is_other or stat.st_size > size:
+            return is_other or self._scanner.was_rewritten()
+        return stat.st_mtime_ns != mtime_ns and size > 0
 
     def refresh(self, stat: os.stat_result) -> None:
         """Read the records that have been added; ``stat`` is the state of the file before this call."""
@@ -111,7 +114,7 @@ class FollowedFile:
         for payloads in scanner.batches():
             self._take(*outline_batch(self.path, self._rows, self.offset, payloads, self._on_damage))
             self._rows += len(payloads)
-            self.offset = scanner.offset
+            self.offset, self._scanner = scanner.offset, scanner
 
     def _on_damage(self, error: DamagedFileError) -> None:
         if self._raises:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.histogram_columns import HistogramColumns, HistogramEventDecoder
 from mindsummary_lightning.fileformat.scalar_codec import ScalarColumns, decode_scalar_events
+from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.merge_rule import selected_samples
 from mindsummary_lightning.reading.run_directory import summary_files
@@ -106,6 +107,8 @@ def _parts_of_tags(path: str, decoder: HistogramEventDecoder) -> _Parts:
             try:
                 decoded = decoder.take()
             except ValueError as error:
+                for _ in RecordScanner(path, begin).decoded(checked_event):
+                    continue  # to the damaged one, whose place the decoder of many does not know
                 raise DamagedFileError(path, begin, str(error)) from error
             for columns in decoded:
                 _add_histograms(parts, columns, np.array(waiting)[columns.rows])

@@ -155,7 +155,7 @@ class RunTree:
             seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
             is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > _TICK_NS
             children, files, is_misdated = self._entries(path, train_id)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._warnings.warn(path, "skipped a directory that cannot be listed: %s", error)
@@ -186,8 +186,10 @@ class RunTree:
                     is_listed = is_graph_name(name)
                 elif timestamp > MAX_TIMESTAMP:
                     is_listed = False
-                    is_misdated = True
-                    text = "%s in %s is not listed: %d is not a time in seconds"
+                    is_misdated |= entry.is_file(follow_symlinks=False) and not name.endswith(EXPLAIN_SUFFIX)
+                    text = (
+                        "%s in %s: %d is not a time in seconds; MindInsight lists no run then, the viewer not this file"
+                    )
                     self._warnings.warn((path, name), text, name, path, timestamp)
                 else:
                     is_listed = not name.endswith(EXPLAIN_SUFFIX)
@@ -253,7 +255,11 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 def _utf8(name: str) -> str:
     """A name with escapes for bytes that are not UTF-8, which neither an address nor a browser can hold."""
-    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
+    if name.isascii():
+        return name
+    from mindsummary_lightning.values.text import utf8_text  # here: it loads NumPy, which most lists do not need
+
+    return utf8_text(name)
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:

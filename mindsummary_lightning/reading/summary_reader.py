@@ -232,7 +232,8 @@ class SummaryReader:
     ) -> Iterator[Event]:
         """Every recorded event, then each new one as the run grows; continues with a later file when one appears.
 
-        A file that is removed, as by a training that begins again, is no end: the next one is followed from its start.
+        A file or directory that is removed, as by a training that begins again, is no end: the next file is followed
+        from its start.
 
         Args:
             poll_s: seconds between two reads of the files.
@@ -242,21 +243,25 @@ class SummaryReader:
 
         Raises:
             DamagedFileError: a file is damaged.
+            FileNotFoundError: the directory is no run but holds some.
         """
+        self._check_is_run()
         scanner: RecordScanner | None = None
-        inode: int | None = None
         waited = 0.0
         while True:
-            paths = summary_files(self.run_dir)
+            try:
+                paths = summary_files(self.run_dir)
+            except FileNotFoundError:  # removed with its files
+                paths = []
+            if not paths:  # whatever comes, also by an earlier name, is another run
+                scanner = None
             following = _behind(paths, scanner.path) if scanner is not None else list(paths)
             if following and (scanner is None or scanner.path not in paths):
-                scanner, inode = RecordScanner(following.pop(0)), None
+                scanner = RecordScanner(following.pop(0))
             if scanner is not None and scanner.path in paths:
                 try:
-                    stat = os.stat(scanner.path)
-                    if inode not in (None, stat.st_ino) or stat.st_size < scanner.offset:  # another file of its name
+                    if scanner.was_rewritten():  # or is another file of its name
                         scanner = RecordScanner(scanner.path)
-                    inode = stat.st_ino
                     for event in scanner.decoded(decode_event):
                         waited = 0.0
                         yield event
@@ -264,7 +269,7 @@ class SummaryReader:
                     continue
                 # Listed before it was read: whatever was written to it before a later file was started has been read.
                 if following:
-                    scanner, inode = RecordScanner(following[0]), None
+                    scanner = RecordScanner(following[0])
                     continue
             if (stop is not None and stop()) or (timeout_s is not None and waited >= timeout_s):
                 return

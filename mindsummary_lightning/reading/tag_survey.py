@@ -47,16 +47,19 @@ class TagSurvey:
         is_whole = True
         for path in paths:
             scanner = RecordScanner(path)
-            begin = 0
+            begin = first = 0
+            of_file: Tags = set()
             for payloads in scanner.batches(BLOCK if is_exact else _HEAD):
-                tags |= self._tags(path, begin, payloads)
+                first = first if of_file else begin  # a graph may precede the values, and be larger than the head
+                of_file |= self._tags(path, begin, payloads)
                 begin = scanner.offset
                 tail = os.path.getsize(path) - _TAIL
-                if _HEAD // 2 <= begin < tail and not is_exact:
+                if of_file and first + _HEAD // 2 <= begin < tail and not is_exact:
                     is_whole = False
                     for piece in _last_records(path, tail):
-                        tags |= self._tags(path, piece.start, [piece.payload or b""])
+                        of_file |= self._tags(path, piece.start, [piece.payload or b""])
                     break
+            tags |= of_file
         return tags, is_whole
 
     def _tags(self, path: str, begin: int, payloads: Sequence[bytes]) -> Tags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,9 @@ from fsspec.implementations.local import LocalFileSystem
 from mindsummary_lightning.errors import RemotePathError
 from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.warn_once import WarnOnce
 
+_LOG = logging.getLogger(__name__)
 _BLOCK = 32 << 20  # bytes in one request; S3 takes 10,000 parts
 _SMALLEST_PART = 5 << 20  # of an object that S3 makes of parts, but for the last one
 _LARGEST_COPY = 4 << 30  # S3 takes 5 GiB
@@ -44,6 +47,7 @@ class Store:
         self.is_local = "file" in protocols
         self._is_s3 = "s3" in protocols
         self._appends = bool(protocols & {"file", "hdfs", "memory"})
+        self._warnings = WarnOnce(_LOG)
         self.sent = 0  # bytes, those that were sent again too
 
     def path(self, name: str) -> str:
@@ -53,8 +57,25 @@ class Store:
     def list(self, below: str = "") -> dict[str, dict[str, Any]]:
         """The regular files in a directory and below it, with what changes when they do; links are not followed."""
         self._files.invalidate_cache()
-        listed: dict[str, dict[str, Any]] = self._files.find(self.path(below).rstrip("/"), detail=True)
+        path = self.path(below).rstrip("/")
+        listed = self._walked(path) if self.is_local else self._files.find(path, detail=True)
         return {path[len(self._root) + 1 :]: info for path, info in listed.items() if info["type"] == "file"}
+
+    def _walked(self, path: str) -> dict[str, dict[str, Any]]:
+        """What lies in a local directory and below it; what ``find`` would pass over without a word is warned of."""
+        listed: dict[str, dict[str, Any]] = {}
+        pending = [path]
+        while pending:
+            try:
+                entries = self._files.ls(pending.pop(), detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                self._warnings.warn(str(error), "skipped a directory that cannot be listed: %s", error)
+                continue
+            listed |= {entry["name"]: entry for entry in entries}
+            pending += [entry["name"] for entry in entries if entry["type"] == "directory"]
+        return listed
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file for reading as it is now; one that is replaced meanwhile is read as it was, or raises."""

@@ -216,6 +216,14 @@ def test_conditions_that_no_run_meets_say_how_many_there_are(base: Path, capsys:
     assert capsys.readouterr().err == "none of 3 runs meets the conditions\n"
 
 
+def test_without_conditions_none_is_blamed_where_lineage_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "events.out.events.summary.1700000000.0.h_lineage").write_bytes(bytes(40))
+    assert run(str(tmp_path)) == 1
+    assert capsys.readouterr().err.endswith("none of 1 run has lineage that can be read\n")
+
+
 def test_runs_are_found_from_any_level_above(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     below = base / "tree" / "of"
     for number, loss in enumerate((0.3, 0.2)):

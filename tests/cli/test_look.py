@@ -9,9 +9,10 @@ import pytest
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.cli.output import readable_size, sparkline
+from mindsummary_lightning.values import Event, Graph, GraphNode
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import histogram, values_at, write_mindspore_run, write_parameter_run, write_summary
+from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_parameter_run, write_summary
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,6 +100,18 @@ def test_list_sees_the_tags_of_a_first_event_that_is_large(
     write_summary(tmp_path, [values_at(step, weights) for step in range(3)])
 
     assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("60+ histogram")
+
+
+def test_list_sees_the_tags_behind_a_large_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+    nodes = tuple(GraphNode(f"layer{number}", "Linear", f"net/layer{number}") for number in range(2000))
+    first = values_at(1, {"loss": 1.0, "weight": histogram(1)})
+    graph = record(Event(1700000000.0, 0, Graph(nodes)))
+    write_summary(tmp_path, [graph, first, *(values_at(step, {"loss": 1.0}) for step in range(2, 3000))])
+
+    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("1+ scalar, 1+ histogram")
 
 
 def test_list_sees_damage_at_the_end_of_a_large_file(

@@ -60,6 +60,33 @@ def test_a_directory_without_runs_is_answered_alike_by_every_verb(
     assert answer.err.startswith(f"mindsummary: no run in {empty}: neither it nor a directory below it")
 
 
+def test_a_file_and_a_missing_directory_are_answered_alike_by_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+    verbs = [("list",), ("show",), ("verify",), ("repair",), ("lineage",), ("compare", tmp_path / "run")]
+    verbs += [("export", "--to", "csv", "--out", "out"), ("report", "-o", "report.html")]
+
+    for named, told in (
+        (path, f"{path} is a file; give its directory: {path.parent}"),
+        (tmp_path / "missing", f"{tmp_path / 'missing'}: no such file or directory"),
+    ):
+        answers = {mindsummary(capsys, verb[0], named, *verb[1:]) for verb in verbs}
+        assert {(answer.code, answer.err) for answer in answers} <= {
+            (code, f"mindsummary: {told}\n") for code in (1, 2)
+        }
+
+
+def test_damage_that_ends_a_verb_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+    for words in (("show",), ("compare", tmp_path / "run"), ("export", "--to", "npy", "--out", tmp_path / "out")):
+        answer = mindsummary(capsys, words[0], tmp_path / "run", *words[1:])
+        assert answer.err.startswith("mindsummary: record at byte ")
+        assert answer.err.endswith("; run `mindsummary repair`\n")
+
+
 def test_follow_needs_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
 

@@ -6,9 +6,13 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from mindsummary_lightning import compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
 from tests.comparison.test_verdict import write_run
+from tests.reading.runs import values_at, write_summary
 
 
 def _page(a: Path, b: Path) -> str:
@@ -25,6 +29,16 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
     assert page.count("<polyline") == 3
     assert "data:image/png;base64," in page
     assert not re.search(r"<script|https?://|url\(", page)
+
+
+def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_summary(run, [values_at(step, {"loss/auto": 1.0}) for step in (-(2**63), 0, 2**63 - 1)])
+
+    places = re.findall(r"([0-9.e+-]+),[0-9.]+", re.findall('points="(.*?)"', _page(run, run))[0])
+
+    assert len(places) == 3
+    assert np.diff(np.array(places, float)).tolist() == pytest.approx([np.diff(np.array(places, float))[0]] * 2)
 
 
 def test_names_do_not_become_markup(tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ def test_limits_say_where_the_first_bucket_begins_and_keep_gaps() -> None:
     assert (limits.tolist(), buckets.tolist()) == ([0.0, 2.0, 4.0, 5.0], [0.0, 3.0, 0.0, 5.0])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("left", "width"), [(-np.inf, np.inf), (1e308, 1e308)])
+def test_a_bucket_without_a_right_edge_keeps_its_elements_without_a_word(left: float, width: float) -> None:
+    _, buckets = limits_of_buckets(Histogram(np.array([left]), np.array([width]), np.array([4]), 4))
+
+    assert buckets.tolist() == [0.0, 4.0]
+
+
 def test_buckets_that_meet_at_zero_have_no_gap_between_them() -> None:
     edges = np.linspace(-0.3, 0.6, 10)
     histogram = Histogram(edges[:-1], np.diff(edges), np.arange(1, 10), 45, min=-0.3, max=0.6)

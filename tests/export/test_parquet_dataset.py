@@ -115,7 +115,7 @@ def test_a_damaged_run_costs_itself_only(tmp_path: Path, runs: list[str], capsys
     answer = mindsummary(capsys, "export", tmp_path / "runs", "--to", "parquet", "--out", tmp_path / "out")
 
     assert answer.code == 1
-    head = "skipped because it is damaged: a/version_1: "
+    head = "skipped because it cannot be read: a/version_1: "
     (note,) = (line for line in answer.out.splitlines() if line.startswith(head))
     assert f"of {damaged}: payload CRC is" in note
     assert set(pandas.read_parquet(tmp_path / "out" / "lineage.parquet")["run"]) == {"a/version_0", "b=c d"}

@@ -207,7 +207,8 @@ def test_ridges_are_labelled_with_their_steps() -> None:
     assert re.findall("<title>(.*?)</title>", picture) == ["step 10: 4 elements", "step 20: 4 elements"]
 
 
-@pytest.mark.parametrize(("low", "width"), [(0.0, float("inf")), (1.0, 0.0)])
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("low", "width"), [(0.0, np.inf), (1.0, 0.0), (-np.inf, np.inf), (1e308, 1e308)])
 def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> None:
     odd = Histogram(np.array([low]), np.array([width]), np.array([4]), 4, min=low, max=low, sum=0.0)
 
@@ -289,6 +290,36 @@ def test_the_page_names_its_directory_and_its_date(tmp_path: Path) -> None:
     assert re.search(rf"{tmp_path / 'runs'}, report written \d{{4}}-\d\d-\d\d", page)
 
 
+@pytest.mark.parametrize("wall_time", [np.nan, np.inf, 1e12, -1e18])
+def test_a_time_that_no_calendar_has_is_left_out(tmp_path: Path, wall_time: float) -> None:
+    write_summary(tmp_path / "run", [values_at(3, {"loss": 1.0}, wall_time)])
+
+    assert '<span class="small">last step 3</span>' in _page(tmp_path, tmp_path / "run")
+
+
+def test_a_landscape_without_a_point_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = np.empty(0, np.float32)
+    empty = LossLandscape(Points(nothing, nothing, nothing.reshape(0, 0)))
+    write_summary(tmp_path / "run", [values_at(1, {"landscape_[1]": empty})])
+
+    assert "loss not finite, 0 x 0 points" in _page(tmp_path, tmp_path / "run")
+    assert mindsummary(capsys, "show", tmp_path).out.split()[-5:] == ["0", "x", "0", "-", "final"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 there")
+def test_a_run_whose_name_is_in_no_encoding_is_taken_by_every_verb_that_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / os.fsdecode(b"run-\xff")
+    write_summary(run, [values_at(1, {"loss": 1.0})])
+
+    assert "run-\\udcff" in _page(tmp_path, run)
+    for words in (("export", run, "--to", "parquet"), ("export", run, "--to", "csv"), ("export", run, "--to", "npy")):
+        assert mindsummary(capsys, *words, "--out", tmp_path / words[-1]).code == 0
+    assert mindsummary(capsys, "compare", run, run, "--html", tmp_path / "page.html").code == 0
+
+
 @pytest.mark.slow
 def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path: Path) -> None:
     records = [values_at(step, {f"x{tag}": float(step) for tag in range(7)}) for step in (1, 2)]
@@ -337,6 +368,7 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
     assert nesting.open == []
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
     write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}" for number in range(1000)))
     content = FollowedRun(str(tmp_path), on_damage="raise", follow_links=True)

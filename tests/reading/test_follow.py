@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Event
@@ -79,6 +82,48 @@ def test_another_file_under_the_name_is_followed_from_its_start(tmp_path: Path) 
     turns = SerializedCalls(replace)
 
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+
+
+def test_a_longer_file_with_the_same_name_and_inode_is_followed_from_its_start(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2)])
+    turns = SerializedCalls(
+        lambda: write_summary(tmp_path, [values_at(step, {"loss": 2.0}) for step in (5, 6, 7)]),
+    )
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 5, 6, 7]
+
+
+def test_a_file_that_is_replaced_by_a_longer_copy_of_itself_is_read_on(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    copy = tmp_path / "copy"
+
+    def send() -> None:
+        copy.write_bytes(path.read_bytes() + values_at(2, {"loss": 2.0}))
+        copy.replace(path)
+
+    turns = SerializedCalls(send)
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2]
+
+
+def test_it_goes_on_when_the_directory_was_removed_and_an_earlier_name_appears(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    write_summary(run, [values_at(1, {"loss": 1.0})])
+    turns = SerializedCalls(
+        lambda: shutil.rmtree(run),
+        lambda: write_summary(run, [values_at(2, {"loss": 2.0})], second=1600000000),
+    )
+
+    assert _steps(list(SummaryReader(run).follow(stop=turns.done, wait=turns))) == [1, 2]
+
+
+def test_a_directory_of_runs_is_no_run_to_wait_for(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [])
+
+    with pytest.raises(FileNotFoundError, match="runs below it: a; give one of them"):
+        next(SummaryReader(tmp_path).follow(stop=lambda: True))
 
 
 def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:

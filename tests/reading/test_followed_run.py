@@ -258,6 +258,20 @@ def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_pat
     assert [value.counts.tolist() for _, _, value in reader.histograms("h")] == [[3, 4]]
 
 
+def test_a_file_rewritten_in_place_and_longer_shows_its_new_values_alone(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in range(5)])
+    found, reader = followed(tmp_path), SummaryReader(tmp_path)
+    assert len(reader.scalars("loss")) == 5
+    inode = path.stat().st_ino
+
+    write_summary(tmp_path, [values_at(step, {"longer/tag": 2.0}) for step in range(9)])
+    found.refresh()
+
+    assert path.stat().st_ino == inode
+    assert found.tags() == reader.tags()
+    assert (found.tags()["scalar"], len(found.scalars("longer/tag"))) == (["longer/tag"], 9)
+
+
 def test_what_was_computed_is_cached_until_a_file_is_rewritten(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
     found = followed(tmp_path)

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
 from mindsummary_lightning.reading import run_numbers
 from mindsummary_lightning.reading.run_numbers import read_numbers
+from tests.reading.runs import histogram, values_at, write_summary
 
 
 @pytest.fixture
@@ -22,6 +25,16 @@ def run(tmp_path: Path) -> Path:
                 record.add_value("histogram", "w", np.append(random.normal(size=20), np.nan))
                 record.record(step)
     return tmp_path
+
+
+def test_damage_among_many_events_is_named_with_its_byte(tmp_path: Path) -> None:
+    before = [values_at(step, {"loss": 1.0, "w": histogram(1)}) for step in range(1, 50)]
+    path = write_summary(tmp_path, [*before, b"".join(frame([b"no event"])), *before])
+
+    with pytest.raises(DamagedFileError) as raised:
+        read_numbers(str(tmp_path))
+
+    assert raised.value.offset == path.read_bytes().index(b"no event") - HEADER_SIZE
 
 
 def test_numbers_are_those_of_the_reader(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

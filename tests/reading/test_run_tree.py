@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 from pathlib import Path
 
 import pytest
 
+from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.reading import run_tree
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
 from tests.cli.command import mindsummary
@@ -224,6 +226,78 @@ def test_every_verb_skips_it_with_one_warning(
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "told_of_a", "told_of_b"),
+    [
+        (("list", "runs"), "MS: permission denied", "1 scalar"),
+        (("verify", "runs"), "MS: permission denied", "1 run checked: 0 damages"),
+        (("repair", "runs"), "MS: permission denied", "nothing is damaged in its other runs"),
+        (("export", "runs", "--to", "parquet", "--out", "out"), "skipped because it cannot be read: a:", "scalars/b/"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_file_that_cannot_be_read_keeps_no_verb_from_the_other_runs(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    told_of_a: str,
+    told_of_b: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    closed = write_summary(tmp_path / "runs" / "a", [values_at(1, {"loss": 1.0})])
+    write_summary(tmp_path / "runs" / "b", [values_at(1, {"loss": 1.0})])
+    real_open = os.open
+
+    def refusing(path: str, *arguments: int, **options: int) -> int:
+        if os.path.basename(os.path.dirname(path)) == "a" and os.path.basename(path) == closed.name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real_open(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refusing)
+    answer = mindsummary(capsys, *words)
+
+    assert answer.code == 1
+    assert told_of_a in answer.out + answer.err
+    assert told_of_b in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told_of_b"),
+    [
+        (("list", "runs"), "1 scalar"),
+        (("verify", "runs"), "1 run checked"),
+        (("repair", "runs"), "nothing is damaged in its other runs"),
+        (("export", "runs", "--to", "parquet", "--out", "out"), "scalars/b/"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_run_that_is_removed_meanwhile_keeps_no_verb_from_the_other_runs(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    told_of_b: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_summary(tmp_path / "runs" / "b", [values_at(1, {"loss": 1.0})])
+    module = importlib.import_module(f"mindsummary_lightning.cli.{'list_runs' if words[0] == 'list' else words[0]}")
+    monkeypatch.setattr(module, "runs_below", lambda directory: ["runs/a", "runs/b"])
+
+    answer = mindsummary(capsys, *words)
+
+    assert answer.code == 1
+    assert told_of_b in answer.out
+
+
+def test_a_run_without_a_file_by_now_is_a_line_of_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_runs, "runs_below", lambda directory: [directory])
+
+    assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [".", "-", "0", "B", "-", "-"]
+
+
 def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_finds(tmp_path: Path) -> None:
     path = write_summary(tmp_path / "outside", [])
     base = tmp_path / "base"
@@ -233,6 +307,11 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     (base / "c").mkdir()
     (base / "c" / path.name).symlink_to(path)
     write_summary(base / "misdated", [], 10**17)
+    for name in ("e/events.summary.17000000000000000.h_explain", "f/events.summary.17000000000000000.h_MS/file"):
+        (base / name).parent.mkdir(parents=True)
+        (base / name).touch()
+    (base / "g").mkdir()
+    (base / "g" / "events.summary.17000000000000000.h_MS").symlink_to("nowhere")
     (base / "model.pb").touch()
 
     assert find_run_directories(str(base)) == [str(base / name) for name in (".hidden", "b", "misdated")]

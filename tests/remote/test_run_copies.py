@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -58,6 +59,26 @@ def test_a_directory_of_runs_is_there_file_by_file(run: Path, tmp_path: Path) ->
     assert (copies.problems, copies.missing, len(copies.runs)) == ({}, 0, 1)
     assert _names(tmp_path / "far") == _names(tmp_path / "runs")
     assert SummaryReader(tmp_path / "far/digits/version_0").scalars("loss").steps.tolist() == [*range(1, 11)]
+
+
+def test_a_directory_that_cannot_be_listed_is_warned_of(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "runs" / "closed").mkdir()
+    real_scandir = os.scandir
+
+    def refusing(path: str) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real_scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    copies = _sent(tmp_path / "runs", tmp_path / "far")
+    copies.send()
+
+    assert (copies.problems, len(copies.runs)) == ({}, 1)
+    (message,) = caplog.messages
+    assert message.startswith("skipped a directory that cannot be listed")
 
 
 def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.values.text import utf8_text
 
 if TYPE_CHECKING:
     from mindsummary_lightning.export.report.contents import Card
@@ -75,5 +76,5 @@ def write_report(
         figure_scripts=scripts,
         bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if scripts else [],
     )
-    replace_file(path, page.encode(errors="backslashreplace"), mode_of_runs(run_dirs))
+    replace_file(path, utf8_text(page).encode(), mode_of_runs(run_dirs))
     progress(_PAGE_PERCENT)

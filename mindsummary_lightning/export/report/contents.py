@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import os
 from collections import Counter
@@ -58,7 +59,10 @@ class ReportRun:
             return "no scalars"
         last = max(int(series.steps[-1]) for series in self.scalars.values())
         start = min(float(series.wall_times.min()) for series in self.scalars.values())
-        return f"last step {last}, started {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
+        text = f"last step {last}"
+        with contextlib.suppress(OSError, OverflowError, ValueError):  # no time that a calendar has
+            text += f", started {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
+        return text
 
 
 @dataclass(slots=True)
@@ -206,7 +210,7 @@ def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample) -> Card:
     landscape = _value(sample, LossLandscape)
     plot = landscape_figure(landscape)
     surface = landscape.surface
-    is_finite = math.isfinite(float(surface.z.sum()))
+    is_finite = surface.z.size > 0 and math.isfinite(float(surface.z.sum()))
     extremes = f"{surface.z.min():.6g} to {surface.z.max():.6g}" if is_finite else "not finite"
     note = f"loss {extremes}, {surface.x.size} x {surface.y.size} points"
     return Card(tag, run, [plot] if plot else [], note=note)

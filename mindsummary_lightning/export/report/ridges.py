@@ -26,7 +26,8 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
     if not filled:
         return None
     low = min(float(histogram.lefts.min()) for _, histogram in filled)
-    high = max(float((histogram.lefts + histogram.widths).max()) for _, histogram in filled)
+    with np.errstate(over="ignore", invalid="ignore"):
+        high = max(float((histogram.lefts + histogram.widths).max()) for _, histogram in filled)
     if not (math.isfinite(high - low) and high > low):
         return None
     edges = np.linspace(low, high, _BINS + 1)

@@ -136,11 +136,12 @@ def limits_of_buckets(histogram: Histogram) -> tuple[NDArray[np.float64], NDArra
     """TensorBoard's ``bucket_limit`` and ``bucket``: right edges and counts, with an empty bucket before the first."""
     order = np.argsort(histogram.lefts, kind="stable")
     lefts = histogram.lefts[order]
-    rights = lefts + histogram.widths[order]
+    with np.errstate(over="ignore", invalid="ignore"):
+        rights = lefts + histogram.widths[order]
     counts = histogram.counts[order].astype(np.float64)
     if not lefts.size:
         return np.empty(0), np.empty(0)
-    limits, buckets = [lefts[0]], [0.0]
+    limits, buckets = [float(lefts[0])], [0.0]
     for left, right, number in zip(lefts.tolist(), rights.tolist(), counts.tolist(), strict=True):
         if left - limits[-1] > (right - left) * 1e-6:
             limits.append(left)  # a gap is an empty bucket
