@@ -12,6 +12,7 @@ from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.values.text import listed
 
 _EXIT = {"same": 0, "different": 1, "not_comparable": 2}
 _LISTED = 8
@@ -43,10 +44,10 @@ def _print(comparison: Comparison) -> None:
         weights = [name for name in unmatched if not name.endswith(GRADIENT)]
         for kind, names in (("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])):
             if names:
-                say(f"   {counted(len(names), kind)} without a partner in {other}: {_listed(names)}")
+                say(f"   {counted(len(names), kind)} without a partner in {other}: {listed(names, _LISTED)}")
     if comparison.guessed:
         pairs = [f"{one} = {other}" for one, other in comparison.guessed]
-        say(f"matched by their place alone (--map decides): {_listed(pairs)}")
+        say(f"matched by their place alone (--map decides): {listed(pairs, _LISTED)}")
     if comparison.settings:
         print(heading("settings that differ"))
         for name, (one, other) in comparison.settings.items():
@@ -69,8 +70,3 @@ def _print(comparison: Comparison) -> None:
         f"compared: the loss at {counted(compared['losses'], 'step')}, {counted(compared['tensors'], 'tensor')} by "
         f"minimum, maximum and mean; {counted(compared['steps'], 'step')} in common"
     )
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more

@@ -64,10 +64,6 @@ class _Together(NamedTuple):
     rows: NDArray[np.intp]
     plan: RowPlan
 
-    def is_of(self, named: Sequence[NamedParameter]) -> bool:
-        """Whether it is of these very parameters."""
-        return _are_same(named, self.named)
-
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(map(operator.is_, some, others))
@@ -201,7 +197,7 @@ class ParameterStatistics:
         """What ``use`` makes of the tensors of some parameters, with the last step's plan if it still fits."""
         together = self._together.pop((kind, optimizer), None)
         result: _T | None = None
-        if together is not None and together.is_of(named):
+        if together is not None and _are_same(named, together.named):
             with contextlib.suppress(RuntimeError):  # a parameter has got data of another shape
                 result = use(together.plan, tensors)
         if together is None or result is None:

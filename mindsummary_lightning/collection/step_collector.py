@@ -25,6 +25,7 @@ from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.values import SummaryValue
+from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -175,7 +176,7 @@ class StepCollector:
                 pairs = self._statistics.finish(step, pairs)
                 self._last_statistics = step
             for tag, problem in values.problems:
-                self._warn(tag, "%s is not recorded: %s", tag, problem)
+                self._warn(tag, "%s is not recorded: %s", tag, error_text(problem))
             yield step, pairs
         if wait and self._statistics is not None:
             yield self._last_statistics, self._statistics.rest()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
+from mindsummary_lightning.values.text import listed
 
 _ROUNDING = 3e-6  # of a tensor's largest element; updates that are not far above it give no ratio
 _SAME_RATIO = 0.02  # spread of what is called one ratio
@@ -122,10 +123,9 @@ def _one_run_only(alignment: Alignment) -> list[Hint]:
     for side, other, names in (("a", "b", alignment.names.unmatched_a), ("b", "a", alignment.names.unmatched_b)):
         weights = [name for name in names if not name.endswith(GRADIENT)]
         if weights:
-            text = (
-                f"{_list(weights)} recorded in {side} only: looks like frozen in {other}, not given to its optimizer, "
-            )
-            hints.append(Hint("one_run_only", text + "or named otherwise", {"run": side, "tensors": weights}))
+            text = f"{listed(weights, _LISTED)} recorded in {side} only: looks like frozen in {other}, "
+            text += "not given to its optimizer, or named otherwise"
+            hints.append(Hint("one_run_only", text, {"run": side, "tensors": weights}))
     return hints
 
 
@@ -139,7 +139,7 @@ def _not_updated(alignment: Alignment) -> list[Hint]:
     return [
         Hint(
             "not_updated",
-            f"{_list(names)} never changed in {run}: looks like frozen or detached",
+            f"{listed(names, _LISTED)} never changed in {run}: looks like frozen or detached",
             {"run": run, "tensors": names},
         )
         for run, names in zip("ab", still, strict=True)
@@ -260,8 +260,8 @@ def _weight_decay(alignment: Alignment, distances: Floats, at: int, limits: Tole
         return []
     run = "a" if middle > 0 else "b"
     text = (
-        f"{_list(names)} differ by {abs(middle):.2g} times their own value at step {int(alignment.steps[at])}: "
-        f"looks like weight decay of these in {run} only (learning rate times decay)"
+        f"{listed(names, _LISTED)} differ by {abs(middle):.2g} times their own value at step "
+        f"{int(alignment.steps[at])}: looks like weight decay of these in {run} only (learning rate times decay)"
     )
     return [Hint("weight_decay", text, {"factor": middle, "tensors": names, "run": run})]
 
@@ -283,8 +283,3 @@ def _moves(tensor: Floats) -> NDArray[np.bool_]:
     """At which steps a tensor changed since the one before, shape ``(steps - 1,)``."""
     moved: NDArray[np.bool_] = (np.diff(tensor, axis=0) != 0).any(axis=1)
     return moved & np.isfinite(tensor[1:, 0])
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more

@@ -30,6 +30,7 @@ from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
 from mindsummary_lightning.comparison.result import Comparison, FirstDifference, TensorDistance
 from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
+from mindsummary_lightning.values.text import listed
 
 _COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole
@@ -282,11 +283,10 @@ def _sentence(
         )
     if not first.tensors:
         return f"{where}, in the update of tensors that only one of them recorded ({tolerances})."
-    names = ", ".join(tensor.a for tensor in first.tensors[:3])
-    more = f" and {len(first.tensors) - 3} more" if len(first.tensors) > 3 else ""
+    names = listed([tensor.a for tensor in first.tensors], 3)
     far = first.tensors[0].distance
     equal = ", the loss is the same" if losses.size else ""
-    return f"{where}, in the update: {names}{more} are up to {far:.1e} apart{equal} ({tolerances})."
+    return f"{where}, in the update: {names} are up to {far:.1e} apart{equal} ({tolerances})."
 
 
 def _largest(distances: Floats) -> float | None:

@@ -195,7 +195,7 @@ def _listed(directory: str) -> list[tuple[str, str]]:
     pairs = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), open(os.path.join(directory, _LIST), "rb") as file:
         for line in file:
-            with contextlib.suppress(ValueError, TypeError):  # half a line of a killed call
+            with contextlib.suppress(ValueError, TypeError, RecursionError):  # half a line of a killed call
                 form, name = json.loads(line)
                 pairs.append((str(form), str(name)))
     return pairs

@@ -132,9 +132,7 @@ def layout_of(payload: bytes) -> ScalarLayout | None:
         return None
     body, starts = b"", []
     for value in values:
-        tag = value.tag.encode()
-        head = length_delimited(_TAG, len(tag)) + tag + _SCALAR_KEY
-        body += length_delimited(_VALUE, len(head) + 4) + head
+        body += _scalar_head(value.tag)
         starts.append(len(body))
         body += payload[value.end - 4 : value.end]
     # The values must be all that follows, in the one encoding whose offsets are known.

@@ -24,6 +24,7 @@ from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.module_names import module_class_name, unwrapped
 from mindsummary_lightning.graph.step_observer import observed_call
 from mindsummary_lightning.values.graph_nodes import Graph
+from mindsummary_lightning.values.text import error_text
 
 
 def capture_example(module: nn.Module, example: Any) -> Graph:
@@ -51,7 +52,7 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
 
 def one_line(error: Exception) -> str:
     """The message of an exception in one line of a log, at most 300 characters."""
-    text = textwrap.shorten(str(error), 300, placeholder=" ...")
+    text = textwrap.shorten(error_text(error), 300, placeholder=" ...")
     return text if isinstance(error, GraphCaptureError) else f"{type(error).__name__}: {text}"
 
 

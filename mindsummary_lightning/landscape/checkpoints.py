@@ -23,7 +23,7 @@ from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.landscape.plane import strided_parts
-from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+from mindsummary_lightning.values.landscape_settings import SHORTEST_INTERVAL, LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +38,6 @@ _KEYS = (
     "landscape_size",
     "create_landscape",
 )
-_SHORTEST_INTERVAL = 3
 _MOST_WAITING = 2**22  # bytes
 
 
@@ -97,14 +96,14 @@ class LandscapeCheckpointWriter:
     def check_budget(self, module: nn.Module) -> None:
         """Say what to set, when a run begins, if checkpoints of ``module`` leave no landscape of an interval."""
         size = sum(_bytes(each) for each in (*module.parameters(), *module.buffers()) if not is_lazy(each))
-        if self._all_or_nothing or not self._settings.train or _SHORTEST_INTERVAL * size <= self._max_bytes:
+        if self._all_or_nothing or not self._settings.train or SHORTEST_INTERVAL * size <= self._max_bytes:
             return
         self._has_warned = True
         rest = "only the last one is saved" if size <= self._max_bytes else "none is saved"
         _LOG.warning(
             "loss landscape: an interval needs %d checkpoints of %.1f MB, and landscape_max_bytes=%d; %s: set "
             "landscape_max_bytes=%d or more",
-            *(_SHORTEST_INTERVAL, size / 1e6, self._max_bytes, rest, _SHORTEST_INTERVAL * size),
+            *(SHORTEST_INTERVAL, size / 1e6, self._max_bytes, rest, SHORTEST_INTERVAL * size),
         )
 
     def wants(self, number: int) -> bool:
@@ -221,9 +220,9 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
     wanted = frozenset(number for interval in intervals for number in interval)
     if len(wanted) <= capacity:
         return wanted
-    if capacity < _SHORTEST_INTERVAL:
+    if capacity < SHORTEST_INTERVAL:
         return frozenset({max(wanted)} if capacity else ())  # enough for the landscape around the last checkpoint
-    last = intervals[-(capacity // _SHORTEST_INTERVAL) :]
+    last = intervals[-(capacity // SHORTEST_INTERVAL) :]
     share = capacity // len(last)
     return frozenset(number for interval in last for number in _evenly(interval, share))
 
@@ -260,7 +259,7 @@ class LandscapeCheckpoints:
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
                 "with a landscape_max_bytes that holds the checkpoints"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LandscapeCheckpointError(f"{path} is not JSON: {error}") from error
         try:
             settings = LandscapeSettings.from_dict(
@@ -285,7 +284,7 @@ class LandscapeCheckpoints:
         wanted = self.settings.intervals
         saved = [tuple(number for number in interval if number in self.files) for interval in wanted]
         # Cut ones may have the same ends, which name a landscape: then the first of them stays.
-        by_ends = {(part[0], part[-1]): part for part in reversed(saved) if len(part) >= _SHORTEST_INTERVAL}
+        by_ends = {(part[0], part[-1]): part for part in reversed(saved) if len(part) >= SHORTEST_INTERVAL}
         usable = tuple(sorted(by_ends.values(), key=saved.index))
         if usable == wanted or not self.settings.train:
             return self

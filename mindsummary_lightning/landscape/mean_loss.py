@@ -13,7 +13,7 @@ import pickle
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 from torch.utils._pytree import tree_map_only
 
+from mindsummary_lightning.collection.loss import loss_of
 from mindsummary_lightning.landscape.checkpoint_names import canonical_names
 from mindsummary_lightning.landscape.module_state import RestorableState
 
@@ -205,13 +206,10 @@ def borrowed(loss: MeanLoss) -> Iterator[None]:
 
 
 def _as_loss(answer: Any) -> Tensor:
-    if isinstance(answer, Mapping):
-        answer = answer.get("loss")
-    elif isinstance(answer, (list, tuple)) and answer:
-        answer = answer[0]
-    if not isinstance(answer, Tensor):
-        raise TypeError(f"the loss must be a tensor, or a dict with one under 'loss', not {type(answer).__name__}")
-    return answer.mean() if answer.ndim else answer
+    loss = loss_of(answer)
+    if not isinstance(loss, Tensor):
+        raise TypeError(f"the loss must be a tensor, or a dict with one under 'loss', not {type(loss).__name__}")
+    return loss.mean() if loss.ndim else loss
 
 
 def _steps(module: nn.Module) -> dict[str, int]:

@@ -57,7 +57,7 @@ class SummaryLandscape:
     """
 
     def __init__(self, summary_dir: str | os.PathLike[str]) -> None:
-        self._summary_dir = os.path.realpath(os.fspath(summary_dir))
+        self._summary_dir = os.path.realpath(checked_directory("summary_dir", summary_dir))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary_dir!r})"

@@ -6,26 +6,20 @@ flattening of the data pipeline), so that a query here and a query there give th
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.values import DatasetGraph, Operation
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
-from mindsummary_lightning.values.text import shortest_float32
+from mindsummary_lightning.values.text import finite_or_named, shortest_float32
 
 JsonValue: TypeAlias = Any  # what json.loads can return: a recursive type that mypy and readers both follow badly
 
 
-def double_to_json(value: float) -> float | str:
-    """A 64-bit number; one that is not finite becomes the text ``NaN``, ``Infinity`` or ``-Infinity``."""
-    return value if math.isfinite(value) else json.dumps(value)
-
-
 def float32_to_json(value: float) -> float | str:
-    """A 32-bit number with the fewest digits that give it back: 0.01 rather than 0.009999999776482582."""
-    return shortest_float32(value) if math.isfinite(value) else double_to_json(value)
+    """A 32-bit number with the fewest digits that give it back: 0.01 rather than 0.009999999776482582; or its name."""
+    number: float | str = finite_or_named(shortest_float32(value))
+    return number
 
 
 def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonValue]:
@@ -35,7 +29,7 @@ def user_defined_to_json(values: Mapping[str, CustomValue]) -> dict[str, JsonVal
         if isinstance(value, (str, int)):  # asked first: a mapping is an abstract class, which takes long to ask for
             shown[key] = value
         else:
-            shown[key] = double_to_json(value) if isinstance(value, float) else user_defined_to_json(value)
+            shown[key] = finite_or_named(value) if isinstance(value, float) else user_defined_to_json(value)
     return shown
 
 

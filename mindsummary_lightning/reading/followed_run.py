@@ -20,6 +20,7 @@ from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
+from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -133,9 +134,8 @@ class FollowedRun:
     def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
         files = [file for file in self._files if (kind, tag) in file.tags]
         if not files:
-            known = self._tags[kind]
-            listed = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {listed or 'none'}")
+            known = listed([*map(repr, self._tags[kind])], 10)
+            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {known or 'none'}")
         return files
 
     def cached(self, key: Hashable, compute: Callable[[], _T]) -> _T:

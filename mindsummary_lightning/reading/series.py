@@ -48,7 +48,7 @@ class RunLineage:
         evaluation: its metrics and evaluation data.
         dataset: the data pipeline.
         custom: everything the user added, and what a run notes of itself without MindInsight showing it (versions,
-            precision, how it ended); of entries with one name the later one.
+            precision, how it ended); of entries with one name the later one, but the user's before the run's.
     """
 
     train: TrainInfo | None = None

@@ -34,10 +34,13 @@ from mindsummary_lightning.values import (
     Graph,
     Histogram,
     Image,
+    RunInfo,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
 )
+from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.text import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -192,17 +195,19 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest: dict[str, Any] = {}
+        custom: dict[type, dict[str, CustomValue]] = {}
         self._check_is_run()
         for path in lineage_file_paths(self.run_dir):
             contents = [event.what for event in RecordScanner(path).decoded(decode_lineage_event)]
             if any(isinstance(what, (TrainInfo, DatasetGraph)) for what in contents):
-                newest.clear()
+                newest, custom = {}, {}
             for what in contents:
                 if isinstance(what, UserDefinedInfo):
-                    earlier = newest["custom"].values if "custom" in newest else {}
-                    newest["custom"] = UserDefinedInfo({**earlier, **what.values})
+                    custom.setdefault(type(what), {}).update(what.values)
                 elif what is not None:
                     newest[_LINEAGE_NAMES[type(what)]] = what
+        if custom:  # what the user says of a run counts before what it notes of itself, as in queries
+            newest["custom"] = UserDefinedInfo({**custom.get(RunInfo, {}), **custom.get(UserDefinedInfo, {})})
         return RunLineage(**newest)
 
     # ---- events
@@ -313,8 +318,8 @@ class SummaryReader:
             return
         runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
         if runs:
-            listed = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
-            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {listed}; give one of them")
+            below = listed(runs, 5)
+            raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {below}; give one of them")
 
 
 def _behind(paths: list[str], path: str) -> list[str]:

@@ -82,21 +82,22 @@ class LineageFileWriter:
             raise
 
     def _hide_repetitions(self) -> None:
-        train = self._newest(TrainInfo)
-        hidden: dict[str, CustomValue] = {}
+        train, custom = self._newest(TrainInfo), self._custom(UserDefinedInfo)
+        hidden = repeated_fields(custom, train) if isinstance(train, TrainInfo) else {}
+        if not hidden:
+            return
         events: list[LineageEvent] = []
         for event in self._events:
-            if isinstance(train, TrainInfo) and type(event.what) is UserDefinedInfo:
-                repeated = repeated_fields(event.what, train)
-                hidden.update(repeated)
-                rest = {name: entry for name, entry in event.what.values.items() if name not in repeated}
-                if not rest:
-                    continue
-                event = LineageEvent(event.wall_time, UserDefinedInfo(rest))
-            events.append(event)
-        if hidden:
-            self._events = [*events, LineageEvent(self._clock(), RunInfo(hidden))]
-            self._records = []
+            if type(event.what) is not UserDefinedInfo:
+                events.append(event)
+                continue
+            for kind in (RunInfo, UserDefinedInfo):  # earlier values of an entry too: else one of them would be shown
+                values = {
+                    name: entry for name, entry in event.what.values.items() if (name in hidden) == (kind is RunInfo)
+                }
+                if values:
+                    events.append(LineageEvent(event.wall_time, kind(values)))
+        self._events, self._records = events, []
 
     def _replace(self) -> None:
         for event in self._events[len(self._records) :]:
@@ -123,10 +124,17 @@ class LineageFileWriter:
         return (status.st_dev, status.st_ino) != self._identity
 
     def _is_written(self, value: LineageValue) -> bool:
-        if isinstance(value, UserDefinedInfo):  # the reader merges all custom data, key by key
-            merged = _merged_custom(self._events)
-            return all(key in merged and _is_same(merged[key], entry) for key, entry in value.values.items())
-        return value == self._newest(type(value))
+        if not isinstance(value, UserDefinedInfo):
+            return value == self._newest(type(value))
+        known = self._custom(RunInfo)  # the reader merges all custom data, key by key
+        if type(value) is UserDefinedInfo:
+            train = self._newest(TrainInfo)
+            hidden = repeated_fields(known, train) if isinstance(train, TrainInfo) else {}
+            known = {**hidden, **self._custom(UserDefinedInfo)}
+        return all(key in known and _is_same(known[key], entry) for key, entry in value.values.items())
+
+    def _custom(self, kind: type[UserDefinedInfo]) -> dict[str, CustomValue]:
+        return _merged_custom(event for event in self._events if type(event.what) is kind)
 
     def _newest(self, kind: type) -> LineageValue | None:
         return next((event.what for event in reversed(self._events) if type(event.what) is kind), None)

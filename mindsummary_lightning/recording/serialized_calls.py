@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from mindsummary_lightning.values.text import error_text
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -57,7 +59,7 @@ class SerializedCalls:
                 try:
                     action(*arguments)
                 except Exception as error:
-                    _LOG.error("what a signal handler recorded could not be written: %s", error)
+                    _LOG.error("what a signal handler recorded could not be written: %s", error_text(error))
         finally:
             self._busy = None
 

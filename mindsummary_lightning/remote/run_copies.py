@@ -85,7 +85,7 @@ class RunCopies:
         self._there |= there
         sent, sent_path = {}, f"{run}/{_SENT}".lstrip("/")
         if sent_path in there:
-            with self._destination.open(sent_path) as file, contextlib.suppress(ValueError, TypeError):
+            with self._destination.open(sent_path) as file, contextlib.suppress(ValueError, TypeError, RecursionError):
                 sent = dict(json.load(file))  # unless a part was seen, or it is somebody else's
         for path in summaries + others:
             if path in there and self._done.get(path) == self._files[path]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
 C = TypeVar("C", bound=type)
@@ -47,7 +48,7 @@ class HookGuard:
             (what, type(error)),
             "%s could not record %s: %s: %s. Training continues; further failures of this kind are counted and the "
             "total is logged at the end",
-            *(self._owner, what, type(error).__name__, error),
+            *(self._owner, what, type(error).__name__, error_text(error)),
             level=logging.ERROR,
         )
 

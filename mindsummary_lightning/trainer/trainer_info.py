@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
+from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.dataset.loader_sizes import LoaderSizes
 from mindsummary_lightning.dataset.pipeline import dataset_path
@@ -154,10 +155,8 @@ def _rates(trainer: Any, key: str) -> list[float]:
 
 
 def _known(find: Callable[..., T]) -> T | None:
-    try:
-        return find()
-    except Exception:  # a strange model or loader costs its own field only
-        return None
+    nothing: T | None = None
+    return value_or_default(nothing, find)  # a strange model or loader costs its own field only
 
 
 def _finite(number: float | None) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 _UNITS = ("step", "epoch")
 _SIZES = range(3, 257)
-_SHORTEST_INTERVAL = 3
+SHORTEST_INTERVAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _checked_intervals(intervals: Any) -> tuple[tuple[int, ...], ...]:
         _check("each of intervals", interval, (list, tuple, range), "a list of ints")
         for number in interval:
             _check("each number in intervals", number, int, "an int")
-        if len(interval) < _SHORTEST_INTERVAL:
+        if len(interval) < SHORTEST_INTERVAL:
             raise ValueError(f"each interval needs at least 3 numbers, but one is {list(interval)}")
         if interval[0] < 1 or any(a >= b for a, b in pairwise(interval)):
             raise ValueError(f"numbers of an interval must be ascending and at least 1, but one is {list(interval)}")

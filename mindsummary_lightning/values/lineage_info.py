@@ -133,10 +133,10 @@ class RunInfo(UserDefinedInfo):
     """
 
 
-def repeated_fields(custom: UserDefinedInfo, train: TrainInfo) -> dict[str, CustomValue]:
-    """The entries that a field of the training lineage says too; MindInsight would show two columns of each."""
+def repeated_fields(custom: Mapping[str, CustomValue], train: TrainInfo) -> dict[str, CustomValue]:
+    """The custom data that a field of the training lineage says too; MindInsight would show two columns of each."""
     known = {field_.name: getattr(train, field_.name) for field_ in fields(train)}
-    return {name: entry for name, entry in custom.values.items() if name in known and entry == known[name]}
+    return {name: entry for name, entry in custom.items() if name in known and entry == known[name]}
 
 
 def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
@@ -52,10 +52,16 @@ def _escape(char: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Text such as ``a, b and 3 more``: at most so many names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def error_text(error: BaseException) -> str:
-    """The message of an error, or its type's name if it has none or fails to give it."""
+    """The message of an error in one line, or its type's name if it has none or fails to give it."""
     try:
-        return printable(str(error)) or type(error).__name__
+        return printable(" ".join(str(error).split())) or type(error).__name__
     except KeyboardInterrupt:
         raise
     except BaseException:  # a user's class of errors; SystemExit is no better than the others here

@@ -72,6 +72,7 @@ def test_a_remote_directory_is_refused_before_anything_is_made(call: Callable[[s
         (MindInsightLogger, "save_dir"),
         (TrainLineage, "summary_record"),
         (EvalLineage, "summary_record"),
+        (SummaryLandscape, "summary_dir"),
     ],
 )
 def test_what_records_names_the_two_lines_that_do_it(

@@ -260,6 +260,29 @@ def test_a_file_that_cannot_be_read_costs_itself_only(tmp_path: Path, monkeypatc
     assert ["Permission denied" in text for text in runs[0].problems] == [True]
 
 
+def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write_tb(tmp_path / "tb" / "a", event(1, Summary.Value(tag="loss", simple_value=0.5)))
+    (tmp_path / "tb" / "closed").mkdir()
+    scandir = os.scandir
+
+    def refusing(path: str | int) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+    assert mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi").code == 0
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "skipped a directory that cannot be listed"
+    ]
+
+
 @pytest.mark.parametrize("wall_time", [math.nan, math.inf, -math.inf])
 def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(tmp_path: Path, wall_time: float) -> None:
     values = [Summary.Value(tag="loss", simple_value=0.5)]

@@ -101,7 +101,7 @@ def test_a_list_of_files_that_somebody_forged_removes_nothing(tmp_path: Path) ->
     (tmp_path / "out" / "scalar").mkdir(parents=True)
     (tmp_path / "out" / "notes.txt").write_text("mine")
     lines = ["../precious.csv", "scalar/../../precious.csv", "notes.txt", str(tmp_path / "precious.csv"), "scalar/", ""]
-    text = "".join(json.dumps(["csv", line]) + "\n" for line in lines) + '"torn'
+    text = "".join(json.dumps(["csv", line]) + "\n" for line in lines) + "[" * 100_000 + '\n"torn'
     (tmp_path / "out" / ".mindsummary-export").write_text(text)
 
     with OutputDirectory(str(tmp_path / "out"), "csv", {"": r"scalars\.csv", "scalar": ".*"}):

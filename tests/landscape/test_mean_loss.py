@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,13 @@ def test_manual_optimization_is_refused_unless_a_validation_step_gives_the_loss(
 def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
     with pytest.raises(TypeError, match=r"training_step of ReadsItself reads the dataloader_iter itself; pass loss_fn"):
         MeanLoss(ReadsItself())
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"loss": x}, lambda x: (x, 9.0), lambda x: [{"loss": x}]])
+def test_a_loss_is_taken_from_what_the_collector_takes_it_from(wrap: Callable[[Any], Any]) -> None:
+    loss = MeanLoss(torch.nn.Identity(), lambda output, target: wrap(output - target))
+
+    assert float(loss((torch.tensor([3.0, 5.0]), torch.tensor([1.0, 2.0])), 0)) == 2.5
 
 
 def generate(run: Path, module: Any, **options: Any) -> Any:

@@ -272,6 +272,12 @@ def test_named_intervals_name_the_last_checkpoint_too(tmp_path: Path) -> None:
     assert list(made) == ["landscape_[1, 3]", "landscape_[3]"]
 
 
+def test_a_directory_is_the_one_that_the_collector_means_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert repr(SummaryLandscape("~/run")) == f"SummaryLandscape({os.path.realpath(tmp_path / 'run')!r})"
+
+
 def test_a_run_of_two_steps_gives_the_landscape_of_its_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
     assert "only that of the last checkpoint is made" in caplog.text

@@ -30,15 +30,18 @@ def _columns(run: Path) -> dict[str, object]:
     return columns
 
 
+def _custom(run: Path) -> object:
+    custom = SummaryReader(run).lineage().custom
+    return None if custom is None else custom.values
+
+
 @pytest.mark.parametrize("values", [(HPARAMS, TRAIN), (TRAIN, HPARAMS)], ids=["train last", "train first"])
 def test_custom_data_that_repeat_a_field_have_no_column_and_are_still_read(
     tmp_path: Path, values: tuple[LineageValue, ...]
 ) -> None:
     _write(tmp_path, *values)
 
-    custom = SummaryReader(tmp_path).lineage().custom
-    assert custom is not None
-    assert custom.values == HPARAMS.values
+    assert _custom(tmp_path) == HPARAMS.values
     assert _columns(tmp_path) == {"dropout": 0.5}
 
 
@@ -86,3 +89,33 @@ def test_run_info_of_an_earlier_process_is_carried_over_into_the_new_file(tmp_pa
     condition = {"user_defined/precision": {"eq": "32-true"}, "user_defined/status": {"eq": "success"}}
     assert filter_summary_lineage(tmp_path, condition)["count"] == 1
     assert _columns(tmp_path) == {}
+
+
+def test_custom_data_that_come_to_repeat_a_field_do_not_leave_an_earlier_value_to_be_shown(tmp_path: Path) -> None:
+    _write(tmp_path, TrainInfo(batch_size=32), UserDefinedInfo({"batch_size": 64, "dropout": 0.5}))
+    before = sum(path.stat().st_size for path in lineage_paths(tmp_path))
+    _write(tmp_path, UserDefinedInfo({"batch_size": 32}))
+
+    assert _columns(tmp_path) == {"dropout": 0.5}
+    assert _custom(tmp_path) == {"batch_size": 32, "dropout": 0.5}
+    assert sum(path.stat().st_size for path in lineage_paths(tmp_path)) > before
+
+
+def test_an_earlier_value_that_comes_to_repeat_a_field_does_not_replace_the_newer_one(tmp_path: Path) -> None:
+    _write(tmp_path, UserDefinedInfo({"batch_size": 32}), UserDefinedInfo({"batch_size": 64}), TrainInfo(batch_size=32))
+
+    assert _columns(tmp_path) == _custom(tmp_path) == {"batch_size": 64}
+
+
+def test_what_the_user_says_counts_before_what_the_run_notes_of_itself_for_every_reader(tmp_path: Path) -> None:
+    noted = RunInfo({"precision": "32-true", "torch_version": "2"})
+    _write(tmp_path, TRAIN, UserDefinedInfo({"precision": "mine"}), noted)
+
+    assert _columns(tmp_path) == {"precision": "mine"}
+    assert _custom(tmp_path) == {"precision": "mine", "torch_version": "2"}
+
+
+def test_what_the_run_noted_already_is_shown_if_the_user_says_it_too(tmp_path: Path) -> None:
+    _write(tmp_path, TRAIN, RunInfo({"precision": "32-true"}), UserDefinedInfo({"precision": "32-true"}))
+
+    assert _columns(tmp_path) == {"precision": "32-true"}

@@ -389,3 +389,12 @@ def test_an_object_without_a_name_in_its_path_is_left(tmp_path: Path) -> None:
     memory.pipe_file(f"{tmp_path}//x//events.out.events.summary.1.0.h_MS", b"x")
     memory.pipe_file(f"{tmp_path}///y", b"x")
     assert not _sent(f"memory:/{tmp_path}", tmp_path / "far").runs
+
+
+def test_a_list_of_what_was_sent_that_somebody_forged_costs_nothing(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "far" / "digits" / "version_0"
+    copy.mkdir(parents=True)
+    (copy / ".mindsummary-sync").write_text("[" * 100_000)
+
+    assert _sent(tmp_path / "runs", tmp_path / "far").problems == {}
+    assert _names(copy) == _names(run)

@@ -122,6 +122,22 @@ def test_log_graph_says_in_one_line_what_it_cannot_do(
     assert capfd.readouterr() == ("", "")
 
 
+def test_log_graph_survives_an_error_that_cannot_say_what_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no message")
+
+    class Failing(Net):
+        def forward(self, batch: Any) -> Any:
+            raise MuteError
+
+    MindInsightLogger(tmp_path, name="", version="run").log_graph(Failing(), torch.ones(2, 4))
+
+    assert "Failing: MuteError: MuteError" in caplog.text
+
+
 def test_a_step_that_is_skipped_leaves_the_next_one_to_be_observed(tmp_path: Path) -> None:
     class Skipping(Net):
         def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:

@@ -50,8 +50,11 @@ class _Seen(L.Callback):
 class _Hollow:
     """Something that has nothing and refuses everything."""
 
+    def __init__(self, kind: type[BaseException] = RuntimeError) -> None:
+        self._kind = kind
+
     def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(name)
+        raise self._kind(name)
 
 
 def _see(net: Any, data: Any = None, **options: Any) -> _Seen:
@@ -92,13 +95,15 @@ def test_a_run_that_ends_by_steps_plans_no_epochs() -> None:
     assert _see(Net(), max_epochs=-1, max_steps=2).lineages[0].epoch is None
 
 
-def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only() -> None:
-    lineage = train_lineage(_Hollow(), nn.Linear(2, 2))
+@pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
+def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only(kind: type[BaseException]) -> None:
+    hollow = _Hollow(kind)
+    lineage = train_lineage(hollow, nn.Linear(2, 2))
 
     assert lineage.network == "Linear"
     assert (lineage.optimizer, lineage.batch_size, lineage.train_dataset_size) == (None, None, None)
-    assert environment(_Hollow()).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
-    assert evaluation_dataset(_Hollow(), []) == (None, None)
+    assert environment(hollow).keys() == {"torch_version", "lightning_version", "pytorch_lightning_version"}
+    assert evaluation_dataset(hollow, []) == (None, None)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.values.text import shortest_float32, utf8_json
+from mindsummary_lightning.values.text import error_text, shortest_float32, utf8_json
 
 
 @pytest.mark.parametrize("number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0])
@@ -32,3 +32,14 @@ def test_texts_of_json_are_escaped_wherever_they_are() -> None:
     parsed = {"\ud800": [1, "a\udfff", {"é": None}]}
 
     assert utf8_json(parsed) == {"\\ud800": [1, "a\\udfff", {"é": None}]}
+
+
+def test_an_error_is_one_line_whatever_its_message_is() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise SystemExit("no message")
+
+    assert error_text(RuntimeError("CUDA error: assert\n  For debugging,\n\x1b[2J pass X=1.\n")) == (
+        "CUDA error: assert For debugging, \\u001b[2J pass X=1."
+    )
+    assert [error_text(error) for error in (Mute(), ValueError(), ValueError("\n"))] == ["Mute", *["ValueError"] * 2]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +30,8 @@ from mindsummary_lightning.recording.lineage_file import LineageFileWriter
 from mindsummary_lightning.values import Event, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.limits import MAX_EVENT
 from mindsummary_lightning.values.lineage_info import INT32_MAX, INT32_MIN
+
+_LOG = logging.getLogger(__name__)
 
 _MAX_SECOND = 1e11  # wall times in milliseconds are beyond it; a file of that name would end MindInsight's listing
 
@@ -59,15 +63,17 @@ class ImportedRun:
     problems: Counter[str] = field(default_factory=Counter)
 
 
-def event_files(directory: str) -> dict[str, list[str]]:
+def event_files(directory: str, on_error: Callable[[OSError], object] | None = None) -> dict[str, list[str]]:
     """TensorBoard event files at and below a directory: paths by directory, each list in the order of the names.
 
+    ``on_error`` is called for each directory below it that cannot be listed.
+
     Raises:
-        OSError: the directory cannot be listed.
+        OSError: the directory itself cannot be listed.
     """
     os.scandir(directory).close()  # os.walk ignores a directory that does not exist
     found: dict[str, list[str]] = {}
-    for folder, below, names in os.walk(directory):
+    for folder, below, names in os.walk(directory, onerror=on_error):
         below.sort()
         paths = [os.path.join(folder, name) for name in sorted(names) if ".tfevents." in name]
         paths = [path for path in paths if os.path.isfile(path)]  # opening a FIFO would wait for ever
@@ -101,7 +107,7 @@ def import_tensorboard(
     """
     refuse_remote("out_dir", out_dir)
     tb = messages()
-    sources = event_files(tb_dir)
+    sources = event_files(tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s"))
     if not sources:
         raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
     runs = _named_runs(tb_dir, out_dir, sources)

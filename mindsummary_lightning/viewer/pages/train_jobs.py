@@ -117,7 +117,7 @@ def _train_ids(request: ApiRequest) -> list[Any]:
     missing = ApiError(MISSING, "Param missing. 'train_ids' is required.")
     try:
         body = json.loads(request.body) if request.content_type == "application/json" else None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise missing from None
     train_ids = body.get("train_ids") if isinstance(body, dict) else None
     if train_ids is None:

@@ -132,7 +132,7 @@ def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> No
     assert runs.summary("./a") is not None
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"{}", b'{"train_ids": null}'])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"{}", b'{"train_ids": null}', b"[" * 100_000])
 def test_a_body_without_runs_to_compare_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(ApiError, match="'train_ids' is required"):
         ask(runs_below(tmp_path), "datavisual/train-job-caches", body=body)
