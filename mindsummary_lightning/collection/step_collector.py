@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from mindsummary_lightning.collection import operator_buffer
@@ -75,6 +76,7 @@ class StepCollector:
         self._statistics_pattern = statistics_pattern
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
         self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None  # of the last step, and of what
+        self._has_lazy = False
         self._use(lambda: named)
         self._selection()  # warns of what matches none
         self._use(None)
@@ -239,7 +241,8 @@ class StepCollector:
         if self._named is None:
             self._named = [] if self._parameters is None else self._parameters()
         named = self._named
-        if self._selected is None or self._selected[0] is not named:
+        if self._selected is None or self._selected[0] is not named or self._has_lazy:
+            self._has_lazy = False
             histograms: Sequence[NamedParameter] = []
             if self._specified.histograms:
                 histograms = self._select(named, "histogram_regular", self._specified.histogram_regular)
@@ -266,7 +269,10 @@ class StepCollector:
         whole = [each for each in selected if not is_flattened(each.parameter)]
         if len(whole) < len(selected):
             self._warn("fsdp1", _FSDP1)
-        return whole if self._is_rank_zero else [each for each in whole if is_sharded(each.parameter)]
+        # Those of a lazy module that has not run yet: the same objects become parameters when it does.
+        ready = [each for each in whole if not is_lazy(each.parameter)]
+        self._has_lazy |= len(ready) < len(whole)
+        return ready if self._is_rank_zero else [each for each in ready if is_sharded(each.parameter)]
 
     def _warn(self, key: str, message: str, *args: object, level: int = logging.WARNING) -> None:
         """Log a message once; the ranks above zero leave it to rank zero, which finds the same."""

@@ -184,7 +184,7 @@ class LandscapeCheckpointWriter:
         tensors: dict[str, Tensor] = {}
         seen: set[tuple[Any, ...]] = set()
         for name, entry in state_dict.items():
-            if not isinstance(entry, Tensor):
+            if not isinstance(entry, Tensor) or is_lazy(entry):  # of a lazy module that has not run
                 continue
             tensor = entry.detach()
             if is_sharded(tensor):

@@ -15,6 +15,7 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.collection.operators import scalar_summary
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
+from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_collector import StepCollector, image_batch
@@ -115,6 +116,30 @@ def test_a_parameter_of_no_dimension_is_a_histogram_of_one_element_and_so_is_its
     found: dict[str, Any] = dict(pairs)
     assert (found["temperature/auto"].min, found["temperature/auto"].count) == (2.0, 1)
     assert (found["temperature.gradient"].max, found["temperature.gradient"].count) == (-3.0, 1)
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_parameters_of_a_lazy_module_are_recorded_from_when_it_runs(caplog: pytest.LogCaptureFixture) -> None:
+    layer, never = nn.LazyLinear(2), nn.LazyLinear(2)
+    other = nn.Parameter(torch.ones(2))
+    named = [NamedParameter("never", never.weight), NamedParameter("weight", layer.weight)]
+    named.append(NamedParameter("other", other))
+    schedule = Schedule(1)
+    statistics = ParameterStatistics([], schedule, True, False)
+    options = CollectOptions(histogram_regular="weight|never", collect_metric=True)
+    collector = StepCollector(options, schedule, named, True, 0, True, statistics, ".*")
+    optimizer = torch.optim.SGD([each.parameter for each in named], lr=0.1)
+    rows = []
+    for _ in range(2):
+        collector.begin_batch(lambda: named)
+        collector.take_gradients(optimizer, lambda: None)
+        collector.end_batch(lambda: torch.tensor(1.0), True, None)
+        rows.append([tag for _, pairs in collector.drain() for tag, _ in pairs if "statistics" not in tag])
+        layer(torch.ones(1, 3))
+
+    assert rows == [["loss/auto"], ["weight/auto", "loss/auto"]]
+    assert collector.statistics_names == ["other", "weight"]
+    assert not caplog.records
 
 
 def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -85,6 +85,12 @@ def test_entries_that_are_no_tensors_are_left_out(tmp_path: Path) -> None:
     assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["weight", "count"]
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_parameters_of_a_lazy_module_that_has_not_run_are_left_out(tmp_path: Path) -> None:
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, {**STATE, "lazy": nn.LazyLinear(2).weight})
+    assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["weight", "count"]
+
+
 @pytest.mark.parametrize(
     ("capacity", "expected"),
     [
