@@ -58,7 +58,7 @@ class GradientCollector:
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
     """Euclidean norm of all gradients together, a float32 tensor; all ranks that share a sharded one call."""
-    norms = [torch.linalg.vector_norm(stored_elements(gradient).float()) for gradient in gradients]
+    norms = [torch.linalg.vector_norm(as_exact(stored_elements(gradient))).float() for gradient in gradients]
     whole = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
     total: torch.Tensor = torch.linalg.vector_norm(torch.stack([norm.to(whole[0].device) for norm in whole]))
     return total
@@ -67,6 +67,11 @@ def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
 def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
     """The elements that count in a norm: of a sparse gradient (``nn.Embedding(sparse=True)``) those that it stores."""
     return gradient.coalesce().values() if gradient.layout is torch.sparse_coo else _dense(gradient)
+
+
+def as_exact(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in a dtype with at least float32's digits; itself if it is."""
+    return tensor if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex() else tensor.float()
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:

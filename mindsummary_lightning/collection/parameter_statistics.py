@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from mindsummary_lightning.collection.gradients import as_exact
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
-from mindsummary_lightning.collection.row_statistics import RowPlan, RowStatistics, TensorStatistics, as_exact
+from mindsummary_lightning.collection.row_statistics import RowPlan, RowStatistics, TensorStatistics
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.heat_map import heat_map

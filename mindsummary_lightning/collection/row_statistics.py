@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mindsummary_lightning.collection.device_histograms import wide_dtype
-from mindsummary_lightning.collection.gradients import stored_elements
+from mindsummary_lightning.collection.gradients import as_exact, stored_elements
 from mindsummary_lightning.collection.sharding import groups_that_share, is_sharded, largest_shard
 
 _WIDTH, _CHUNK = (512, 4096), (1 << 18, 1 << 24)
@@ -171,11 +171,6 @@ class RowPlan:
                 table = _reduced_over(groups, _joined(tables)) if groups else _joined(tables)
                 result.append(RowStatistics(places, elements, starts, table))
         return reduced
-
-
-def as_exact(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in a dtype with at least float32's digits; itself if it is."""
-    return tensor if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex() else tensor.float()
 
 
 def _local(tensor: Any) -> torch.Tensor:

@@ -48,8 +48,8 @@ def to_stored(table: NDArray[np.float64]) -> NDArray[np.float32]:
 
     MindInsight shows five decimals, in which most gradients would be 0.00000.
     """
-    stored = table.astype(np.float32)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # magnitudes of float64, which are replaced
+        stored = table.astype(np.float32)
         stored[:, _LOG_COLUMNS] = np.log10(table[:, _LOG_COLUMNS])
     return stored
 

@@ -38,6 +38,12 @@ def test_the_norm_of_half_precision_gradients_does_not_overflow() -> None:
     np.testing.assert_allclose(float(total_norm(gradients)), 120000.0, rtol=1e-3)
 
 
+def test_the_norm_of_complex_gradients_takes_both_parts() -> None:
+    gradients = [torch.full((4,), 3 + 4j), torch.ones(2, dtype=torch.complex128), torch.ones(3, dtype=torch.float64)]
+
+    np.testing.assert_allclose(float(total_norm(gradients)), np.sqrt(4 * 25 + 2 + 3), rtol=1e-6)
+
+
 def test_the_norm_of_norms_is_the_norm_of_all() -> None:
     first, second = [torch.randn(3)], [torch.randn(4), torch.randn(2)]
     parts = total_norm([total_norm(first), total_norm(second)])

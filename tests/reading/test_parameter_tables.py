@@ -33,6 +33,11 @@ def _read(run: Path) -> ParameterTable:
     return table
 
 
+@pytest.mark.filterwarnings("error")
+def test_magnitudes_beyond_float32_are_stored_without_a_warning() -> None:
+    assert to_stored(_table(1, gradient_rms=[1e60]))[0, COLUMNS.index("gradient_rms")] == 60
+
+
 def test_magnitudes_are_read_as_they_were(tmp_path: Path) -> None:
     _record(tmp_path, to_stored(_table(2, gradient_rms=[3e-9, 0.0], gradient_zeros=[0.25, 1.0], elements=[12, 3])))
     (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a.weight", "a.bias"]))
