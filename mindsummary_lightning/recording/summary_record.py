@@ -242,8 +242,11 @@ class SummaryRecord(TensorBoardMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records; the network stays with the original.
-        nothing = {"_network": None, "_example_input": None, "_pending": PendingValues(self._recorder)}
-        return {**self.__dict__, **nothing}
+        return {**self.__dict__, "_network": None, "_example_input": None, "_pending": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "_pending": PendingValues(state["_recorder"])}
+        self.set_mode(self._mode)  # with values of summary operators, as the original
 
 
 def recorder_of(record: SummaryRecord) -> RunRecorder:

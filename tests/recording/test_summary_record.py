@@ -678,6 +678,19 @@ def test_without_a_format_nothing_is_exported(run: Path, options: Any) -> None:
 # ---- copies
 
 
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))])
+def test_a_copy_takes_values_of_operators_as_its_original(run: Path, duplicate: Any) -> None:
+    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
+    record = SummaryRecord(run)
+    for step, mode in enumerate(("train", "eval")):
+        record.set_mode(mode)
+        twin = duplicate(record)
+        operators.scalar_summary("a", 1.0)
+        twin.record(step)
+
+    assert read_scalars(run, "a") == [(0, 1.0)]
+
+
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda record: pickle.loads(pickle.dumps(record))])
 @pytest.mark.parametrize("has_recorded", [False, True])
 def test_a_copy_opens_nothing_until_it_records(run: Path, duplicate: Any, has_recorded: bool) -> None:
