@@ -61,6 +61,12 @@ def epochs_done(trainer: Any) -> int:
     return int(trainer.current_epoch)
 
 
+def optimizer_names(trainer: Any) -> list[str]:
+    """Classes of the optimizers; Lightning's `_MockOptimizer` (2.4 to 2.6.6) stands for none and is left out."""
+    names = [type(optimizer).__name__ for optimizer in trainer.optimizers]
+    return [name for name in names if name != "_MockOptimizer"]
+
+
 def training_loader(trainer: Any) -> Any:
     """The training loader; several of them as Lightning's ``CombinedLoader``, which knows in which mode they are read.
 

@@ -91,6 +91,11 @@ def test_several_optimizers_are_named_together() -> None:
     assert _see(Gan()).lineages[0].optimizer == "SGD, SGD"
 
 
+def test_a_module_without_an_optimizer_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Net, "configure_optimizers", lambda self: None)
+    assert _see(Net(), max_steps=1).lineages[0].optimizer is None
+
+
 def test_a_run_that_ends_by_steps_plans_no_epochs() -> None:
     assert _see(Net(), max_epochs=-1, max_steps=2).lineages[0].epoch is None
 
