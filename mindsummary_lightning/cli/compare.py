@@ -24,10 +24,10 @@ def run(arguments: argparse.Namespace) -> int:
         names = read_names(arguments.map) if arguments.map else None
         runs = one_run(arguments.a), one_run(arguments.b)
         comparison = compare_runs(*runs, names=names, tolerance=arguments.tolerance)
+        if arguments.html:
+            replace_file(arguments.html, comparison_page(comparison).encode())
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
         raise UsageError(error_line(error)) from error
-    if arguments.html:
-        replace_file(arguments.html, comparison_page(comparison).encode())
     if arguments.json:
         say_json(comparison.to_dict())
     else:

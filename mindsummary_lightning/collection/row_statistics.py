@@ -213,8 +213,9 @@ def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tens
     magnitudes = torch.where(finite, magnitudes, 0)
     largest = magnitudes.amax(1)
     # In units of the row's largest: neither the squares nor the sum leave the range of the dtype.
-    scaled = magnitudes / largest.clamp_min(torch.finfo(largest.dtype).tiny)[:, None]
-    total, norms = scaled.sum(1).to(wide) * largest, torch.linalg.vector_norm(scaled, dim=1).to(wide) * largest
+    unit = largest.clamp_min(torch.finfo(largest.dtype).tiny)
+    scaled = magnitudes / unit[:, None]
+    total, norms = scaled.sum(1).to(wide) * unit, torch.linalg.vector_norm(scaled, dim=1).to(wide) * unit
     non_zero = magnitudes.sign().sum(1) + non_finite
     return torch.stack([largest.to(wide), total, norms, non_zero.to(wide), non_finite.to(wide)])
 

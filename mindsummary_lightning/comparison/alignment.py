@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats, largest_first
-from mindsummary_lightning.comparison.names import AUTO, NameMatch, Pair, TensorName, equal_names, match_names
+from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
@@ -68,6 +68,16 @@ class Alignment:
     steps: NDArray[np.int64]
     tensors: Floats
     nonfinite: NDArray[np.int64]
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether any matched tensor is a weight; otherwise what one run has says nothing of the other."""
+        return not all(pair.a.endswith(GRADIENT) for pair in self.names.pairs)
+
+    def has_weights_before(self, step: int) -> bool:
+        """Whether both recorded a weight at the step before; otherwise a loss may show an update, not its own step."""
+        weights = [not pair.a.endswith(GRADIENT) for pair in self.names.pairs]
+        return not np.isnan(self.tensors[:, weights][:, :, self.steps == step - 1]).all()
 
 
 def read_side(run_dir: str | os.PathLike[str]) -> Side:

@@ -43,8 +43,9 @@ def loss_ratio(alignment: Alignment) -> int | None:
     """The whole number by which the first losses differ, or ``None``."""
     if not alignment.losses.shape[1]:
         return None
-    small, large = sorted(np.abs(alignment.losses[:, 0]).tolist())
-    ratio = large / small if small > 0 and np.isfinite(large) else 0.0
+    one, other = alignment.losses[:, 0].tolist()
+    small, large = sorted((abs(one), abs(other)))
+    ratio = large / small if small > 0 and np.isfinite(large) and (one > 0) == (other > 0) else 0.0
     return round(ratio) if round(ratio) >= 2 and abs(ratio - round(ratio)) < 1e-4 * ratio else None
 
 
@@ -122,9 +123,9 @@ def _one_run_only(alignment: Alignment) -> list[Hint]:
     hints = []
     for side, other, names in (("a", "b", alignment.names.unmatched_a), ("b", "a", alignment.names.unmatched_b)):
         weights = [name for name in names if not name.endswith(GRADIENT)]
-        if weights:
+        if weights and alignment.has_weights:
             text = f"{listed(weights, _LISTED)} recorded in {side} only: looks like frozen in {other}, "
-            text += "not given to its optimizer, or named otherwise"
+            text += "not given to its optimizer, not selected for its histograms, or named otherwise"
             hints.append(Hint("one_run_only", text, {"run": side, "tensors": weights}))
     return hints
 
@@ -134,7 +135,7 @@ def _not_updated(alignment: Alignment) -> list[Hint]:
     for index, pair in enumerate(alignment.names.pairs):
         if not pair.a.endswith(GRADIENT):
             moves = [bool(_moves(side[index]).any()) for side in alignment.tensors]
-            if moves[0] != moves[1]:
+            if moves[0] != moves[1] and not alignment.nonfinite[:, index].any():
                 still[moves.index(False)].append(pair.a if not moves[0] else pair.b)
     return [
         Hint(
@@ -166,8 +167,10 @@ def _batch(alignment: Alignment, losses: Floats, step: int, limits: Tolerance) -
     at = np.flatnonzero(alignment.loss_steps == step)
     if not at.size or at[0] == 0 or losses[at[0]] <= limits.loss or alignment.loss_steps[at[0] - 1] != step - 1:
         return []
+    if not alignment.has_weights_before(step):
+        return []
     before, now = float(losses[: at[0]].max()), float(losses[at[0]])
-    if now < _SUDDEN * before:
+    if now < _SUDDEN * before or now == np.inf:  # a loss that is not finite says nothing of batches
         return []
     text = (
         f"the losses agree to {before:.1e} up to step {step - 1} and are {now:.1e} apart at step {step}, before its "

@@ -167,7 +167,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
         ValueError: a line is not a pair, or a name is there twice.
     """
     pairs: dict[str, str] = {}
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig", errors="replace") as file:  # editors of Windows begin it with a mark
         for number, line in enumerate(file, 1):
             words = line.partition("#")[0].split()
             if not words:

@@ -125,7 +125,8 @@ def _mode(alignment: Alignment, losses: Floats, distances: Floats, limits: Toler
             return "exact"
         has_equal_beginning = _began_alike(alignment, distances)
         if has_equal_beginning is None:
-            has_equal_beginning = bool(losses[0] <= _COMPARABLE)
+            # A first loss that is a number in one run only is no other beginning, but what is to be told.
+            has_equal_beginning = bool(losses[0] <= _COMPARABLE or losses[0] == np.inf)
         return "exact" if has_equal_beginning else "trend"
     if not np.isfinite(distances).any():
         return None
@@ -160,6 +161,9 @@ def _first_difference(
     """Where the runs part, if they do; and what departs without being a difference."""
     wandering = wandering_tensors(alignment, losses, distances, limits)
     gradients = np.array([pair.a.endswith(GRADIENT) for pair in alignment.names.pairs], np.bool_)
+    if gradients.all() and not losses.size:  # nothing else can decide
+        limits = limits._replace(tensor=max(_BEYOND_ROUNDING, limits.tensor))
+        gradients[:] = False
     counting = np.where((wandering | gradients)[:, None], 0.0, distances)  # rounding shows in gradients first
     exceeding = counting > limits.tensor
     steps = np.union1d(alignment.steps[exceeding.any(axis=0)], alignment.loss_steps[losses > limits.loss])
@@ -176,7 +180,8 @@ def _first_difference(
     loss = _at(alignment.loss_steps, losses, step)
     kind = "forward" if loss is not None and loss > limits.loss else "update"
     after = int(before[-1]) if before.size else None
-    if kind == "forward" and after == step - 1 and _updates_one_side(alignment):
+    is_beginning = after == recorded[0] or losses[alignment.loss_steps < step].max(initial=0.0) > 0
+    if kind == "forward" and after == step - 1 and is_beginning and _updates_one_side(alignment):
         # What only one run recorded moved in the update before, as no common tensor shows.
         step, kind, loss = after, "update", _at(alignment.loss_steps, losses, after)
         after = int(before[-2]) if before.size > 1 else None
@@ -212,7 +217,7 @@ def _updates_one_side(alignment: Alignment) -> bool:
         [name for name in names if not name.endswith(GRADIENT)]
         for names in (alignment.names.unmatched_a, alignment.names.unmatched_b)
     ]
-    return bool(weights[0]) != bool(weights[1])
+    return alignment.has_weights and bool(weights[0]) != bool(weights[1])
 
 
 def _at(steps: NDArray[np.int64], values: Floats, step: int) -> float | None:
@@ -235,7 +240,8 @@ def _trend(a: Side, b: Side, alignment: Alignment) -> dict[str, float | None]:
         scale = max(abs(one[-1]), abs(other[-1])) or 1.0
         trend["final_loss_a"], trend["final_loss_b"] = float(one[-1]), float(other[-1])
         trend["final_loss_difference"] = float(abs(one[-1] - other[-1]) / scale)
-        trend["largest_loss_difference"] = float(np.nanmax(np.abs(one - other)) / np.nanmax(np.abs([one, other])))
+        largest = np.fmax.reduce(np.abs([one, other]), axis=None)
+        trend["largest_loss_difference"] = float(np.fmax.reduce(np.abs(one - other)) / (largest or 1.0))
     for key, side in (("seconds_per_step_a", a), ("seconds_per_step_b", b)):
         series = side.numbers.scalars.get(alignment.loss_tag or "")
         if series is not None and len(series) > 2:
@@ -278,9 +284,10 @@ def _sentence(
             f"{where}, in {farthest.a}, recorded whole: {farthest.distance:.1e} apart; losses and weights are the same."
         )
     if first.kind == "forward":
-        return (
-            f"{where}, in the forward pass or its data: the losses are {first.loss_distance:.1e} apart ({tolerances})."
-        )
+        cause = "in the forward pass or its data"
+        if first.after is not None and not alignment.has_weights_before(first.step):
+            cause = "in the forward pass, its data or an update before it"
+        return f"{where}, {cause}: the losses are {first.loss_distance:.1e} apart ({tolerances})."
     if not first.tensors:
         return f"{where}, in the update of tensors that only one of them recorded ({tolerances})."
     names = listed([tensor.a for tensor in first.tensors], 3)

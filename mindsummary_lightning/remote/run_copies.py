@@ -7,8 +7,8 @@ come lineage and other small files, then landscape checkpoints and npy files, ea
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -83,14 +83,15 @@ class RunCopies:
     def _send_run(self, run: str, summaries: list[str], others: list[str], is_last: bool) -> None:
         there = {path: info["size"] for path, info in self._destination.list(run).items()}
         self._there |= there
-        sent, sent_path = {}, f"{run}/{_SENT}".lstrip("/")
-        if sent_path in there:
-            with self._destination.open(sent_path) as file, contextlib.suppress(ValueError, TypeError, RecursionError):
-                sent = dict(json.load(file))  # unless a part was seen, or it is somebody else's
+        sent_path = f"{run}/{_SENT}".lstrip("/")
+        sent = self._sent(sent_path) if sent_path in there else {}
         for path in summaries + others:
             if path in there and self._done.get(path) == self._files[path]:
                 continue
             with self._source.open(path) as file:
+                if path not in summaries and file.seek(0, os.SEEK_END) <= _SMALL:
+                    file.seek(0)
+                    file = io.BytesIO(file.read())  # one that is written in place is sent as it was compared
                 size, at, theirs = file.seek(0, os.SEEK_END), there.get(path, 0), ""
                 ours, known = _fingerprint(file, size), sent.get(path, [])
                 if path in there:
@@ -103,15 +104,32 @@ class RunCopies:
                     if not self._extend(path, file, at, size, is_last or path != summaries[-1]):
                         continue
                 elif theirs != ours:
-                    if not path.endswith(".npy"):  # these are many, and each has the name of its step
-                        sent[path] = [ours, theirs, *known][:_VERSIONS]
-                        self._destination.put(sent_path, [json.dumps(sent).encode()])
+                    is_noted = not path.endswith(".npy")  # these are many, and each has the name of its step
+                    if is_noted:
+                        self._note(sent_path, path, ours, theirs)
                     file.seek(0)
                     self._destination.put(path, (file.read(min(_CHUNK, size - at)) for at in range(0, size, _CHUNK)))
+                    if is_noted:  # a second command may have noted its own in the meantime, without ours
+                        self._note(sent_path, path, ours)
             if path not in self.problems:
                 self._done[path] = self._files[path]
             elif path in summaries:
                 break
+
+    def _sent(self, sent_path: str) -> dict[str, list[str]]:
+        try:
+            with self._destination.open(sent_path) as file:
+                return dict(json.load(file))
+        except (FileNotFoundError, ValueError, TypeError, RecursionError):  # a part was seen, or it is somebody else's
+            return {}
+
+    def _note(self, sent_path: str, path: str, *versions: str) -> None:
+        """Add versions to what is known of a file there."""
+        sent = self._sent(sent_path)
+        known = sent.get(path, [])
+        sent[path] = [*versions, *(version for version in known if version not in versions)][:_VERSIONS]
+        if sent[path] != known:
+            self._destination.put(sent_path, [json.dumps(sent).encode()])
 
     def _extend(self, path: str, file: IO[bytes], at: int, size: int, is_last: bool) -> bool:
         """Send the records that are not there; return False if they wait for more of them."""

@@ -25,6 +25,7 @@ def test_the_exit_code_is_that_of_diff(runs: list[str], capsys: pytest.CaptureFi
 
     assert [mindsummary(capsys, "compare", a, other).code for other in others] == [0, 1, 2]
     assert mindsummary(capsys, "compare", a, "nowhere").code == 2
+    assert mindsummary(capsys, "compare", a, others[0], "--html", f"{a}/nowhere/page.html").code == 2
 
 
 def test_the_verdict_and_what_it_looks_like_are_printed(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,7 @@ TENSORS = {
     "complex": torch.view_as_complex(_normal(8, 2)),
     "some not finite": torch.tensor([1.0, torch.nan, torch.inf, -torch.inf, 0.0, -2.0]),
     "largest of float32": torch.full((5000,), 3e38),
+    "subnormal": torch.tensor([1e-42, -3e-43, 0.0] * 400),
     "squares beyond float64": torch.tensor([3e200, -1e180, 0.0] * 400, dtype=torch.float64),
     "squares below float64": torch.tensor([3e-200, -1e-210, 0.0] * 400, dtype=torch.float64),
 }

@@ -87,6 +87,12 @@ def test_a_map_is_read_from_a_file(tmp_path: Path) -> None:
     assert read_names(tmp_path / "map") == {"fc.weight": "end_point.weight", "fc.bias": "end_point.bias"}
 
 
+def test_a_map_may_begin_with_a_mark_of_an_editor(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("gamma weight\n", encoding="utf-8-sig")
+
+    assert read_names(tmp_path / "names") == {"gamma": "weight"}
+
+
 def test_a_line_of_a_map_that_is_no_pair_is_named(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("a b\nc\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -212,3 +213,89 @@ def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tm
     assert parting.first_difference is not None
     assert (parting.first_difference.step, parting.first_difference.kind) == (4, "update")
     assert "the loss is the same" not in parting.sentence
+
+
+def _bad_from(first: int, name: str = "out.weight") -> Callable[[int, str, np.ndarray], np.ndarray]:
+    return lambda step, tensor, array: array * np.nan if tensor == name and step >= first else array
+
+
+def test_what_is_not_finite_is_neither_frozen_nor_another_batch(run: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "b", change=_bad_from(2), loss=lambda step: np.nan if step == 2 else 1.0 / step)
+
+    assert [hint.rule for hint in compare_runs(run, other).hints] == ["not_finite"]
+
+
+def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(run: Path, tmp_path: Path) -> None:
+    bad = write_run(tmp_path / "b", change=lambda step, name, tensor: tensor * np.nan, loss=lambda step: np.nan)
+
+    comparison = compare_runs(run, bad)
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "forward")
+    assert [hint.rule for hint in comparison.hints] == ["not_finite"]
+
+
+def test_losses_of_other_signs_have_no_ratio(tmp_path: Path) -> None:
+    a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", loss=lambda step: -2.0 / step)
+
+    assert [hint.rule for hint in compare_runs(a, b).hints] == []
+
+
+def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warning(run: Path, tmp_path: Path) -> None:
+    others = {name: np.random.default_rng(1).normal(size=first.size) for name, first in _FIRST.items()}
+    other = write_run(
+        tmp_path / "b", change=lambda step, name, tensor: others[name] * 0.99**step, loss=lambda step: np.nan
+    )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comparison = compare_runs(run, other)
+
+    assert comparison.mode == "trend"
+    assert np.isnan(comparison.trend["final_loss_b"] or 0.0)
+
+
+def _gradients(directory: Path, factor: float) -> Path:
+    names = {name: f"{name}.gradient" for name in _FIRST}
+    with SummaryRecord(directory) as record:
+        for step in range(1, _STEPS + 1):
+            for name, first in _FIRST.items():
+                tensor = first * (factor if step > 5 else 1.0)
+                record.add_value("histogram", f"{names[name]}/auto", tensor.astype(np.float32))
+            record.record(step)
+    return directory
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.1, "different"), (1.0001, "same")])
+def test_gradients_decide_where_nothing_else_was_recorded(factor: float, verdict: str, tmp_path: Path) -> None:
+    comparison = compare_runs(_gradients(tmp_path / "a", 1.0), _gradients(tmp_path / "b", factor))
+
+    assert comparison.verdict == verdict
+    assert comparison.first_difference is None or comparison.first_difference.step == 6
+
+
+def _only(directory: Path, names: tuple[str, ...], jump: int) -> Path:
+    """A run that recorded these tensors, and another loss from a step on."""
+    with SummaryRecord(directory) as record:
+        for step in range(1, _STEPS + 1):
+            record.add_value("scalar", "loss/auto", 1.0 / step + (0.1 if step >= jump else 0.0))
+            for name in names:
+                record.add_value("histogram", f"{name}/auto", (_FIRST[name] * 0.99**step).astype(np.float32))
+            record.record(step)
+    return directory
+
+
+def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, _only(tmp_path / "b", (), 2))
+
+    assert comparison.first_difference is not None
+    assert comparison.first_difference.step == 2
+    assert "an update before it" in comparison.sentence
+    assert comparison.hints == ()
+
+
+def test_a_sudden_difference_of_a_later_step_is_no_update_of_what_one_run_recorded(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, _only(tmp_path / "b", ("fc.weight",), 7))
+
+    assert comparison.first_difference is not None
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (7, "forward")

@@ -376,6 +376,41 @@ def test_a_small_file_whose_replacement_fails_again_and_again_is_still_known(
     assert (far / "hparams.yaml").read_text() == "version 10"
 
 
+def _meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happen: Callable[[], object]) -> None:
+    """Let something happen before a file is put for the first time."""
+    put, waiting = Store.put, [happen]
+
+    def interrupted(self: Store, path: str, *arguments: Any) -> None:
+        if path == name and waiting:
+            waiting.pop()()
+        put(self, path, *arguments)
+
+    monkeypatch.setattr(Store, "put", interrupted)
+
+
+def test_a_small_file_that_is_written_in_place_while_it_is_sent_is_known_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _meanwhile(monkeypatch, "hparams.yaml", lambda: (run / "hparams.yaml").write_text("written now!"))
+    _sent(run, tmp_path / "far")
+    (run / "hparams.yaml").write_text("and once more")
+
+    assert not _sent(run, tmp_path / "far").problems
+    assert (tmp_path / "far/hparams.yaml").read_text() == "and once more"
+
+
+def test_what_one_command_sent_is_known_if_another_one_wrote_its_own_list_meanwhile(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = json.dumps({"hparams.yaml": ["1:of another command"]})
+    _meanwhile(monkeypatch, "hparams.yaml", lambda: (tmp_path / "far/.mindsummary-sync").write_text(others))
+    _sent(run, tmp_path / "far")
+    (run / "hparams.yaml").write_text("another")
+
+    assert not _sent(run, tmp_path / "far").problems
+    assert "1:of another command" in (tmp_path / "far/.mindsummary-sync").read_text()
+
+
 @pytest.mark.parametrize("name", ["a::b", "x#y?z=1", "[a]*", "100%", "export_1", "ckpt_dir", "~t", "two\nlines"])
 def test_odd_names_of_directories_are_names(name: str, tmp_path: Path) -> None:
     _record(tmp_path / "runs" / name)
