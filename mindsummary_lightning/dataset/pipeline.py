@@ -79,7 +79,9 @@ def _loader_graph(loader: Any, batch: Any, budget: Budget, outer: tuple[Any, ...
     dataset = safe_getattr(loader, "dataset")
     if dataset is not None:
         return _batched(loader, dataset, batch, budget, outer)
-    fields = {"dataset_class": dataset_class_name(loader), "num_batches": length_of(loader)}
+    fields: dict[str, Any] = {"dataset_class": dataset_class_name(loader)}
+    if (length := length_of(loader)) is not None:
+        fields["num_batches"] = length
     return stage(source_name(loader), fields) if yields(loader) else None
 
 

@@ -78,13 +78,16 @@ class ModuleNames:
             return self._add(self._child(caller, module_class_name(module), module))
         return self._places.get(id(module), caller._replace(module=module))
 
-    def parameter_name(self, tensor: torch.Tensor, running: Place) -> str | None:
-        """Name of a parameter, buffer or plain tensor attribute, most likely of the place that is running."""
+    def parameter_name(self, tensor: torch.Tensor, running: Place) -> tuple[int, str] | None:
+        """Id of the module and name of a parameter, buffer or plain tensor, most likely of the place that is running.
+
+        Modules that are not registered may share a name.
+        """
         for module, path, _ in chain([running], self._places.values()):
             for held in (module._parameters, module._buffers, module.__dict__):
                 for key, value in held.items():
                     if value is tensor:
-                        return f"{path}.{key}".lstrip(".")
+                        return id(module), f"{path}.{key}".lstrip(".")
         return None
 
     def _add(self, place: Place) -> Place:

@@ -52,7 +52,7 @@ class Observation:
         # Names of nodes, parameters and constants. None stands for a gradient of a parameter, which is hidden.
         self._computed: MutableMapping[torch.Tensor, str | None] = WeakTensorKeyDictionary()
         self._by_gradient: dict[int, str | None] = {}  # by sequence number of the grad_fn
-        self._parameters: dict[str, str] = {}  # by dotted name
+        self._parameters: dict[tuple[int, str], str] = {}  # by id of the module and dotted name
         for name, tensor in _named_tensors(inputs):
             if tensor not in self._computed:
                 self._remember(tensor, self._builder.parameter(name, tensor_type(tensor)))
@@ -151,10 +151,10 @@ class Observation:
         return self._computed[tensor]
 
     def _find(self, tensor: torch.Tensor) -> str | None:
-        if (name := self._names.parameter_name(tensor, self._running[-1])) is not None:
-            if name not in self._parameters:
-                self._parameters[name] = self._builder.parameter(name, tensor_type(tensor))
-            return self._parameters[name]
+        if (owned := self._names.parameter_name(tensor, self._running[-1])) is not None:
+            if owned not in self._parameters:
+                self._parameters[owned] = self._builder.parameter(owned[1], tensor_type(tensor))
+            return self._parameters[owned]
         if tensor._is_view() and tensor._base is not None:
             return self._ref(tensor._base)
         if tensor.grad_fn is not None:

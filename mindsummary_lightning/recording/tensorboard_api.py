@@ -23,6 +23,7 @@ _NO_PAGE = [
     "add_custom_scalars_marginchart",
     "add_custom_scalars_multilinechart",
     "add_embedding",
+    "add_histogram_raw",
     "add_mesh",
     "add_onnx_graph",
     "add_pr_curve",

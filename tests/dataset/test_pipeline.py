@@ -198,6 +198,13 @@ def test_a_loader_without_a_data_set_is_a_stage() -> None:
     assert (root.parameter["op_type"], root.parameter["num_batches"], root.children) == ("BatchSource", 3, ())
 
 
+def test_a_loader_without_a_length_has_no_number_of_batches() -> None:
+    root = dataset_graph((batch for batch in [torch.zeros(2)]), torch.zeros(2))
+
+    assert root is not None
+    assert root.parameter == {"op_type": "generator", "dataset_class": "builtins.generator"}
+
+
 def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> None:
     data = TensorDataset(torch.zeros(10))
     sampler = DistributedSamplerWrapper(SubsetRandomSampler(range(8)), num_replicas=2, rank=0, shuffle=False)

@@ -115,6 +115,15 @@ def test_a_histogram_that_is_none_is_skipped_and_named(
     assert [problem in text and number == 1 for text, number in run.problems.items()] == [True]
 
 
+@pytest.mark.parametrize("second", [(5.0, 6.0), (0.5, 2.0)], ids=["a gap", "an overlap"])
+def test_rows_that_are_not_neighbours_are_no_histogram(tmp_path: Path, second: tuple[float, float]) -> None:
+    rows = np.array([[0.0, 1.0, 2.0], [*second, 2.0]])
+    run, _ = _imported(tmp_path, event(1, tensor_value("h", rows, "histograms")))
+
+    (problem,) = run.problems
+    assert "buckets are not neighbours" in problem
+
+
 # ---- what the format says once
 
 

@@ -348,18 +348,29 @@ def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
         import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_16_bit_floats_of_torch_are_read_although_tensorboard_cannot(tmp_path: Path, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "recorded"),
+    [
+        (torch.float16, DataType.FLOAT16),
+        (torch.bfloat16, DataType.FLOAT32),  # the format has no bfloat16
+        (torch.uint8, DataType.UINT8),
+    ],
+)
+def test_tensors_of_torch_are_read_although_tensorboard_cannot(
+    tmp_path: Path, dtype: torch.dtype, recorded: DataType
+) -> None:
+    tensors = {"t": [[1.0, 2.0, 0.0]], "scalar": 3.0, "zeros": [0.0, 0.0]}
     with SummaryWriter(str(tmp_path / "tb")) as writer:
-        writer.add_tensor("t", torch.tensor([[1.5, -2.0, 0.0]], dtype=dtype), 1)
-        writer.add_tensor("scalar", torch.tensor(0.25, dtype=dtype), 1)
+        for tag, elements in tensors.items():
+            writer.add_tensor(tag, torch.tensor(elements, dtype=dtype), 1)
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
-    assert (run.skipped, run.written) == ({}, {"tensor": 2})
+    assert (run.skipped, run.problems, run.written) == ({}, {}, {"tensor": 3})
     reader = SummaryReader(run.run_dir)
-    assert [tensor.data.tolist() for _, _, tensor in reader.tensors("t")] == [[[1.5, -2.0, 0.0]]]
-    assert [tensor.data.tolist() for _, _, tensor in reader.tensors("scalar")] == [0.25]
+    for tag, elements in tensors.items():
+        ((_, _, tensor),) = reader.tensors(tag)
+        assert (tensor.data.tolist(), tensor.data_type) == (elements, recorded)
 
 
 @pytest.mark.parametrize(

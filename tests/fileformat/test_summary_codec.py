@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat._proto import summary_pb2
-from mindsummary_lightning.fileformat.summary_codec import VERSION, decode_event, encode_event
+from mindsummary_lightning.fileformat.summary_codec import VERSION, decode_event, encode_event, encode_step
 from mindsummary_lightning.values import DataType, Event, Histogram, Image, Tensor
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
@@ -68,6 +68,17 @@ def test_hand_packed_bytes_are_what_protobuf_itself_would_write(wall_time: float
 @pytest.mark.parametrize("value", [1e40, -1e40, 3.5e38])
 def test_a_scalar_beyond_float32_becomes_infinite(value: float) -> None:
     assert parsed(Event(0.0, 1, (("s", value),))).summary.value[0].scalar_value == np.copysign(np.inf, value)
+
+
+def test_a_scalar_beyond_float32_may_share_its_step_with_other_kinds() -> None:
+    image, tensor = Image(1, 1, b"png"), Tensor(np.ones(2, np.float32))
+
+    payloads = encode_step(0.0, 1, [("s", 1e40), ("image", image), ("t", tensor)])
+
+    together, alone = (decode_event(b"".join(payload)).what for payload in payloads)
+    assert together == (("s", np.inf), ("image", image))
+    assert isinstance(alone, tuple)
+    assert [tag for tag, _ in alone] == ["t"]
 
 
 def test_not_a_number_is_kept_in_a_scalar() -> None:

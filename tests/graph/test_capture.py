@@ -318,6 +318,15 @@ def test_a_module_made_in_the_step_has_a_scope_if_it_has_weights() -> None:
     assert sources(graph, graph.nodes[0]) == ["x", "Linear.weight", "Linear.bias"]
 
 
+def test_modules_that_are_not_registered_have_their_own_weights() -> None:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    graph = capture_example(Calling(lambda x: first(second(first(x)))), torch.ones(1, 4))
+
+    weights = [sources(graph, entry)[1] for entry in graph.nodes]
+    assert weights == ["Linear.weight", "Linear.weight_2", "Linear.weight"]
+
+
 def test_a_module_with_two_names_has_the_scope_of_the_first() -> None:
     layer = nn.Linear(4, 4)
 

@@ -128,6 +128,12 @@ def test_a_kind_without_a_page_is_warned_of_once_and_skipped(
     ]
 
 
+def test_every_method_of_a_summary_writer_is_there(experiment: SummaryRecord) -> None:
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+
+    assert [name for name in dir(writer) if name[0] != "_" and not callable(getattr(experiment, name, None))] == []
+
+
 def test_an_unknown_method_is_an_attribute_error(experiment: SummaryRecord) -> None:
     with pytest.raises(AttributeError, match="'SummaryRecord' object has no attribute 'add_smell'"):
         experiment.add_smell("x")

@@ -63,6 +63,10 @@ def histogram_of_rows(rows: NDArray[np.float64]) -> Histogram:
     is_bucket = ~np.isnan(rows[:, :2]).any(axis=1)
     missing = _sum_of_counts(rows[~is_bucket, 2])
     rows = rows[is_bucket]
+    with np.errstate(invalid="ignore"):  # where edges are infinite
+        apart = np.abs(rows[1:, 0] - rows[:-1, 1]) > 1e-6 * (rows[1:, 1] - rows[:-1, 0])
+    if apart.any():
+        raise ValueError("a histogram whose buckets are not neighbours")
     edges = np.concatenate([rows[:1, 0], rows[:, 1]])
     low, high = (edges[0], edges[-1]) if edges.size else (math.nan, math.nan)
     return _histogram(edges, rows[:, 2], float(low), float(high), (missing, 0, 0), math.nan)

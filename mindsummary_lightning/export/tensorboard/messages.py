@@ -23,7 +23,7 @@ def messages() -> SimpleNamespace:
     """
     try:
         from google.protobuf.message import DecodeError
-        from tensorboard.compat.proto import event_pb2, graph_pb2, summary_pb2
+        from tensorboard.compat.proto import event_pb2, graph_pb2, summary_pb2, types_pb2
         from tensorboard.plugins.hparams import plugin_data_pb2
         from tensorboard.util import tensor_util
     except ImportError as error:
@@ -34,6 +34,9 @@ def messages() -> SimpleNamespace:
         GraphDef=graph_pb2.GraphDef,
         Summary=summary_pb2.Summary,
         HistogramProto=summary_pb2.HistogramProto,
+        BFLOAT16=types_pb2.DT_BFLOAT16,
+        HALF=types_pb2.DT_HALF,
+        UINT8=types_pb2.DT_UINT8,
         HParams=plugin_data_pb2.HParamsPluginData,
         make_tensor_proto=tensor_util.make_tensor_proto,
         make_ndarray=tensor_util.make_ndarray,

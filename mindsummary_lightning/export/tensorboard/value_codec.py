@@ -218,12 +218,18 @@ def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     if not 0 <= size <= MAX_ELEMENTS:
         raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
+    shape = [dim.size for dim in tensor.tensor_shape.dim]
+    # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, and uint8 in the field of uint32,
+    # where TensorBoard reads neither; it has no bfloat16.
+    half = tensor.half_val
+    is_zero = tensor.dtype == tb.BFLOAT16 and len(half) == size and not any(half)
     array: NDArray[Any]
-    if any(not 0 <= value < 1 << 16 for value in tensor.half_val):
-        # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, which TensorBoard cannot read.
-        array = np.array(tensor.half_val, np.int32).view(np.float32)
-        return array.reshape([dim.size for dim in tensor.tensor_shape.dim])
     try:
+        if is_zero or any(not 0 <= value < 1 << 16 for value in half):
+            array = np.array(half, np.int32).view(np.float32).reshape(shape)
+            return array.astype(np.float16) if tensor.dtype == tb.HALF else array
+        if tensor.dtype == tb.UINT8 and tensor.uint32_val:
+            return np.array(tensor.uint32_val, np.uint8).reshape(shape)
         array = tb.make_ndarray(tensor)
     except (KeyError, TypeError, OverflowError):
         return None
