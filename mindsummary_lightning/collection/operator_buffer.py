@@ -1,9 +1,10 @@
 """Buffers that hold the values of summary operators until a step is recorded, and the choice of whose a value is.
 
-The operators run deep inside a model and know no run. A value belongs to the training of its thread, of its context
-(``contextvars``: ``asyncio.to_thread``), or of the backward pass that it is given in; on a step that this training does
-not collect, and where none runs, to the SummaryRecords of its thread. In a thread without any of these it belongs to
-the one thread that records, if the other began after that; otherwise nobody knows whose it is: docs/decisions/0042.
+The operators run deep inside a model and know no run. A value belongs to the training of its context (``contextvars``:
+a thread has one of its own, ``asyncio.to_thread`` copies one); on a step that this training does not collect, and where
+none runs, to the SummaryRecords of its thread. In a thread without any of these it belongs to the one thread that
+records, if it is given in a backward pass, which a device runs in threads of torch, or if its thread began after the
+recording; otherwise nobody knows whose it is: docs/decisions/0042.
 
 While no buffer takes values, an operator reads one flag, ``is_listening``, and returns.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -31,7 +31,6 @@ is_listening = True  # also until the first value that nobody takes
 _trainings: list[OperatorBuffer] = []
 _records: list[OperatorBuffer] = []
 _training: ContextVar[OperatorBuffer | None] = ContextVar("training", default=None)
-_BACKWARD = "mindsummary_lightning training"  # its key in what torch hands on to the threads of a backward pass
 _warnings = WarnOnce(_LOG)
 
 
@@ -125,8 +124,6 @@ def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
         _records.append(buffer)
     elif not any(other is buffer for other in _trainings):
         begin_training(buffer)
-    if not is_record:
-        torch_tls("_stash_obj_in_tls", weakref.ref(buffer))
     buffer.is_taking = True
     _set_open()
 
@@ -140,7 +137,7 @@ def close(buffer: OperatorBuffer) -> None:
 
 def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
     """Put a value into the buffers whose it is; if that is unknown, nothing is recorded, which is logged once."""
-    for buffer in _owners(plugin, name) if is_open else _nobody(plugin, name):
+    for buffer in _owners(plugin, name, in_backward) if is_open else _nobody(plugin, name):
         if buffer.process == os.getpid():
             buffer.put(plugin, name, value, in_backward)
         else:
@@ -148,20 +145,8 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
             _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 
 
-def torch_tls(function: str, *arguments: Any) -> Any:
-    """Call a function of torch's thread-local objects, which a backward pass hands on to the threads of its devices.
-
-    They are private (torch 2.2 to 2.13); without them, and without torch, ``None``.
-    """
-    call = getattr(getattr(sys.modules.get("torch"), "_C", None), function, None)
-    return None if call is None else call(_BACKWARD, *arguments)
-
-
-def _owners(plugin: str, name: str) -> Sequence[OperatorBuffer]:
-    training = _training.get()
-    if training is None and torch_tls("_is_key_in_tls"):
-        training = torch_tls("_get_obj_in_tls")()
-    thread = threading.current_thread()
+def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffer]:
+    training, thread = _training.get(), threading.current_thread()
     if training is not None and any(training is other for other in _trainings):
         if training.is_taking:
             return [training]
@@ -171,7 +156,7 @@ def _owners(plugin: str, name: str) -> Sequence[OperatorBuffer]:
         return own
     if len({id(buffer.thread) for buffer in (*_trainings, *_records)}) == 1:
         buffers = [other for other in _trainings if other.is_taking][-1:] or _records
-        if all(buffer.can_have_started(thread) for buffer in buffers):
+        if in_backward or all(buffer.can_have_started(thread) for buffer in buffers):
             return buffers
     _warnings.warn(
         "unknown",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +74,9 @@ def data(samples: int = 48) -> DataLoader:
     return DataLoader(TensorDataset(images, torch.arange(samples) % 10), 4)
 
 
-def fit(folder: Path, collector: SummaryCollector, device: str = "npu:0", **options: Any) -> MindInsightLogger:
+def fit(
+    folder: Path, collector: SummaryCollector, device: str = "npu:0", net: type = Net, **options: Any
+) -> MindInsightLogger:
     L.seed_everything(0, verbose=False)
     logger = MindInsightLogger(folder)
     if device != "cpu":  # Lightning chooses the CPU for one device of an accelerator that it does not know
@@ -82,7 +85,7 @@ def fit(folder: Path, collector: SummaryCollector, device: str = "npu:0", **opti
         max_steps=STEPS, devices=1, logger=logger, callbacks=[collector],
         enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False, **options,
     )  # fmt: skip
-    trainer.fit(Net(), data())
+    trainer.fit(net(), data())
     assert trainer.strategy.root_device == torch.device(device)
     return logger
 
@@ -191,6 +194,26 @@ def test_a_device_with_a_missing_ability_is_recorded(tmp_path: Path, cpu_run: di
 
 def test_a_second_device_can_be_chosen_by_a_strategy(tmp_path: Path, cpu_run: dict[Any, Any]) -> None:
     assert_recorded_alike(recorded(fit(tmp_path, collector(), device="npu:1")), cpu_run)
+
+
+def test_hooks_of_a_backward_pass_that_the_device_runs_in_a_thread_of_its_own_are_recorded(tmp_path: Path) -> None:
+    threads: set[int] = set()
+
+    class Hooked(Net):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            images = images.requires_grad_()
+            images.register_hook(self.given)
+            return super().forward(images)
+
+        def given(self, gradient: torch.Tensor) -> None:
+            threads.add(threading.get_ident())
+            scalar_summary("hook", gradient.abs().amax())
+
+    for number in (1, 2):  # torch's thread outlives the first training
+        logger = fit(tmp_path / str(number), collector(), net=Hooked)
+        assert {step for _, tag, step in recorded(logger) if tag == "hook"} == {1, 5, 10, STEPS}
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 def test_deterministic_mode_records_the_same(tmp_path: Path, cpu_run: dict[Any, Any]) -> None:

@@ -498,22 +498,24 @@ def test_of_two_trainings_a_thread_without_context_gives_to_neither(
     assert sum("is unknown" in record.getMessage() for record in caplog.records) == 1
 
 
-def test_a_backward_pass_of_another_thread_gives_to_the_training_that_began_it(tmp_path: Path) -> None:
-    # torch hands its thread-local objects on to the threads of a device's backward pass; here by hand.
-    buffer, other = operator_buffer.OperatorBuffer(), operator_buffer.OperatorBuffer()
-    operator_buffer.open_for(buffer)
-    _thread(lambda: operator_buffer.open_for(other))
-    handed_on = torch._C._get_obj_in_tls(operator_buffer._BACKWARD)  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("trainings", "recorded"), [(1, ["hook"]), (2, [])])
+def test_a_backward_pass_in_an_older_thread_without_context_gives_to_the_only_training(
+    trainings: int, recorded: list[str]
+) -> None:
+    # As the threads in which torch runs the backward pass of a device, which outlive a training.
+    buffers = [operator_buffer.OperatorBuffer() for _ in range(trainings)]
+    with futures.ThreadPoolExecutor(1) as older:
+        older.submit(int).result()
+        for buffer in buffers:
+            _thread(lambda buffer=buffer: operator_buffer.open_for(buffer))  # type: ignore[misc]
+        weight = torch.ones(2, requires_grad=True)
+        weight.register_hook(lambda gradient: scalar_summary("hook", gradient.sum()))
+        older.submit(weight.sum().backward).result()
+        older.submit(scalar_summary, "forward", 1.0).result()
+    for buffer in buffers:
+        operator_buffer.end_training(buffer)
 
-    def backward() -> None:
-        torch._C._stash_obj_in_tls(operator_buffer._BACKWARD, handed_on)  # type: ignore[attr-defined]
-        scalar_summary("a", 1.0)
-
-    _thread(backward)
-    for one in (buffer, other):
-        operator_buffer.end_training(one)
-
-    assert (len(buffer.take()), len(other.take())) == (1, 0)
+    assert [name for buffer in buffers for _, name, _ in buffer.take()] == recorded
 
 
 def test_a_value_that_nobody_takes_is_said_once_for_who_looks(
