@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
 from mindsummary_lightning.values.text import map_json
+
+Verdict: TypeAlias = Literal["same", "different", "not_comparable"]
+Mode: TypeAlias = Literal["exact", "trend"]
+DifferenceKind: TypeAlias = Literal["forward", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class FirstDifference:
     """
 
     step: int
-    kind: str
+    kind: DifferenceKind
     loss_distance: float | None
     tensors: tuple[TensorDistance, ...]
     after: int | None
@@ -79,8 +83,8 @@ class Comparison:
 
     a: str
     b: str
-    verdict: str
-    mode: str | None
+    verdict: Verdict
+    mode: Mode | None
     sentence: str
     first_difference: FirstDifference | None
     unmatched: Mapping[str, tuple[str, ...]]
@@ -97,6 +101,14 @@ class Comparison:
     losses: Floats = field(repr=False)
     distances: Floats = field(repr=False)
 
+    @property
+    def is_same(self) -> bool:
+        """Whether the verdict is ``same``."""
+        return self.verdict == "same"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Comparison is neither true nor false: ask .is_same, or .verdict, which has three answers")
+
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it; numbers that are not finite are ``None``."""
         first = self.first_difference
@@ -110,7 +122,8 @@ class Comparison:
                 "first_difference": first
                 and {
                     "step": first.step,
-                    "class": first.kind,
+                    "kind": first.kind,
+                    "class": first.kind,  # the name that it had first
                     "after": first.after,
                     "loss_distance": first.loss_distance,
                     "tensors": [asdict(tensor) for tensor in first.tensors],

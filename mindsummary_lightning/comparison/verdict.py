@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,14 @@ from mindsummary_lightning.comparison.distances import (
 from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio, shares
 from mindsummary_lightning.comparison.names import GRADIENT, plain_name
 from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
-from mindsummary_lightning.comparison.result import Comparison, FirstDifference, TensorDistance
+from mindsummary_lightning.comparison.result import (
+    Comparison,
+    DifferenceKind,
+    FirstDifference,
+    Mode,
+    TensorDistance,
+    Verdict,
+)
 from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 from mindsummary_lightning.values.text import listed
 
@@ -42,7 +50,7 @@ def compare_runs(
     b: str | os.PathLike[str],
     *,
     names: Mapping[str, str] | None = None,
-    tolerance: str | float | None = None,
+    tolerance: Literal["float32", "bfloat16", "float16"] | float | None = None,
 ) -> Comparison:
     """Compare two runs by their losses and the histograms of their weights and gradients.
 
@@ -77,7 +85,8 @@ def compare_runs(
         first = first or _first_whole_tensor(whole, limits)
     elif mode == "trend":
         trend = _trend(*sides, alignment)
-    verdict = "not_comparable" if mode is None else "same" if mode == "exact" and first is None else "different"
+    is_same = mode == "exact" and first is None
+    verdict: Verdict = "not_comparable" if mode is None else "same" if is_same else "different"
     hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
     not_compared = shares(*sides) if alignment.names.pairs else []
     hints = (*not_compared, *(remarks or ()), *first_failures(*sides), *hints)
@@ -108,7 +117,7 @@ def compare_runs(
     )
 
 
-def _tolerance(asked: str | float | None, a: Side, b: Side) -> Tolerance:
+def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
     if asked is None:
         stated = " ".join(str(side.settings.get("precision", "")) for side in (a, b))
         return TOLERANCES["bfloat16" if "16" in stated else "float32"]
@@ -119,7 +128,7 @@ def _tolerance(asked: str | float | None, a: Side, b: Side) -> Tolerance:
     return Tolerance(f"{asked:g}", float(asked), float(asked))
 
 
-def _mode(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> str | None:
+def _mode(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> Mode | None:
     if losses.size:
         if losses[0] <= limits.loss or loss_ratio(alignment) is not None:
             return "exact"
@@ -178,7 +187,7 @@ def _first_difference(
     recorded = np.union1d(alignment.steps, alignment.loss_steps)
     before = recorded[recorded < step]
     loss = _at(alignment.loss_steps, losses, step)
-    kind = "forward" if loss is not None and loss > limits.loss else "update"
+    kind: DifferenceKind = "forward" if loss is not None and loss > limits.loss else "update"
     after = int(before[-1]) if before.size else None
     is_beginning = after == recorded[0] or losses[alignment.loss_steps < step].max(initial=0.0) > 0
     if kind == "forward" and after == step - 1 and is_beginning and _updates_one_side(alignment):

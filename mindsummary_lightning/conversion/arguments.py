@@ -50,10 +50,14 @@ def max_file_bytes(value: Any) -> int | None:
 
 
 def file_permissions(value: Any) -> int:
-    """The argument ``file_mode``: permission bits with which the owner reads and writes."""
-    mode = _int_in(-math.inf, math.inf, "file_mode", value, "an int such as 0o640", "")
+    """The argument ``file_mode``: permission bits with which the owner reads and writes, a text being octal."""
+    if isinstance(value, str) and re.fullmatch("(0o?)?[0-7]{3}", value):
+        value = int(value, 8)
+    mode = _int_in(-math.inf, math.inf, "file_mode", value, "an int such as 0o640, or its text", "")
     if not 0o600 <= mode <= 0o777 or mode & 0o600 != 0o600:
-        raise ValueError(f"file_mode must be 0o600..0o777 and let the owner read and write, not {oct(mode)}")
+        is_meant_octal = re.fullmatch("[67][0-7]{2}", str(value))  # 640, as chmod takes it
+        hint = f"{value}, which is decimal; write 0o{value}" if is_meant_octal else oct(mode)
+        raise ValueError(f"file_mode must be 0o600..0o777 and let the owner read and write, not {hint}")
     return mode
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.reading.series import RecordedLandscape
 from mindsummary_lightning.values import LossLandscape
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _LEVELS = 24
 _DOTS_PER_INCH = 150
 
 
-def plot_landscapes(landscapes: Mapping[str, LossLandscape], path: str | os.PathLike[str]) -> None:
+def plot_landscapes(landscapes: Mapping[str, LossLandscape | RecordedLandscape], path: str | os.PathLike[str]) -> None:
     """Draw landscapes side by side into one image file.
 
     Args:
@@ -43,7 +44,7 @@ def plot_landscapes(landscapes: Mapping[str, LossLandscape], path: str | os.Path
     figure.savefig(os.fspath(path), dpi=_DOTS_PER_INCH)
 
 
-def _draw(axes: Axes, tag: str, landscape: LossLandscape) -> None:
+def _draw(axes: Axes, tag: str, landscape: LossLandscape | RecordedLandscape) -> None:
     surface = landscape.surface
     z = np.asarray(surface.z, np.float64)
     levels = _levels(z)

@@ -95,7 +95,7 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     Raises:
         LineageSearchConditionParamError: the condition is refused; the text names the place and what is expected.
     """
-    if not isinstance(condition, dict):
+    if not isinstance(condition, Mapping):
         raise _refusal("search_condition", "a dict", condition)
     tests: list[tuple[str, str, Any]] = []
     for name, expressions in condition.items():
@@ -135,7 +135,7 @@ def _is_metric(name: str) -> bool:
 
 
 def _check_expressions(field: str, expressions: object) -> None:
-    if not isinstance(expressions, dict):
+    if not isinstance(expressions, Mapping):
         raise _refusal(f"search_condition[{field!r}]", "a dict of operators, like {'eq': ...}", expressions)
     for key, value in expressions.items():
         if key not in _OPERATORS:
@@ -219,7 +219,7 @@ def _lineage_types(condition: Mapping[str, Any]) -> tuple[str, ...]:
         return _LINEAGE_TYPES
     if asked == "dataset":
         return ("dataset",)
-    if not isinstance(asked, dict):
+    if not isinstance(asked, Mapping):
         raise _refusal("lineage_type", "a dict, like {'eq': 'model'}", asked)
     if not asked:
         return _LINEAGE_TYPES

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -20,7 +22,9 @@ from mindsummary_lightning.errors import (
 from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.reading.run_tree import list_train_jobs
+from mindsummary_lightning.values.text import listed
 
+_LOG = logging.getLogger(__name__)
 _KEYS = ("metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph")
 
 
@@ -28,7 +32,7 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
     """The lineage of one run.
 
     Args:
-        summary_dir: the run directory, as an absolute path without ``..``.
+        summary_dir: the run directory.
         keys: parts to return, out of ``metric``, ``hyper_parameters``, ``algorithm``, ``train_dataset``, ``model``,
             ``valid_dataset`` and ``dataset_graph``; ``None`` is all of them.
 
@@ -38,8 +42,7 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
         skipped with a warning.
 
     Raises:
-        LineageParamSummaryPathError: ``summary_dir`` is not a path, is empty or relative, contains ``..``, or is not a
-            directory.
+        LineageParamSummaryPathError: ``summary_dir`` is not a path, is empty, or is not a directory.
         LineageFileNotFoundError: the directory does not contain a lineage file.
         LineageParamTypeError: ``keys`` is not a list of str, or ``summary_dir`` is None.
         LineageParamValueError: an unknown key.
@@ -51,9 +54,6 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
     """
     wanted = _checked_keys(keys)
     directory = _real_path("summary_dir", summary_dir)
-    if not os.path.isabs(summary_dir) or not os.path.isdir(directory):
-        problem = "is not a directory" if os.path.isabs(summary_dir) else "must be an absolute path (os.path.abspath)"
-        raise LineageParamSummaryPathError(f"summary_dir {problem}: {os.fspath(summary_dir)!r}")
     try:
         runs = list_train_jobs(directory, max_depth=0)
     except OSError as error:
@@ -67,15 +67,18 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
 
 
 def filter_summary_lineage(
-    summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
+    summary_base_dir: str | os.PathLike[str],
+    search_condition: Mapping[str, Any] | None = None,
+    *,
+    recursive: bool = False,
 ) -> dict[str, Any]:
     """The lineage of all runs under a directory that meet a condition.
 
-    Runs are the directory itself and its direct children, if they contain a lineage file; symbolic links are not
-    followed. A file that has not changed since this process last read it is not read again.
+    Runs are the directory itself and its direct children, as in MindInsight, if they contain a lineage file; symbolic
+    links are not followed. A file that has not changed since this process last read it is not read again.
 
     Args:
-        summary_base_dir: the directory, without ``..``; one that does not exist contains no runs.
+        summary_base_dir: the directory.
         search_condition: what the runs must meet, all of it; ``None`` finds every run.
 
             * a field -> ``{operator: value}``. Operators are ``eq``, ``lt``, ``gt``, ``le``, ``ge``, ``in`` and
@@ -91,6 +94,8 @@ def filter_summary_lineage(
               0..100000. Without them, everything is returned.
             * ``lineage_type``: ``{"eq": part}`` or ``{"in": [part, ...]}`` of ``model`` and ``dataset``: parts to
               return; both by default.
+        recursive: take runs at any depth, as ``mindsummary lineage`` does. Without it, a warning says when all runs
+            lie deeper.
 
     Returns:
         ``{"customized": ..., "object": [...], "count": n}``: ``object`` holds one dict per run, with ``summary_dir``
@@ -101,7 +106,7 @@ def filter_summary_lineage(
 
     Raises:
         LineageSearchConditionParamError: the condition is refused.
-        LineageParamSummaryPathError: ``summary_base_dir`` is not a path, is empty, or contains ``..``.
+        LineageParamSummaryPathError: ``summary_base_dir`` is not a path, is empty, or is not a directory.
         LineageParamTypeError: ``summary_base_dir`` is None.
         LineageQuerySummaryDataError: the directory exists but cannot be listed.
 
@@ -113,7 +118,10 @@ def filter_summary_lineage(
     base = _real_path("summary_base_dir", summary_base_dir)
     condition = parse_condition({} if search_condition is None else search_condition, base)
     try:
-        directories = list_train_jobs(base)
+        directories = list_train_jobs(base, None if recursive else 1)
+        if not directories and not recursive and (deeper := list_train_jobs(base, None)):
+            text = "no run lies directly in %s; below it: %s; give recursive=True, or the directory above one of them"
+            _LOG.warning(text, base, listed([run.summary_dir[2:] for run in deeper], 5))
     except OSError as error:
         raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
     answer = search_lineage(directories, condition)
@@ -140,6 +148,7 @@ def _real_path(name: str, path: object) -> str:
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
         raise LineageParamSummaryPathError(f"{name} must be the path of a directory, as a str, not {path!r}")
-    if ".." in text.split("/"):
-        raise LineageParamSummaryPathError(f"{name} must not contain '..' (os.path.abspath removes it): {text!r}")
+    if not os.path.isdir(text):
+        where = "" if os.path.isabs(text) else f" (the working directory is {os.getcwd()})"
+        raise LineageParamSummaryPathError(f"{name} {text!r} is not a directory{where}")
     return os.path.realpath(text)

@@ -24,13 +24,17 @@ _GROUPS = ("metric", "user_defined")  # columns of these stand behind all others
 
 
 def lineage_records(
-    summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
+    summary_base_dir: str | os.PathLike[str],
+    search_condition: Mapping[str, Any] | None = None,
+    *,
+    recursive: bool = True,
 ) -> list[dict[str, Cell]]:
     """One flat dict per run.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
         search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        recursive: take runs at any depth; ``False``: the directory itself and its direct children, as MindInsight.
 
     Returns:
         Dicts with the same keys in the same order, which are ``summary_dir``, the fields of lineage, ``dataset_mark``,
@@ -44,7 +48,7 @@ def lineage_records(
         >>> [row["metric/accuracy"] for row in lineage_records("/runs", {"sorted_name": "loss"})]  # doctest: +SKIP
         [0.97, 0.91, None]
     """
-    return flat_records(filter_summary_lineage(summary_base_dir, search_condition)["object"])
+    return flat_records(filter_summary_lineage(summary_base_dir, search_condition, recursive=recursive)["object"])
 
 
 def flat_records(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Cell]]:
@@ -55,13 +59,17 @@ def flat_records(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Cell]]:
 
 
 def lineage_to_pandas(
-    summary_base_dir: str | os.PathLike[str], search_condition: dict[str, Any] | None = None
+    summary_base_dir: str | os.PathLike[str],
+    search_condition: Mapping[str, Any] | None = None,
+    *,
+    recursive: bool = True,
 ) -> pandas.DataFrame:
     """The rows of :func:`lineage_records` as a DataFrame, one column per field; needs pandas.
 
     Args:
         summary_base_dir: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
         search_condition: as for :func:`~mindsummary_lightning.filter_summary_lineage`.
+        recursive: take runs at any depth; ``False``: the directory itself and its direct children, as MindInsight.
 
     Raises:
         ImportError: pandas is not installed.
@@ -71,7 +79,7 @@ def lineage_to_pandas(
         import pandas
     except ImportError as error:
         raise missing_packages("a table of lineage", "pandas") from error
-    return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition))
+    return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition, recursive=recursive))
 
 
 def flat_record(run: Mapping[str, Any]) -> dict[str, Cell]:

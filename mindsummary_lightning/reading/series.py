@@ -84,3 +84,8 @@ class RecordedLandscape:
     path: Points | None
     convergence_point: tuple[float, float, float] | None
     metadata: LandscapeMetadata
+
+    @property
+    def surface(self) -> Points:
+        """``x``, ``y`` and ``z`` together, as a :class:`~mindsummary_lightning.values.LossLandscape` has them."""
+        return Points(self.x, self.y, self.z)

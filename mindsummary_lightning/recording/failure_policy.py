@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values.text import error_text
@@ -68,6 +68,17 @@ class FailurePolicy:
             self.skip(kind, tag, error, per_tag)
             return None
 
+    def step(self, name: str, tag: str, value: Any) -> int | None:
+        """The step of a tag as an int, of a fraction its whole part; ``None`` if it is no number and skipped."""
+        read = self.converted(f"{name} of", tag, _whole_part, value)
+        if read is None:
+            return None
+        number, fraction = read
+        if fraction:
+            text = "%s of %r is %s, not a whole number: %d is taken"
+            self.warnings.warn(("fraction", name), text, name, tag, fraction, number)
+        return number
+
     def skip(self, kind: str, tag: str, error: BaseException, per_tag: bool = False) -> None:
         """Log the first value of a kind that cannot be recorded; raise the error if ``raise_exception`` is set."""
         if isinstance(error, MemoryError):  # not the value's fault: it counts as lost
@@ -81,8 +92,19 @@ class FailurePolicy:
             *(kind, tag, error_text(error)),
         )
 
+    def skip_closed(self, what: str, step: int) -> None:
+        """Say once that nothing is recorded after the end."""
+        text = "the record of %s is closed: %s at step %d is not recorded; record before close(), or make a new one"
+        self.warnings.warn("closed", text, self._directory, what, step)
+
     def log_total(self) -> None:
         """Log how many records were lost, if any were since the last call."""
         if self.lost > self._lost_when_logged:
             self._lost_when_logged = self.lost
             _LOG.error("%d records of %s could not be written in total", self.lost, self._directory)
+
+
+def _whole_part(value: Any) -> tuple[int, str]:
+    """The whole part of a number, and the number as a text if it has another."""
+    number = int(value)
+    return number, "" if number == value else repr(value)

@@ -78,6 +78,7 @@ class RunRecorder:
         if not values:
             return True
         if self.is_closed:
+            self.policy.skip_closed(repr(next(iter(values))[0]), step)
             return False
         is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:

@@ -51,7 +51,8 @@ class SummaryRecord(TensorBoardMethods):
             ``file_suffix``, its position in MindSpore 2, is ignored too.
         example_input: what ``network`` is called with to capture its graph: a tensor, a tuple of positional
             arguments or a dict of keyword arguments.
-        file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
+        file_mode: permission bits of the files, ``0o600`` without it; ``0o640`` (in YAML ``"0o640"`` or ``"640"``) lets
+            a MindInsight of the same group read them.
         fsync_secs: fsync the file when this many seconds have passed; ``None`` leaves it to the system, and a power cut
             may then cost the last seconds, never a complete file.
         free_space_factor: refuse records of 64 KiB and more unless the disk has this many times their size free
@@ -82,7 +83,7 @@ class SummaryRecord(TensorBoardMethods):
         *,
         num_process: int | None = None,
         example_input: Any = None,
-        file_mode: int = 0o600,
+        file_mode: int | str = 0o600,
         fsync_secs: float | None = None,
         free_space_factor: int = 32,
     ) -> None:
@@ -189,6 +190,8 @@ class SummaryRecord(TensorBoardMethods):
             raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
         values, originals = self._pending.take(plugin_filter, self._mode == "train")
         if self._recorder.is_closed:
+            if values:
+                self._recorder.policy.skip_closed(repr(values[0][1]), step)
             return False
         is_done = self._capture_graph(train_network)
         pairs: list[tuple[str, SummaryValue]] = []

@@ -1,13 +1,14 @@
 """The ``add_*`` methods that users of TensorBoard's ``SummaryWriter`` call on ``logger.experiment``.
 
-Names and first arguments are the same; arguments that only place or time a TensorBoard event are accepted and ignored.
-A value that cannot be recorded, or a kind that MindInsight has no page for, is skipped with one warning.
+Names and arguments are the same; those that only place or time a TensorBoard event are accepted and ignored. A value
+that cannot be recorded, or a kind that MindInsight has no page for, is skipped with one warning.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.histograms import to_histogram
@@ -17,6 +18,7 @@ from mindsummary_lightning.conversion.user_images import boxes_to_image, check_d
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
+_F = TypeVar("_F", bound=Callable[..., None])
 _NO_PAGE = [
     "add_audio",
     "add_custom_scalars",
@@ -33,6 +35,18 @@ _NO_PAGE = [
 ]
 
 
+def _named_global_step(method: _F) -> _F:
+    """Decorate a method so that ``step=``, as everything else calls it, is refused with TensorBoard's name for it."""
+
+    @functools.wraps(method)
+    def called(*args: Any, **kwargs: Any) -> None:
+        if "step" in kwargs:
+            raise TypeError(f"{method.__name__}() has no argument 'step'; TensorBoard's name for it is global_step")
+        method(*args, **kwargs)
+
+    return called  # type: ignore[return-value]
+
+
 class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
@@ -43,12 +57,26 @@ class TensorBoardMethods:
         self._recorder = recorder
         self._counters: dict[str, int] = {}
 
-    def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
+    @_named_global_step
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
         """Record one number; a tensor or array must have one element."""
         self._write("scalar", tag, global_step, to_scalar, scalar_value)
 
+    @_named_global_step
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None, *_: Any, **__: Any
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
     ) -> None:
         """Record several numbers under ``main_tag/key``, in this run (TensorBoard creates a run for each)."""
         main = checked_name(main_tag)
@@ -61,10 +89,20 @@ class TensorBoardMethods:
                 pairs.append((tag, number))
         self._write_at(main, global_step, pairs)
 
-    def add_histogram(self, tag: str, values: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
+    @_named_global_step
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
         """Record the distribution of a tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
         self._write("histogram", tag, global_step, to_histogram, values)
 
+    @_named_global_step
     def add_image(
         self,
         tag: str,
@@ -77,6 +115,7 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, to_image, img_tensor, dataformats)
 
+    @_named_global_step
     def add_images(
         self,
         tag: str,
@@ -88,6 +127,7 @@ class TensorBoardMethods:
         """Record a batch of images as one image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
+    @_named_global_step
     def add_image_with_boxes(
         self,
         tag: str,
@@ -103,8 +143,14 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, boxes_to_image, img_tensor, box_tensor, dataformats, rescale, labels)
 
+    @_named_global_step
     def add_figure(
-        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, *_: Any, **__: Any
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
     ) -> None:
         """Record a Matplotlib figure, or a list of them as one image, then close it unless ``close`` is False."""
         self._write("figure", tag, global_step, figure_to_image, figure)
@@ -114,18 +160,29 @@ class TensorBoardMethods:
 
                 matplotlib.pyplot.close(one)
 
-    def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, *_: Any, **__: Any) -> None:
+    @_named_global_step
+    def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """Record a tensor element by element."""
         self._write("tensor", tag, global_step, to_tensor, tensor)
 
-    def add_graph(self, model: Any, input_to_model: Any = None, *_: Any, **__: Any) -> None:
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
         """Record the computational graph of a module, called with ``input_to_model`` or its own example, once."""
         optional_module("model", model)
         example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
         if example is not None:
             self._recorder.capture_graph(model, example)
 
-    def add_hparams(self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, Any], *_: Any, **__: Any) -> None:
+    @_named_global_step
+    def add_hparams(
+        self,
+        hparam_dict: Mapping[str, Any],
+        metric_dict: Mapping[str, Any],
+        hparam_domain_discrete: Any = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
         """Record hyper-parameters as custom lineage and metrics as evaluation lineage."""
         params = flatten(hparam_dict)
         if params:
@@ -138,16 +195,17 @@ class TensorBoardMethods:
         """The run directory."""
         return self._recorder.directory
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _NO_PAGE:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # it would make every name known
 
-        def skip(*_: Any, **__: Any) -> None:
-            self._recorder.policy.warnings.warn(
-                name, "%s is skipped: MindInsight has no page for what it records", name
-            )
+        def __getattr__(self, name: str) -> Any:
+            if name not in _NO_PAGE:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-        return skip
+            def skip(*_: Any, **__: Any) -> None:
+                text = "%s is skipped: MindInsight has no page for what it records"
+                self._recorder.policy.warnings.warn(name, text, name)
+
+            return skip
 
     def _write(
         self, kind: str, tag: str, global_step: int | None, convert: Callable[..., SummaryValue], *arguments: Any
@@ -161,6 +219,6 @@ class TensorBoardMethods:
         if global_step is None:
             global_step = self._counters.get(tag, 0)
             self._counters[tag] = global_step + 1
-        step = self._recorder.policy.converted("global_step of", tag, int, global_step)
+        step = self._recorder.policy.step("global_step", tag, global_step)
         if step is not None:
             self._recorder.write_values(step, pairs)

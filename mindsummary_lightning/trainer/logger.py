@@ -64,7 +64,8 @@ class MindInsightLogger(LoggerBase):
         export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not.
         raise_exception: raise when something cannot be written, instead of logging it and continuing.
         log_graph: record the model's computational graph when Lightning offers it with an ``example_input_array``.
-        file_mode: permission bits of the files; ``0o640`` lets a MindInsight of the same group read them.
+        file_mode: permission bits of the files, ``0o600`` without it; ``0o640`` (in YAML ``"0o640"`` or ``"640"``) lets
+            a MindInsight of the same group read them.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -88,7 +89,7 @@ class MindInsightLogger(LoggerBase):
         export_options: Mapping[str, str | None] | None = None,
         raise_exception: bool = False,
         log_graph: bool = True,
-        file_mode: int = 0o600,
+        file_mode: int | str = 0o600,
     ) -> None:
         super().__init__()
         self._save_dir = checked_path("save_dir", save_dir)
@@ -158,14 +159,17 @@ class MindInsightLogger(LoggerBase):
         Args:
             metrics: names to numbers, tensors of one element, or mappings of these (``outer/inner``). What is not a
                 number is skipped with one warning.
-            step: the step they belong to; ``None`` takes the one after the last.
+            step: the step they belong to; ``None`` takes the one after the last. Of a fraction the whole part is taken,
+                and what is no number skips the metrics; each with one warning.
         """
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
         record = self._run.open_recorder or self._run.recorder()
         pairs = self._scalars.pairs(without_added_epoch(metrics, self), record)
-        number = checked_step(step, self._run.last_step)
+        number = checked_step(step, self._run.last_step, record)
+        if number is None:
+            return
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
             self._run.last_step = number
         record.write_values(number, pairs)
@@ -185,6 +189,9 @@ class MindInsightLogger(LoggerBase):
         flat = flatten({} if params is None else params)
         if flat:
             self._run.add_hyperparameters(UserDefinedInfo(flat))
+        elif params is not None and not isinstance(params, Mapping) and not hasattr(params, "__dict__"):
+            error = TypeError(f"a mapping, Namespace or dataclass is expected, not {type(params).__name__}")
+            self._run.recorder().policy.skip("params of", "log_hyperparams", error)
         results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
             self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
@@ -285,8 +292,9 @@ class MindInsightLogger(LoggerBase):
         record = self._run.recorder()
         value = record.policy.converted(kind, tag, convert, *arguments)
         if value is not None:
-            number = max(self._run.last_step, 0) if step is None else checked_step(step, self._run.last_step)
-            record.write_values(number, [(tag, value)])
+            number = max(self._run.last_step, 0) if step is None else checked_step(step, 0, record)
+            if number is not None:
+                record.write_values(number, [(tag, value)])
 
     if not TYPE_CHECKING:  # it would make every name known
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable
 from types import FrameType
@@ -78,10 +77,8 @@ def _is_called_by_lightning(logger: Any) -> bool:
     return False
 
 
-def checked_step(step: Any, last_step: int) -> int:
-    """The step as an int; the one after the last where there is none, or none that can be read."""
+def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:
+    """The step as an int, the one after the last for ``None``; ``None`` if its values are skipped with a warning."""
     if type(step) is int:
         return step
-    with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
-        return int(step)
-    return last_step + 1
+    return last_step + 1 if step is None else record.policy.step("step", "log_metrics", step)

@@ -119,7 +119,8 @@ def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) ->
     result = json.loads(json.dumps(compare_runs(run, other).to_dict(), allow_nan=False))
 
     assert (result["verdict"], result["mode"]) == ("different", "exact")
-    assert (result["first_difference"]["step"], result["first_difference"]["class"]) == (5, "forward")
+    assert (result["first_difference"]["step"], result["first_difference"]["kind"]) == (5, "forward")
+    assert result["first_difference"]["class"] == "forward"
     assert [hint["rule"] for hint in result["hints"]] == ["batch"]
     assert set(result) >= {"unmatched", "compared", "largest", "tolerance", "settings", "hints"}
 
@@ -299,3 +300,11 @@ def test_a_sudden_difference_of_a_later_step_is_no_update_of_what_one_run_record
 
     assert comparison.first_difference is not None
     assert (comparison.first_difference.step, comparison.first_difference.kind) == (7, "forward")
+
+
+def test_a_comparison_is_neither_true_nor_false(run: Path, tmp_path: Path) -> None:
+    comparison = compare_runs(run, run)
+
+    assert comparison.is_same
+    with pytest.raises(TypeError, match="is_same"):
+        bool(comparison)

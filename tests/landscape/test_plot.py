@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.landscape.plot import plot_landscapes
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
@@ -25,3 +26,16 @@ def test_a_flat_landscape_can_be_plotted(tmp_path: Path) -> None:
 def test_nothing_to_plot_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no landscape to draw"):
         plot_landscapes({}, tmp_path / "none.png")
+
+
+@pytest.mark.slow
+def test_a_landscape_that_was_read_back_can_be_plotted(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path / "run") as record:
+        record.add_value("LANDSCAPE", "flat", FLAT)
+        record.record(1)
+    (landscape,) = SummaryReader(tmp_path / "run").landscapes()
+
+    plot_landscapes({landscape.tag: landscape}, tmp_path / "read.png")
+    plot_landscapes({"flat": FLAT}, tmp_path / "made.png")
+
+    assert (tmp_path / "read.png").read_bytes() == (tmp_path / "made.png").read_bytes()

@@ -11,7 +11,8 @@ from mindsummary_lightning.errors import (
     LineageParamTypeError,
     LineageSearchConditionParamError,
 )
-from mindsummary_lightning.lineage.query import filter_summary_lineage
+from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
+from mindsummary_lightning.lineage.table import lineage_records
 from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import MINDSPORE_RUNS, write_run
 
@@ -168,11 +169,28 @@ def test_reads_the_runs_of_a_real_mindspore(tmp_path: Path) -> None:
     assert run["dataset_graph"]["op_type"] == "Batch"
 
 
-def test_a_directory_that_does_not_exist_holds_no_run(tmp_path: Path) -> None:
-    assert filter_summary_lineage(tmp_path / "none") == {"customized": {}, "object": [], "count": 0}
+def test_a_path_is_relative_to_the_working_directory_and_may_go_up(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(base / "a")
+
+    assert filter_summary_lineage("..")["count"] == 3
+    assert get_summary_lineage("../b")["summary_dir"] == str(base / "b")
 
 
-@pytest.mark.parametrize("path", ["", "runs/../other", "..", "a\0b", 5, ["runs"], b"runs"], ids=repr)
+def test_runs_that_lie_deeper_are_named_once_and_found_when_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for version, loss in enumerate((0.5, 0.25)):
+        write_run(tmp_path / "digits" / f"version_{version}", TrainInfo(loss=loss), mtime=100)
+
+    assert filter_summary_lineage(tmp_path)["count"] == 0
+    (message,) = caplog.messages
+    assert "digits/version_0, digits/version_1; give recursive=True" in message
+    assert filter_summary_lineage(tmp_path, {"loss": {"lt": 0.5}}, recursive=True)["count"] == 1
+    assert [row["summary_dir"] for row in lineage_records(tmp_path)] == ["./digits/version_0", "./digits/version_1"]
+    assert lineage_records(tmp_path, recursive=False) == []
+
+
+@pytest.mark.parametrize("path", ["", "no such directory", "a\0b", 5, ["runs"], b"runs"], ids=repr)
 def test_refuses_what_is_no_path(path: Any) -> None:
     with pytest.raises(LineageParamSummaryPathError, match="summary_base_dir"):
         filter_summary_lineage(path)

@@ -84,7 +84,7 @@ def test_an_unknown_key_is_refused(tmp_path: Path, key: str) -> None:
         get_summary_lineage(tmp_path, [key])
 
 
-@pytest.mark.parametrize("path", ["", "runs/run1", "./", "/tmp/../tmp", "/no such directory", ["/tmp"], 5], ids=repr)
+@pytest.mark.parametrize("path", ["", "runs/run1", "/no such directory", "a\0b", ["/tmp"], 5], ids=repr)
 def test_a_directory_that_is_none_is_refused(path: Any) -> None:
     with pytest.raises(LineageParamSummaryPathError, match="summary_dir"):
         get_summary_lineage(path)

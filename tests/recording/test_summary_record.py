@@ -168,7 +168,9 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"export_options": "npy"}, TypeError, "export_options must be a dict or None, not 'npy'"),
     ({"export_options": {"image_format": "png"}}, ValueError, "export_options knows only 'tensor_format'"),
     ({"export_options": {"tensor_format": "csv"}}, ValueError, "tensor_format of export_options must be 'npy'"),
-    ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, not 'rw'"),
+    ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, or its text, not 'rw'"),
+    ({"file_mode": 644}, ValueError, "not 644, which is decimal; write 0o644"),
+    ({"file_mode": "400"}, ValueError, "file_mode must be 0o600..0o777"),
     ({"file_mode": 0o400}, ValueError, "file_mode must be 0o600..0o777 and let the owner read and write"),
     ({"fsync_secs": "1"}, TypeError, "fsync_secs must be a number of seconds or None"),
     ({"fsync_secs": 0}, ValueError, "fsync_secs must be above 0"),
@@ -515,7 +517,7 @@ def test_summary_and_lineage_file_share_their_second(run: Path) -> None:
     assert lineage_paths(run)[0].name == summary_paths(run)[0].name.replace("_MS", "_lineage")
 
 
-def test_after_close_nothing_is_recorded(run: Path) -> None:
+def test_after_close_nothing_is_recorded_which_is_said_once(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     record = SummaryRecord(run)
     record.add_scalar("a", 1.0, 0)
     record.close()
@@ -525,6 +527,9 @@ def test_after_close_nothing_is_recorded(run: Path) -> None:
     assert record.record(1) is False
     record.add_scalar("a", 3.0, 2)
     assert read_scalars(run, "a") == [(0, 1.0)]
+    assert caplog.messages == [
+        f"the record of {run} is closed: 'a' at step 1 is not recorded; record before close(), or make a new one"
+    ]
 
 
 def test_a_closed_record_cannot_be_entered(run: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from torch.utils.tensorboard import summary as torch_summary
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
 from mindsummary_lightning.values import EvaluationInfo, Histogram, Image, Tensor, UserDefinedInfo
 from tests.support import read_lineage, read_values
 
@@ -206,8 +209,40 @@ def test_a_step_that_is_not_a_number_skips_the_value(
     experiment.add_scalar("a", 3.0, 8.9)
 
     assert read_values(run) == [(7, "a", 2.0), (8, "a", 3.0)]
-    [message] = caplog.messages
-    assert message.startswith("global_step of 'a' is skipped: ")
+    skipped, fraction = caplog.messages
+    assert skipped.startswith("global_step of 'a' is skipped: ")
+    assert fraction == "global_step of 'a' is 8.9, not a whole number: 8 is taken"
+
+
+_STEPPED: list[tuple[str, Callable[[SummaryRecord, dict[str, int]], None]]] = [
+    ("add_scalar", lambda to, step: to.add_scalar("a", 1.0, **step)),
+    ("add_scalars", lambda to, step: to.add_scalars("a", {"b": 1.0}, **step)),
+    ("add_histogram", lambda to, step: to.add_histogram("a", np.ones(3), **step)),
+    ("add_image", lambda to, step: to.add_image("a", np.ones((3, 4, 4)), **step)),  # type: ignore[arg-type]
+    ("add_figure", lambda to, step: to.add_figure("a", None, **step)),
+    ("add_tensor", lambda to, step: to.add_tensor("a", np.ones(3), **step)),
+]
+
+
+@pytest.mark.parametrize(("method", "call"), _STEPPED, ids=[name for name, _ in _STEPPED])
+def test_a_step_by_another_name_is_refused_with_tensorboards(
+    experiment: SummaryRecord, run: Path, method: str, call: Callable[[SummaryRecord, dict[str, int]], None]
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"{method}() has no argument 'step'") + ".* is global_step"):
+        call(experiment, {"step": 3})
+    with pytest.raises(TypeError, match="another"):
+        call(experiment, {"another": 3})
+
+    assert not run.exists()
+
+
+def test_every_argument_of_a_summary_writer_has_its_name_and_place() -> None:
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+    for name in [name for name in vars(TensorBoardMethods) if name.startswith("add_")]:
+        ours, theirs = (inspect.signature(getattr(owner, name)).parameters for owner in (SummaryRecord, writer))
+        assert [(each.name, each.default) for each in ours.values()] == [
+            (each.name, each.default) for each in theirs.values()
+        ]
 
 
 @pytest.mark.parametrize("values", [None, 3, ["a", 1.0]], ids=repr)

@@ -204,6 +204,31 @@ def test_steps_that_do_not_fit_64_bits_are_skipped_with_one_warning(
     assert warning.getMessage() == f"step {10**30} does not fit 64 bits; its values are skipped"
 
 
+def test_a_step_that_is_no_whole_number_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for step in (2, 7.0, torch.tensor(8), 9.7, "x", 10.5, [1]):
+        logger.log_metrics({"a": 1.0}, step=step)  # type: ignore[arg-type]
+    logger.log_histogram("h", torch.zeros(3), step="y")  # type: ignore[arg-type]
+
+    assert [step for step, _ in points(logger.log_dir, "a")] == [2, 7, 8, 9, 10]
+    assert SummaryReader(logger.log_dir).tags()["histogram"] == []
+    fraction, skipped = caplog.messages
+    assert fraction == "step of 'log_metrics' is 9.7, not a whole number: 9 is taken"
+    assert skipped.startswith("step of 'log_metrics' is skipped: ")
+
+
+@pytest.mark.parametrize("params", [5, "lr=0.1", [0.1]], ids=repr)
+def test_hyper_parameters_without_names_are_skipped_with_one_warning(
+    tmp_path: Path, params: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    for _ in range(2):
+        logger.log_hyperparams(params)
+
+    (message,) = caplog.messages
+    assert message.startswith("params of 'log_hyperparams' is skipped: a mapping, Namespace or dataclass is expected")
+
+
 def test_metrics_that_hold_themselves_end_with_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     metrics: dict[str, Any] = {"a": 1.0}
     metrics["again"] = metrics

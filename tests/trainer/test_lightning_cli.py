@@ -137,3 +137,14 @@ def test_the_help_explains_every_argument(monkeypatch: pytest.MonkeyPatch, capsy
     for argument in ("save_dir", "name", "version", "prefix", "sub_dir", "max_file_size", "raise_exception"):
         assert f"--trainer.logger.{argument}" in text
     assert "directory of all runs" in text
+
+
+def test_a_file_mode_of_a_config_is_octal_as_in_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {
+        "logger": {"class_path": "MindInsightLogger", "init_args": {"save_dir": str(tmp_path), "file_mode": "0o640"}}
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"trainer": config}).replace("'", ""))
+    _run(NAMESPACES[0], monkeypatch, "fit", "-c", str(tmp_path / "config.yaml"), *_QUIET, *_SHORT)
+
+    (summary,) = tmp_path.rglob("*_MS")
+    assert summary.stat().st_mode & 0o777 == 0o640
