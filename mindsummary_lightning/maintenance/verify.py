@@ -298,5 +298,5 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
             _finite(what.learning_rate),
         ):
             yield _warning(path, "loss or learning rate is not finite; MindInsight's landscape page of this run fails")
-    if kinds and kinds <= {UserDefinedInfo, RunInfo}:
+    if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(path, f"custom data alone in a {LINEAGE_SUFFIX} file; MindInsight ignores it")

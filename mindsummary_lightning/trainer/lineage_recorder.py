@@ -19,6 +19,7 @@ from mindsummary_lightning.graph.loss_name import loss_name
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
+    arithmetic,
     environment,
     evaluation_dataset,
     first_learning_rates,
@@ -64,11 +65,12 @@ class LineageRecorder:
         self._next_evaluation = -math.inf
 
     def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:
-        """Write the custom data, and ``with_run`` below it settings and hyper-parameters, and the environment."""
-        data, info = dict(self._custom), {}
+        """Write the custom data, precision and parameter groups, and ``with_run`` settings and the environment too."""
+        data, info = dict(self._custom), arithmetic(trainer)
         if with_run:
             data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
-            info = {name: value for name, value in environment(trainer).items() if name not in data}
+            info |= environment(trainer)
+        info = {name: value for name, value in info.items() if name not in data}
         if data:
             self.record.write_lineage(UserDefinedInfo(data))
         if info:

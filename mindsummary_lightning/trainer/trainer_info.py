@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
+import torch
+
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.dataset.loader_sizes import LoaderSizes
 from mindsummary_lightning.dataset.pipeline import dataset_path
-from mindsummary_lightning.trainer.trainer_state import optimizer_names, training_loader
+from mindsummary_lightning.trainer.trainer_state import optimizer_names, real_optimizers, training_loader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.lineage_info import INT32_MAX, CustomValue
 
@@ -112,14 +114,38 @@ def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
 
 
 def environment(trainer: Any) -> dict[str, CustomValue]:
-    """The run's environment: versions of torch and Lightning, precision, planned epochs."""
+    """The run's environment: versions of torch and Lightning, planned epochs."""
     found: dict[str, CustomValue | None] = {}
     for package in ("torch", "lightning", "pytorch-lightning"):
         with contextlib.suppress(PackageNotFoundError):
             found[f"{package.replace('-', '_')}_version"] = version(package)
-    found["precision"] = _known(lambda: str(trainer.precision))
     found["planned_epochs"] = _known(lambda: planned_epochs(trainer))
     return {name: value for name, value in found.items() if value is not None}
+
+
+def arithmetic(trainer: Any) -> dict[str, CustomValue]:
+    """What two runs must share to be comparable: the precision, and the optimizers' groups with their settings."""
+    precision, groups = _known(lambda: str(trainer.precision)), _known(lambda: _parameter_groups(trainer.optimizers))
+    found: dict[str, CustomValue | None] = {"precision": precision, "optimizer_groups": groups or None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
+    """By number: the optimizer's class, how many parameters, and the settings that are numbers, texts or tuples."""
+    groups: dict[str, CustomValue] = {}
+    for optimizer in real_optimizers(optimizers):
+        kind = type(getattr(optimizer, "optimizer", optimizer)).__name__  # of a wrapper that strategies put around it
+        for group in optimizer.param_groups:
+            values = {name: _plain(value) for name, value in group.items() if name != "params"}
+            known = {name: value for name, value in values.items() if value is not None}
+            groups[str(len(groups))] = {"optimizer": kind, "parameters": len(group["params"]), **known}
+    return groups
+
+
+def _plain(value: Any) -> int | float | str | None:
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
+    return value if isinstance(value, (int, float, str)) else str(value) if isinstance(value, tuple) else None
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -62,9 +63,13 @@ def epochs_done(trainer: Any) -> int:
 
 
 def optimizer_names(trainer: Any) -> list[str]:
-    """Classes of the optimizers; Lightning's `_MockOptimizer` (2.4 to 2.6.6) stands for none and is left out."""
-    names = [type(optimizer).__name__ for optimizer in trainer.optimizers]
-    return [name for name in names if name != "_MockOptimizer"]
+    """Classes of the optimizers."""
+    return [type(optimizer).__name__ for optimizer in real_optimizers(trainer.optimizers)]
+
+
+def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
+    """The optimizers without Lightning's `_MockOptimizer` (2.4 to 2.6.6), which stands for none."""
+    return [optimizer for optimizer in optimizers if type(optimizer).__name__ != "_MockOptimizer"]
 
 
 def training_loader(trainer: Any) -> Any:

@@ -283,7 +283,7 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
 
 
 @pytest.mark.parametrize("custom", [None, {"fold": 3}])
-def test_where_nothing_else_is_specified_only_custom_data_are_recorded(tmp_path: Path, custom: Any) -> None:
+def test_where_nothing_else_is_specified_what_is_always_is_recorded(tmp_path: Path, custom: Any) -> None:
     class Saving(Net):
         def __init__(self, width: int = 3) -> None:
             super().__init__()
@@ -292,12 +292,11 @@ def test_where_nothing_else_is_specified_only_custom_data_are_recorded(tmp_path:
     run = tmp_path / "run"
     _fit(run, Saving(), keep_default_action=False, custom_lineage_data=custom)
 
-    assert run.exists() == bool(custom)
-    if custom:
-        assert kinds(run) == ["lineage"]
-        recorded = SummaryReader(run).lineage().custom
-        assert recorded is not None
-        assert recorded.values == custom
+    assert kinds(run) == ["lineage"]
+    recorded = SummaryReader(run).lineage().custom
+    assert recorded is not None
+    assert recorded.values.keys() == {*(custom or {}), "precision", "optimizer_groups"}
+    assert {name: recorded.values[name] for name in custom or {}} == (custom or {})
 
 
 def test_the_expression_chooses_the_histograms(tmp_path: Path) -> None:

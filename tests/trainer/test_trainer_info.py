@@ -14,6 +14,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.dataset.loader_sizes import CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.trainer_info import (
@@ -85,6 +86,31 @@ def test_what_is_known_at_the_start_and_at_the_end() -> None:
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), None])
 def test_a_loss_that_is_not_finite_is_left_out(loss: float | None) -> None:
     assert train_lineage(_Hollow(), Net(), loss).loss is None
+
+
+class _Grouped(Net):
+    def configure_optimizers(self) -> Any:
+        one, *others = self.parameters()
+        groups = [{"params": [one], "lr": torch.tensor(0.25)}, {"params": others, "weight_decay": 0.5}]
+        return torch.optim.AdamW(groups, lr=0.5, betas=(0.5, 0.75))
+
+
+@pytest.mark.parametrize("specified", [{}, {"collect_metric": True, "histogram_regular": ".*"}])
+def test_precision_and_the_settings_of_every_group_are_recorded_whatever_is_left_out(
+    specified: dict[str, Any], tmp_path: Path
+) -> None:
+    collector = SummaryCollector(tmp_path, collect_specified_data=specified, keep_default_action=False)
+    trainer(logger=False, callbacks=[collector], max_steps=1).fit(_Grouped(), loader())
+
+    custom = SummaryReader(tmp_path).lineage().custom
+    assert custom is not None
+    groups = custom.values["optimizer_groups"]
+    assert (custom.values["precision"], set(custom.values)) == ("32-true", {"precision", "optimizer_groups"})
+    assert [groups[at][name] for at in "01" for name in ("optimizer", "lr", "weight_decay", "betas")] == [
+        *("AdamW", 0.25, 0.01, "(0.5, 0.75)"),
+        *("AdamW", 0.5, 0.5, "(0.5, 0.75)"),
+    ]
+    assert groups["0"]["parameters"] == 1
 
 
 def test_several_optimizers_are_named_together() -> None:
@@ -205,13 +231,13 @@ def test_the_modules_hyper_parameters_stand_above_those_of_the_data() -> None:
     assert hyperparameters(HasData(), Module(inner={"depth": 3})) == expected
 
 
-def test_the_environment_names_versions_precision_and_epochs() -> None:
+def test_the_environment_names_versions_and_epochs() -> None:
     (facts,) = _see(Net(), max_epochs=2).environments
 
     # The metadata of the wheels on an index leave out the build, "+cu132", that torch itself names.
     assert facts["torch_version"] in (torch.__version__, torch.__version__.partition("+")[0])
     assert facts["lightning_version"] == L.__version__
-    assert (facts["precision"], facts["planned_epochs"]) == ("32-true", 2)
+    assert facts["planned_epochs"] == 2
 
 
 def test_a_single_device_is_stand_alone_and_several_have_a_strategy() -> None:
