@@ -34,6 +34,8 @@ def _tolerance(text: str) -> str | float:
 
 
 _FOLLOW = _argument("--follow", action="store_true", help="draw it again every two seconds, until Ctrl-C")
+_OUT = _argument("--out", required=True, metavar="DIR", help="directory to write into; new or empty")
+_FORCE = _argument("--force", action="store_true", help="replace what an earlier call left in --out")
 _DIRECTORY = _argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
 
 VERBS = {  # in the order of the help
@@ -147,13 +149,15 @@ VERBS = {  # in the order of the help
             help="csv, parquet: scalars and histograms; npy: scalars and tensors; "
             "tensorboard: those, images, graph and settings",
         ),
-        _argument("--out", required=True, metavar="DIR", help="directory to write into; created if needed"),
+        _OUT,
+        _FORCE,
         _json("the files"),
     ),
     "import": _verb(
         "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
         _argument("tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth"),
-        _argument("--out", required=True, metavar="DIR", help="directory for the runs; new or empty"),
+        _OUT,
+        _FORCE,
         _json("the imported runs"),
     ),
     "sync": _verb(

@@ -14,7 +14,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Import and list the runs; 1 if a value or record had to be skipped."""
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
     with progress_bar("importing", size) as advance:
-        runs = import_tensorboard(arguments.tb_dir, arguments.out, advance)
+        runs = import_tensorboard(arguments.tb_dir, arguments.out, advance, force=arguments.force)
     code = int(any(imported.problems for imported in runs))
     for imported in runs:
         for what, number in imported.problems.items():
@@ -26,8 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
         return code
     for imported in runs:
         say(f"{imported.source} -> {imported.run_dir}: {tally(dict(sorted(imported.written.items()))) or 'nothing'}")
-        if imported.same_name_as:
-            say(f"  named so because {imported.same_name_as} has the name that it would have")
         for what, numbers in (
             ("not imported", imported.skipped),
             ("dropped for later values of the same steps, or files that go back", imported.dropped),

@@ -11,8 +11,9 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
+from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.text import utf8_text
 
@@ -25,37 +26,45 @@ _TABLES = ("scalars", "histograms", "parameters")
 _INT64 = range(-(2**63), 2**63)
 
 
-def export_parquet(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> ExportedFiles:
+def export_parquet(
+    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+) -> ExportedFiles:
     """Write one run as :func:`export_parquet_dataset` does, under the name of its directory.
 
     Arguments, result and errors as there.
     """
     run_dir = os.path.abspath(run_dir)
-    return export_parquet_dataset([run_dir], os.path.dirname(run_dir), out_dir, progress)
+    return export_parquet_dataset([run_dir], os.path.dirname(run_dir), out_dir, progress, force=force)
 
 
 def export_parquet_dataset(
-    run_dirs: Sequence[str], root: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
+    run_dirs: Sequence[str],
+    root: str,
+    out_dir: str,
+    progress: Callable[[int], object] = lambda count: None,
+    *,
+    force: bool = False,
 ) -> ExportedFiles:
     """Write ``scalars``, ``histograms`` and ``parameters``, and ``lineage.parquet`` with a row per run.
 
     Each of the three is a folder with ``<run>/part-0.parquet`` for every run that has rows, the run's name
     percent-encoded. The columns are ``run``, a text, also where the name is a number, and those of the CSV files, wall
     times in seconds and values float32. ``lineage.parquet`` has ``run`` and a column per value that any run recorded; a
-    column of several types is text, and of columns that differ only in case the later get a number.
+    column of several types is text.
 
     Args:
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
         root: the directory that their names are relative to; it itself has the name of the directory.
-        out_dir: where the files go; created if needed. Those of an earlier export to Parquet are replaced.
+        out_dir: where the files go: a directory that is new or empty.
         progress: called with 1 for each run.
+        force: replace what an earlier export left in ``out_dir``.
 
     Returns:
         Paths of the files.
 
     Raises:
         DamagedFileError: every run is damaged.
-        FileExistsError: a file that no earlier export wrote is where this one writes.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
         ImportError: pyarrow is missing.
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
@@ -65,10 +74,8 @@ def export_parquet_dataset(
     names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
     itself = utf8_text(os.path.basename(os.path.abspath(root)))
     names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
-    folders = distinct_names(names.values(), hidden="._")  # Arrow and Spark skip these
-    territory = {"": r"lineage\.parquet", **dict.fromkeys(_TABLES, ".*")}
-    exported, rows = ExportedFiles([]), []
-    with OutputDirectory(out_dir, "parquet", territory, mode_of_runs(run_dirs)) as out:
+    exported, rows = ExportedFiles(), []
+    with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
 
         def save(name: str, columns: Mapping[str, Any]) -> None:
             with out.file(name) as file:
@@ -92,13 +99,11 @@ def export_parquet_dataset(
                     texts, codes = columns.pop(label)
                     runs = pyarrow.array([name], pyarrow.string()).take(np.zeros(len(codes), np.int64))
                     labels = pyarrow.array(texts, pyarrow.string()).take(pyarrow.array(codes))
-                    save(f"{table}/{folders[name]}/part-0.parquet", {"run": runs, label: labels, **columns})
+                    save(f"{table}/{_folder(name)}/part-0.parquet", {"run": runs, label: labels, **columns})
             progress(1)
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
-        labels = _labels_apart_in_any_case(columns)
-        exported.renamed = {column: label for column, label in labels.items() if column != label}
-        save("lineage.parquet", {label: columns[column] for column, label in labels.items()})
+        save("lineage.parquet", columns)
     exported[:] = out.files
     return exported
 
@@ -171,6 +176,12 @@ def _parameter_columns(reader: SummaryReader) -> dict[str, Any]:
     }
 
 
+def _folder(name: str) -> str:
+    """The folder of a run: its name percent-quoted, and so that Arrow and Spark, which skip ``.`` and ``_``, see it."""
+    quoted = quoted_name(name)
+    return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
+
+
 def _renamed_run(row: dict[str, Any]) -> dict[str, Any]:
     """The row with a value that is called ``run`` under another name: the run has this one."""
     return {"user_defined/run" if name == "run" else name: value for name, value in row.items()}
@@ -184,19 +195,3 @@ def _one_type(cells: list[Any]) -> list[Any]:
     if len(kinds) <= 1 and kinds <= {int, float, bool, str} and all(c in _INT64 for c in cells if type(c) is int):
         return cells
     return [None if cell is None else str(cell) for cell in cells]
-
-
-def _labels_apart_in_any_case(columns: Mapping[str, Any]) -> dict[str, str]:
-    """Names of columns as DuckDB and Spark, which ignore case, tell them apart."""
-    labels: dict[str, str] = {}
-    taken = {column.casefold() for column in columns}
-    first: set[str] = set()
-    for column in columns:
-        label, number = column, 1
-        while column.casefold() in first and label.casefold() in taken:
-            number += 1
-            label = f"{column}_{number}"
-        first.add(column.casefold())
-        taken.add(label.casefold())
-        labels[column] = label
-    return labels

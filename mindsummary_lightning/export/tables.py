@@ -15,17 +15,20 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, distinct_names, mode_of_runs
+from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
 from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.statistics_columns import COLUMNS
 
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
-def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> ExportedFiles:
+def export_csv(
+    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+) -> ExportedFiles:
     """Write ``scalars.csv`` (tag, step, wall_time, value), ``histograms.csv`` with a row per bucket, and parameters.
 
     The columns of histograms are tag, step, wall_time, and left, width and count of the bucket; then, the same in each
@@ -41,22 +44,22 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
 
     Args:
         run_dir: the run.
-        out_dir: where the files go; created if needed. Files of an earlier export to the same format are replaced.
+        out_dir: where the files go: a directory that is new or empty.
         progress: called with numbers of samples written.
+        force: replace what an earlier export left in ``out_dir``.
 
     Returns:
         Paths of the files.
 
     Raises:
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: a file that no earlier export wrote has the name of one to be written.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
         OSError: a file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    out = OutputDirectory(out_dir, "csv", {"": r"(scalars|histograms|parameters)\.csv"}, mode_of_runs([run_dir]))
-    with out:
+    with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
         for name, header, rows in (
             ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(reader)),
             ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(reader)),
@@ -78,19 +81,19 @@ def export_csv(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
     return exported
 
 
-def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None) -> ExportedFiles:
+def export_npy(
+    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+) -> ExportedFiles:
     """Write ``scalar/<tag>.npy`` (fields step, wall_time, value) and ``tensor/<tag>_<step>.npy``; tags percent-quoted.
 
-    A tag of more than 180 characters is shortened, and it and tags that differ only in case get a short hash, so that
-    each has a file of its own on every file system. ``names.json`` maps the files to their tags;
+    A tag of more than 180 characters is shortened and gets a short hash. ``names.json`` maps the files to their tags;
     ``parameter_statistics.json`` names the rows and columns of tables of parameters.
 
     Arguments, result and errors as :func:`export_csv`.
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    territory = {"": r"(names|parameter_statistics)\.json", "scalar": r".*", "tensor": r".*"}
-    out = OutputDirectory(out_dir, "npy", territory, mode_of_runs([run_dir]))
+    out = OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force)
     tag_of_file: dict[str, str] = {}
 
     def save(name: str, tag: str, array: np.ndarray) -> None:
@@ -100,16 +103,14 @@ def export_npy(run_dir: str, out_dir: str, progress: Callable[[int], object] = l
 
     with out:
         series_by_tag = reader.all_scalars()
-        names = distinct_names(series_by_tag)
         for tag, series in series_by_tag.items():
             table = np.empty(len(series), [("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
             table["step"], table["wall_time"], table["value"] = series.steps, series.wall_times, series.values
-            save(f"scalar/{names[tag]}.npy", tag, table)
+            save(f"scalar/{quoted_name(tag)}.npy", tag, table)
             progress(len(series))
-        names = distinct_names(reader.tags()["tensor"])
-        for tag, quoted in names.items():
+        for tag in reader.tags()["tensor"]:
             for step, _, tensor in reader.tensors(tag):
-                save(f"tensor/{quoted}_{step}.npy", tag, tensor.data)
+                save(f"tensor/{quoted_name(tag)}_{step}.npy", tag, tensor.data)
                 progress(1)
         if tag_of_file:
             with out.file("names.json") as file:

@@ -88,7 +88,7 @@ def test_what_records_names_the_two_lines_that_do_it(
 @pytest.mark.parametrize("verb", [["export", "run", "--to", "csv"], ["import", "run"]], ids=" ".join)
 def test_the_command_refuses_it_in_one_line(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     if verb[0] == "import":
-        assert main(["export", "run", "--to", "tensorboard", "--out", "run"]) == 0
+        assert main(["export", "run", "--to", "tensorboard", "--out", "run/tb"]) == 0
     assert main([*verb, "--out", ADDRESS]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "must be a local path" in line

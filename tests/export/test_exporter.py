@@ -15,14 +15,15 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.util.tensor_util import make_ndarray
 
 from mindsummary_lightning import SummaryRecord
-from mindsummary_lightning.export.tensorboard import ExportedRun, export_tensorboard, import_tensorboard
+from mindsummary_lightning.export.output_directory import ExportedFiles
+from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import DataType, Histogram, Tensor, TrainInfo, UserDefinedInfo
 from tests.reading.runs import histogram, values_at, write_lineage, write_summary
 
 
-def _exported(tmp_path: Path) -> tuple[ExportedRun, EventAccumulator]:
-    exported = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"))
+def _exported(tmp_path: Path) -> tuple[ExportedFiles, EventAccumulator]:
+    exported = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"), force=True)
     sizes = {"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}
     return exported, EventAccumulator(str(tmp_path / "tb"), size_guidance=sizes).Reload()
 

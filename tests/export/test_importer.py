@@ -216,40 +216,35 @@ def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
     assert str(tmp_path / "tb" / "a" / "events.out.tfevents.1600000000.host") in answer.err
     assert "not imported: 1 mesh" in answer.out
     assert ".tmp" not in answer.out
-    runs = {path.name: SummaryReader(path).scalars("loss") for path in (tmp_path / "mi").iterdir()}
+    runs = {path.name: SummaryReader(path).scalars("loss") for path in (tmp_path / "mi").glob("[!.]*")}
     assert {name: len(series) for name, series in runs.items()} == {"a": 2, "b": 2, "c": 1}
     assert runs["b"].wall_times.tolist() == [1.6e12, 1.6e12 + 1]
 
 
-def test_a_second_call_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_import_is_refused_and_by_force_replaces_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = Summary.Value(tag="loss", simple_value=0.5)
-    write_tb(tmp_path / "tb" / "a", event(1, good))
-    broken = write_tb(tmp_path / "tb" / "b", event(1, good))
-    whole = broken.read_bytes()
-    broken.write_bytes(b"\0" * 8 + whole[8:])
-    (tmp_path / "mi" / ".mindsummary-99999999-0a1b2c3d.tmp" / "run").mkdir(parents=True)  # of a killed call
+    for folder in ("one", "one/a", "two/b"):
+        write_tb(tmp_path / folder, event(1, good))
+    command = ("--out", tmp_path / "mi")
+    assert mindsummary(capsys, "import", tmp_path / "one", *command).code == 0
 
-    assert mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi").code == 1
-    broken.write_bytes(whole)
-    assert mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi").code == 0
+    refused = mindsummary(capsys, "import", tmp_path / "two", *command)
+    assert (refused.code, "--force" in refused.err) == (1, True)
+    assert mindsummary(capsys, "import", tmp_path / "two", *command, "--force").code == 0
 
-    assert {path.name for path in (tmp_path / "mi").iterdir()} == {"a", "b"}
-    for name in "ab":
-        assert len(SummaryReader(tmp_path / "mi" / name).scalars("loss")) == 1
-        assert len(list((tmp_path / "mi" / name).iterdir())) == 2  # the file, and the hidden list of ours
+    assert {path.name for path in (tmp_path / "mi").iterdir()} == {"b", ".mindsummary-export"}
+    assert len(SummaryReader(tmp_path / "mi" / "b").scalars("loss")) == 1
 
 
-def test_a_run_of_another_source_or_that_grew_is_not_replaced(tmp_path: Path) -> None:
-    good = Summary.Value(tag="loss", simple_value=0.5)
-    for source in ("one", "two"):
-        write_tb(tmp_path / source / "a", event(1, good))
-    import_tensorboard(str(tmp_path / "one"), str(tmp_path / "mi"))
-
-    with pytest.raises(FileExistsError, match="give an --out that is new or empty"):
-        import_tensorboard(str(tmp_path / "two"), str(tmp_path / "mi"))
+def test_a_run_that_grew_after_its_import_is_not_replaced(tmp_path: Path) -> None:
+    write_tb(tmp_path / "tb" / "a", event(1, Summary.Value(tag="loss", simple_value=0.5)))
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
     (tmp_path / "mi" / "a" / "events.out.events.summary.1900000000.0.host_MS").touch()
+
     with pytest.raises(FileExistsError, match="1900000000"):
-        import_tensorboard(str(tmp_path / "one"), str(tmp_path / "mi"))
+        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"), force=True)
 
 
 def test_a_file_that_cannot_be_read_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,12 +329,3 @@ def test_wall_times_that_an_event_shares_are_counted(tmp_path: Path) -> None:
 
     assert reader.scalars("b").wall_times.tolist() == [5.0]
     assert run.changed == {"wall time: that of the first of neighbouring values of a step": 1}
-
-
-def test_directories_that_windows_reserves_get_other_names(tmp_path: Path) -> None:
-    for name in ("con", "a.", "ok"):
-        write_tb(tmp_path / "tb" / name, event(1, Summary.Value(tag="loss", simple_value=0.5)))
-
-    runs = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
-
-    assert {os.path.basename(run.run_dir) for run in runs} == {"run-con-", "run-a.-", "ok"}

@@ -1,29 +1,29 @@
-"""Directories that are exported into twice: what is ours is replaced, what is not is refused, nothing stays behind."""
+"""Where conversions write: a directory that is empty, or holds what an earlier one left and is to be replaced."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.export.output_directory import OutputDirectory, distinct_names
-from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.export.output_directory import OutputDirectory
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_summary
 
 FORMS = ["csv", "npy", "parquet", "tensorboard"]
+LIST = ".mindsummary-export"
 
 
 def _files(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def _export(capsys: pytest.CaptureFixture[str], run: Path, form: str, out: Path) -> int:
+def _export(capsys: pytest.CaptureFixture[str], run: Path, form: str, out: Path, *options: str) -> int:
     pytest.importorskip({"parquet": "pyarrow", "tensorboard": "tensorboard"}.get(form, "numpy"))
-    return mindsummary(capsys, "export", run, "--to", form, "--out", out).code
+    return mindsummary(capsys, "export", run, "--to", form, "--out", out, *options).code
 
 
 @pytest.fixture
@@ -35,128 +35,102 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_second_export_leaves_nothing_of_the_first(
+def test_a_second_export_is_refused_and_by_force_leaves_nothing_of_the_first(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    for run in runs:
-        assert _export(capsys, run, form, tmp_path / "out") == 0
-    assert _export(capsys, runs[1], form, tmp_path / "fresh") == 0
+    full, small = runs
+    assert _export(capsys, full, form, tmp_path / "out") == 0
+    first = _files(tmp_path / "out")
+    assert _export(capsys, small, form, tmp_path / "out") == 1
+    assert _files(tmp_path / "out") == first
 
+    assert _export(capsys, small, form, tmp_path / "out", "--force") == 0
+    assert _export(capsys, small, form, tmp_path / "fresh") == 0
     assert _files(tmp_path / "out") == _files(tmp_path / "fresh")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_an_export_by_another_process_is_replaced_too(
-    tmp_path: Path,
-    runs: tuple[Path, Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-) -> None:
-    _export(capsys, runs[0], form, tmp_path / "out")
-    before = _files(tmp_path / "out")
-    monkeypatch.setattr(os, "getpid", lambda: 1)
-    assert _export(capsys, runs[0], form, tmp_path / "out") == 0
-
-    assert _files(tmp_path / "out") == before
-
-
-@pytest.mark.parametrize(
-    ("form", "name"),
-    [
-        ("csv", "histograms.csv"),
-        ("npy", "tensor/mine.npy"),
-        ("parquet", "scalars/mine.parquet"),
-        ("parquet", "histograms/another/part-0.parquet"),
-        ("parquet", "lineage.parquet"),
-        ("tensorboard", "events.out.tfevents.1700000000.host"),
-    ],
-)
+@pytest.mark.parametrize("name", ["scalars.csv", "notes.txt", "deep/er/notes.txt", LIST])
+@pytest.mark.parametrize("options", [(), ("--force",)])
 def test_what_somebody_else_put_there_is_refused_and_stays(
-    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], form: str, name: str
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], name: str, options: tuple[str, ...]
 ) -> None:
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
 
-    assert _export(capsys, runs[1], form, tmp_path / "out") == 1
+    assert _export(capsys, runs[1], "csv", tmp_path / "out", *options) == 1
 
     assert (_files(tmp_path / "out"), mine.read_bytes()) == ({name}, b"mine")
 
 
-def test_exports_of_several_forms_and_other_files_share_a_directory(
+def test_a_file_that_somebody_added_to_an_export_keeps_it_from_being_replaced(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    for form in ("csv", "npy", "csv"):
-        assert _export(capsys, runs[1], form, tmp_path / "out") == 0
+    assert _export(capsys, runs[1], "npy", tmp_path / "out") == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "scalar" / "mine").symlink_to(tmp_path / "elsewhere")
 
-    names = {"notes.txt", ".mindsummary-export", "scalars.csv", "names.json", "scalar/a.npy"}
-    assert _files(tmp_path / "out") == names
+    answer = mindsummary(capsys, "export", runs[0], "--to", "npy", "--out", tmp_path / "out", "--force")
+
+    assert (answer.code, os.path.join("scalar", "mine") in answer.err) == (1, True)
+    assert _files(tmp_path / "out") == {LIST, "names.json", "scalar/a.npy"}
 
 
-def test_a_list_of_files_that_somebody_forged_removes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['["../precious.csv", "notes.txt"]', "[" * 100_000, "7", '{"a": 1}', "\udcff"])
+def test_a_list_of_files_that_somebody_forged_removes_nothing_outside(tmp_path: Path, text: str) -> None:
     (tmp_path / "precious.csv").write_text("mine")
-    (tmp_path / "out" / "scalar").mkdir(parents=True)
-    (tmp_path / "out" / "notes.txt").write_text("mine")
-    lines = ["../precious.csv", "scalar/../../precious.csv", "notes.txt", str(tmp_path / "precious.csv"), "scalar/", ""]
-    text = "".join(json.dumps(["csv", line]) + "\n" for line in lines) + "[" * 100_000 + '\n"torn'
-    (tmp_path / "out" / ".mindsummary-export").write_text(text)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / LIST).write_bytes(text.encode("utf-8", "surrogateescape"))
 
-    with OutputDirectory(str(tmp_path / "out"), "csv", {"": r"scalars\.csv", "scalar": ".*"}):
-        pass
+    with contextlib.suppress(FileExistsError):
+        _written(tmp_path / "out", "a.csv")
 
-    assert _files(tmp_path) == {"precious.csv", "out/notes.txt"}
+    assert (tmp_path / "precious.csv").read_text() == "mine"
+
+
+def _written(out: Path, *names: str) -> None:
+    with OutputDirectory(str(out), force=True) as directory:
+        for name in names:
+            with directory.file(name) as file:
+                file.write(name.encode())
+                if name == "failing":
+                    raise ZeroDivisionError
 
 
 def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
-    for text in ("one", "two"):
-        try:
-            with OutputDirectory(str(tmp_path), "csv", {"": r".*\.csv"}) as out:
-                with out.file(f"{text}.csv") as file:
-                    file.write(text.encode())
-                assert text == "one"
-        except AssertionError:
-            pass
-    assert _files(tmp_path) == {".mindsummary-export", "one.csv", "two.csv"}
+    _written(tmp_path, "one.csv")
 
-    with OutputDirectory(str(tmp_path), "csv", {"": r".*\.csv"}) as out, out.file("three.csv"):
-        pass
-    assert _files(tmp_path) == {".mindsummary-export", "three.csv"}
+    with pytest.raises(ZeroDivisionError):
+        _written(tmp_path, "two.csv", "failing")
+
+    assert _files(tmp_path) == {LIST, "one.csv"}
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_a_killed_export_left_unfinished_is_removed_by_the_next(
-    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], form: str
+def test_what_a_killed_export_left_unfinished_is_removed_by_the_next_and_that_of_a_running_one_is_not(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _export(capsys, runs[0], form, tmp_path / "out")
-    folders = {path.parent for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    for folder in folders:
-        (folder / ".mindsummary-99999999-0a1b2c3d.tmp").write_bytes(bytes(100))  # of no process that runs
-    running = tmp_path / "out" / f".mindsummary-{os.getppid()}-0a1b2c3d.tmp"
+    killed, running = (tmp_path / "out" / f".mindsummary-{pid}-0a1b2c3d.tmp" for pid in (99999999, os.getppid()))
+    (killed / "files").mkdir(parents=True)
+    (killed / "files" / "scalars.csv").touch()
+    assert _export(capsys, runs[1], "csv", tmp_path / "out") == 0
+    assert _files(tmp_path / "out") == {LIST, "scalars.csv"}
+
     running.write_bytes(bytes(100))
-
-    assert _export(capsys, runs[0], form, tmp_path / "out") == 0
-
-    assert [path.name for path in (tmp_path / "out").rglob("*.tmp")] == [running.name]
+    assert _export(capsys, runs[1], "csv", tmp_path / "out", "--force") == 1
+    assert running.exists()
 
 
-def test_names_are_files_on_every_file_system() -> None:
-    texts = ["Loss", "loss", "con", "NUL.txt", "com1", "console", "a/b", ".", "..", "x" * 300, "_x", "b~"]
+def test_the_current_directory_can_be_exported_into(
+    tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
 
-    names = distinct_names(texts, hidden="._")
+    assert _export(capsys, runs[1], "csv", Path(".")) == 0
 
-    assert len({name.casefold() for name in names.values()}) == len(texts)
-    quoted = ["%63on", "%4EUL.txt", "%63om1", "console", "%5Fx"]
-    assert [names[text] for text in ("con", "NUL.txt", "com1", "console", "_x")] == quoted
-    assert not any(name.startswith((".", "_")) or "/" in name or len(name) > 200 for name in names.values())
+    assert _files(tmp_path / "out") == {LIST, "scalars.csv"}
 
 
-def test_a_tag_that_is_a_device_on_windows_has_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path / "run", [values_at(1, {"con": 1.0, "aux": Tensor([[1.0]])})])  # type: ignore[arg-type]
-
-    assert _export(capsys, tmp_path / "run", "npy", tmp_path / "out") == 0
-
-    names = json.loads((tmp_path / "out" / "names.json").read_text())
-    assert names == {"scalar/%63on.npy": "con", "tensor/%61ux_1.npy": "aux"}
+def test_a_name_that_is_written_twice_is_refused_as_where_case_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(FileExistsError, match="upper and lower case"):
+        _written(tmp_path, "scalar/loss.npy", "scalar/loss.npy")

@@ -408,7 +408,7 @@ def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureF
 
     assert (there.code, back.code) == (0, 0)
     assert "1 graph, 1 hparams, 120 scalar, 2 image, 6 histogram, 1 tensor" in there.out
-    assert "has no page for it: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage" in there.out
+    assert "tensorboard files do not hold them: 1 loss_landscape, 1 dataset_graph, 1 evaluation_lineage" in there.out
     assert "6 histogram, 1 hparams, 2 image, 120 scalar, 1 tensor" in back.out
     assert "not imported: 1 graph" in back.out
 
@@ -429,17 +429,14 @@ def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsy
     assert (answer.code, "no TensorBoard event file" in answer.err) == (1, True)
 
 
-def test_directories_whose_names_would_merge_become_two_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number, folder in enumerate(("lr/1", "lr-1", "lr-1-2")):
-        _write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(number), "scalars"))
+def test_directories_whose_names_would_merge_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("lr/1", "lr-1"):
+        _write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(0), "scalars"))
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
-    found = {path.name: SummaryReader(path).scalars("loss").values.tolist() for path in (tmp_path / "mi").iterdir()}
-    assert found == {"lr-1": [0.0], "lr-1-3": [1.0], "lr-1-2": [2.0]}
-    assert f"named so because {tmp_path / 'tb' / 'lr' / '1'} has the name that it would have" in answer.out
+    assert (answer.code, "would both be the run lr-1" in answer.err) == (1, True)
+    assert not (tmp_path / "mi").exists()
 
 
 def test_a_fifo_with_the_name_of_an_event_file_is_not_opened(tmp_path: Path) -> None:

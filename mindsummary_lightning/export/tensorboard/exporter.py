@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
-from mindsummary_lightning.export.output_directory import OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
 from mindsummary_lightning.export.tensorboard.value_codec import encode_value
 from mindsummary_lightning.fileformat.framing import frame
@@ -23,41 +21,28 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedRun:
-    """What an export wrote.
-
-    Attributes:
-        path: the event file.
-        written: number of samples by kind.
-        skipped: number of what TensorBoard has no page for, by kind.
-        changed: number of samples that differ there, by what differs.
-    """
-
-    path: str
-    written: Mapping[str, int]
-    skipped: Mapping[str, int]
-    changed: Mapping[str, int] = field(default_factory=dict)
-
-
 def export_tensorboard(
-    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
-) -> ExportedRun:
+    run_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
+) -> ExportedFiles:
     """Write the values, graph and settings of a run to a TensorBoard event file.
 
     Steps and wall times stay as they are. A tag of several kinds keeps its name for the first and gets ``/<kind>`` for
-    the others, because TensorBoard has one kind per tag. The file replaces that of an earlier export; it appears under
-    its name when it is complete, with the permissions of the run's files.
+    the others, because TensorBoard has one kind per tag. The file appears when it is complete, with the permissions of
+    the run's files.
 
     Args:
         run_dir: the run.
-        out_dir: where the event file goes; created if needed.
+        out_dir: where the event file goes: a directory that is new or empty.
         progress: called with numbers of samples written.
+        force: replace what an earlier export left in ``out_dir``.
+
+    Returns:
+        Path of the file.
 
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         DamagedFileError: a file of the run is damaged.
-        FileExistsError: an event file that no earlier export wrote is there.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier export.
         OSError: the file cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -67,13 +52,12 @@ def export_tensorboard(
     tags = reader.tags()
     names = _one_kind_per_name(tags)
     lineage = reader.lineage()
-    written: Counter[str] = Counter()
-    changed: Counter[str] = Counter()
+    exported = ExportedFiles()
+    written, changed = exported.written, exported.changed
     series = reader.all_scalars()
     first = _first_second(series.values())
     name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
-    out = OutputDirectory(out_dir, "tensorboard", {"": r".*\.tfevents\..*"}, mode_of_runs([run_dir]))
-    with out, out.file(name) as file:
+    with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out, out.file(name) as file:
 
         def write(wall_time: float, **what: Any) -> None:
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
@@ -109,8 +93,9 @@ def export_tensorboard(
         "evaluation_lineage": int(lineage.evaluation is not None),
         "lineage_result": results,
     }
-    counts = {kind: number for kind, number in skipped.items() if number}
-    return ExportedRun(out.files[0], dict(written), counts, dict(changed))
+    exported.skipped.update({kind: number for kind, number in skipped.items() if number})
+    exported.extend(out.files)
+    return exported
 
 
 def _first_second(series: Iterable[ScalarSeries]) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,13 +14,12 @@ from typing import Any
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.conversion.hyperparameters import plain_value
-from mindsummary_lightning.export.output_directory import OutputDirectory, is_reserved
+from mindsummary_lightning.export.output_directory import OutputDirectory
 from mindsummary_lightning.export.tensorboard.messages import messages
 from mindsummary_lightning.export.tensorboard.value_codec import decode_value
 from mindsummary_lightning.fileformat.framing import frame, total_length
 from mindsummary_lightning.fileformat.summary_codec import VERSION, encode_event, encode_step
 from mindsummary_lightning.fileio.append import RecordFile
-from mindsummary_lightning.fileio.replace import remove_stale_temporaries, temporary_name
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.event_files import EventFiles, FileOptions
@@ -44,7 +41,6 @@ class ImportedRun:
         source: the directory with TensorBoard's event files.
         run_dir: the MindInsight run.
         written: number of samples that can be read in it, by kind.
-        same_name_as: the directory whose run took the name that this one would have had, or ``None``.
         skipped: number of samples by what MindInsight cannot show (text, audio, ...).
         changed: number of samples that are not exactly what TensorBoard had, by what differs.
         dropped: number of samples by kind that a later one of the same tag and step replaced, or a later event file
@@ -56,7 +52,6 @@ class ImportedRun:
     source: str
     run_dir: str
     written: Counter[str] = field(default_factory=Counter)
-    same_name_as: str | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -83,25 +78,26 @@ def event_files(directory: str, on_error: Callable[[OSError], object] | None = N
 
 
 def import_tensorboard(
-    tb_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None
+    tb_dir: str, out_dir: str, progress: Callable[[int], object] = lambda count: None, *, force: bool = False
 ) -> list[ImportedRun]:
     """Write TensorBoard event files as MindInsight runs: scalars, images, histograms, tensors, and hparams as lineage.
 
     Files of torch, tensorboardX and Keras are understood. Each directory becomes a run: ``tb_dir`` itself becomes
-    ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level; if another directory has
-    that name already, ``out_dir/a-b-2``. A run appears under its name when it is complete, in the place of one that was
-    imported from the same directory before. Neighbouring values of one step share an event, at the wall time of the
-    first. What is damaged, or beyond MindInsight's limits, is skipped and counted.
+    ``out_dir``, ``tb_dir/a/b`` becomes ``out_dir/a-b``, because MindInsight lists one level. They appear when all are
+    complete. Neighbouring values of one step share an event, at the wall time of the first. What is damaged, or beyond
+    MindInsight's limits, is skipped and counted.
 
     Args:
         tb_dir: a directory with event files at any depth.
-        out_dir: where the runs go.
+        out_dir: where the runs go: a directory that is new or empty.
         progress: called with numbers of bytes read.
+        force: replace what an earlier import left in ``out_dir``.
 
     Raises:
         ImportError: the ``tensorboard`` package is missing.
         FileNotFoundError: there is no event file.
-        FileExistsError: there are other files where a run is to be written; nothing was imported.
+        FileExistsError: ``out_dir`` is not empty, or holds other files than those of an earlier import, or two
+            directories would be runs of one name.
         OSError: a run cannot be written.
         RemotePathError: ``out_dir`` is not local.
     """
@@ -110,46 +106,19 @@ def import_tensorboard(
     sources = event_files(tb_dir, partial(_LOG.warning, "skipped a directory that cannot be listed: %s"))
     if not sources:
         raise FileNotFoundError(f"no TensorBoard event file at or below {tb_dir}")
-    runs = _named_runs(tb_dir, out_dir, sources)
-    outputs = [OutputDirectory(run.run_dir, f"import {os.path.realpath(run.source)}", {"": ".*"}) for run in runs]
-    for output in outputs:
-        output.check()
-    os.makedirs(out_dir, exist_ok=True)
-    remove_stale_temporaries(out_dir)
-    for run, output in zip(runs, outputs, strict=True):
-        # Two levels down in a hidden directory neither MindInsight nor this package takes it for a run.
-        hidden = temporary_name(out_dir)
-        unfinished = os.path.join(hidden, "run")
-        try:
-            os.makedirs(unfinished)
-            _RunImport(tb, run, unfinished).read(sources[run.source], progress)
-            with output:
-                output.move_in(unfinished)
-        finally:
-            shutil.rmtree(hidden, ignore_errors=True)
-    return runs
-
-
-def _named_runs(tb_dir: str, out_dir: str, folders: Iterable[str]) -> list[ImportedRun]:
-    wanted = {folder: os.path.relpath(folder, tb_dir).split(os.sep) for folder in folders}
-    reserved = {"-".join(parts).casefold() for parts in wanted.values()}
-    owners: dict[str, str] = {}
-    runs = []
-    for folder, parts in wanted.items():
-        if parts == ["."]:
-            runs.append(ImportedRun(folder, out_dir))
-            continue
-        name = "-".join(parts)
-        if is_reserved(name) or name.endswith((".", " ")):  # on Windows
-            name = f"run-{name}-"
-        same_name_as = owners.setdefault(name.casefold(), folder)
-        if same_name_as != folder:
-            numbered = (f"{name}-{number}" for number in itertools.count(2))
-            name = next(other for other in numbered if other.casefold() not in reserved)
-            reserved.add(name.casefold())
-        other = same_name_as if same_name_as != folder else None
-        runs.append(ImportedRun(folder, os.path.join(out_dir, name), same_name_as=other))
-    return runs
+    runs: dict[str, ImportedRun] = {}
+    for folder in sources:
+        parts = os.path.relpath(folder, tb_dir).split(os.sep)
+        name = "" if parts == ["."] else "-".join(parts)
+        if name in runs:
+            raise FileExistsError(f"{folder} and {runs[name].source} would both be the run {name}; import one alone")
+        runs[name] = ImportedRun(folder, os.path.join(out_dir, name) if name else out_dir)
+    with OutputDirectory(out_dir, force=force) as out:
+        for name, run in runs.items():
+            directory = os.path.join(out.unfinished, name)
+            os.makedirs(directory, exist_ok=not name)
+            _RunImport(tb, run, directory).read(sources[run.source], progress)
+    return list(runs.values())
 
 
 class _RunImport:

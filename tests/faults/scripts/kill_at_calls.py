@@ -183,7 +183,7 @@ def whole_run(work: Path) -> None:
 
 def exported(form: str) -> Work:
     def do(work: Path) -> None:
-        quietly("export", work / "run", "--to", form, "--out", work / "out")
+        quietly("export", work / "run", "--to", form, "--out", work / "out", "--force")
 
     def check(killed: Path, done: Path) -> None:
         assert contents(killed / "run") == contents(killed.parent / "prepared" / "run")
