@@ -8,7 +8,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mindsummary_lightning.errors import closest
+
 if TYPE_CHECKING:
+    from mindsummary_lightning import errors as errors
+    from mindsummary_lightning import types as types
+    from mindsummary_lightning import values as values
+    from mindsummary_lightning import viewer as viewer
     from mindsummary_lightning.collection.operators import (
         HistogramSummary,
         ImageSummary,
@@ -22,8 +28,11 @@ if TYPE_CHECKING:
     from mindsummary_lightning.comparison.names import carried_weights
     from mindsummary_lightning.comparison.result import Comparison
     from mindsummary_lightning.comparison.verdict import compare_runs
+    from mindsummary_lightning.landscape.plot import plot_landscapes
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
+    from mindsummary_lightning.lineage.table import lineage_to_pandas
+    from mindsummary_lightning.reading.many_runs import find_runs, read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
     from mindsummary_lightning.recording.summary_record import SummaryRecord
     from mindsummary_lightning.trainer.collector import SummaryCollector
@@ -46,9 +55,13 @@ __all__ = [
     "carried_weights",
     "compare_runs",
     "filter_summary_lineage",
+    "find_runs",
     "get_summary_lineage",
     "histogram_summary",
     "image_summary",
+    "lineage_to_pandas",
+    "plot_landscapes",
+    "read_scalars",
     "scalar_summary",
     "tensor_summary",
 ]
@@ -60,9 +73,11 @@ _MODULES = {
     "comparison.result": ["Comparison"],
     "comparison.verdict": ["compare_runs"],
     "trainer.collector": ["SummaryCollector"],
+    "landscape.plot": ["plot_landscapes"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],
     "lineage.query": ["filter_summary_lineage", "get_summary_lineage"],
+    "lineage.table": ["lineage_to_pandas"],
     "trainer.logger": ["MindInsightLogger"],
     "collection.operators": [
         "HistogramSummary",
@@ -74,28 +89,34 @@ _MODULES = {
         "scalar_summary",
         "tensor_summary",
     ],
+    "reading.many_runs": ["find_runs", "read_scalars"],
     "reading.summary_reader": ["SummaryReader"],
     "recording.summary_record": ["SummaryRecord"],
 }
+_PUBLIC_MODULES = ("errors", "types", "values", "viewer")
 _HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith(__name__):
-            raise
-        package = {"PIL": "Pillow", "google.protobuf": "protobuf"}.get(error.name, error.name)
-        raise ModuleNotFoundError(
-            f"{name} needs {package}, which is not installed: pip install mindsummary-lightning brings it",
-            name=error.name,
-        ) from None  # one line to read, whichever module it was that imports the package
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        if name in _PUBLIC_MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}")
+        try:
+            value = getattr(importlib.import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith(__name__):
+                raise
+            package = {"PIL": "Pillow", "google.protobuf": "protobuf"}.get(error.name, error.name)
+            raise ModuleNotFoundError(
+                f"{name} needs {package}, which is not installed: pip install mindsummary-lightning brings it",
+                name=error.name,
+            ) from None  # one line to read, whichever module it was that imports the package
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({"__version__", *__all__, *_PUBLIC_MODULES})

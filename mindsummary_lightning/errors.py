@@ -5,6 +5,8 @@ Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class MindSummaryError(Exception):
     """Base of every error this package defines."""
@@ -77,6 +79,16 @@ class LineageFileNotFoundError(MindSummaryError, FileNotFoundError):
 
 class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
     """The lineage files were found, but what they hold cannot be queried."""
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """Text such as ``; closest: 'metric/val/accuracy'``; empty if none of the names is like the given one."""
+    import difflib  # here: a start needs no error
+
+    known = sorted(names)
+    alike = [other for other in known if name and name.lower() in other.lower()]
+    alike += difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"; closest: {', '.join(map(repr, list(dict.fromkeys(alike))[:3]))}" if alike else ""
 
 
 def missing_packages(what: str, *packages: str) -> ImportError:

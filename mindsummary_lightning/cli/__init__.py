@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from mindsummary_lightning.cli.arguments import VERBS, parser
-from mindsummary_lightning.cli.output import UsageError, closest, error_line, escaped_log, say, writable_output
-from mindsummary_lightning.errors import MindSummaryError, RemotePathError
+from mindsummary_lightning.cli.output import UsageError, error_line, escaped_log, say, writable_output
+from mindsummary_lightning.errors import MindSummaryError, RemotePathError, closest
 
 _RUNS = ("directory", "run_dir", "runs", "a", "b")  # the arguments that name local runs
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb

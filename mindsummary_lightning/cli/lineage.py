@@ -17,7 +17,6 @@ from typing import Any
 
 from mindsummary_lightning.cli.output import (
     UsageError,
-    closest,
     columns,
     counted,
     escaped,
@@ -28,7 +27,7 @@ from mindsummary_lightning.cli.output import (
     width,
 )
 from mindsummary_lightning.cli.runs import runs_below
-from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
 from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records

@@ -7,7 +7,6 @@ a file, can send commands to the terminal. Verbs print through them and nothing 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.util
 import io
 import itertools
@@ -152,14 +151,6 @@ def redraw(lines_of: Callable[[], Iterable[str]], every_s: float = 2.0) -> None:
         return
     finally:
         print(_WRAP, end="", flush=True)
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """Text such as ``; closest: 'metric/val/accuracy'``; empty if none of the names is like the given one."""
-    known = sorted(names)
-    alike = [other for other in known if name and name.lower() in other.lower()]
-    alike += difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f"; closest: {', '.join(map(repr, list(dict.fromkeys(alike))[:3]))}" if alike else ""
 
 
 def error_line(error: Exception) -> str:

@@ -27,7 +27,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 _LOG = logging.getLogger(__name__)
 
 is_open = False
-is_listening = True  # also until the first value that nobody takes
+is_listening: bool = True  # also until the first value that nobody takes
 _trainings: list[OperatorBuffer] = []
 _records: list[OperatorBuffer] = []
 _training: ContextVar[OperatorBuffer | None] = ContextVar("training", default=None)

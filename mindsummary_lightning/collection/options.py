@@ -11,31 +11,20 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any
 
 from mindsummary_lightning.collection.parameter_selection import EVERY
 from mindsummary_lightning.conversion.hyperparameters import plain_value
+from mindsummary_lightning.errors import closest
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from mindsummary_lightning.values.lineage_info import CustomValue
+from mindsummary_lightning.values.specified_data import SpecifiedData
 from mindsummary_lightning.values.text import utf8_text
 
 _LOG = logging.getLogger(__name__)
 
 _HYPER_CONFIG = "MINDINSIGHT_HYPER_CONFIG"
 _MAX_HYPER_CONFIG = 100_000  # characters; MindSpore ignores a longer one
-
-
-class SpecifiedData(TypedDict, total=False):
-    """The keys of ``collect_specified_data``; :class:`SummaryCollector` says what each means."""
-
-    collect_metric: bool
-    collect_graph: bool
-    collect_train_lineage: bool
-    collect_eval_lineage: bool
-    collect_input_data: bool
-    collect_dataset_graph: bool
-    histogram_regular: str | None
-    collect_landscape: dict[str, Any] | None
 
 
 _KNOWN = tuple(SpecifiedData.__annotations__)
@@ -76,7 +65,8 @@ class CollectOptions:
             raise TypeError(f"collect_specified_data must be a dict or None, not {data!r}")
         unknown = [key for key in data if key not in _KNOWN]
         if unknown:
-            raise ValueError(f"collect_specified_data knows {', '.join(_KNOWN)}, not {unknown}")
+            near = closest(str(unknown[0]), _KNOWN)
+            raise ValueError(f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {', '.join(_KNOWN)}")
         changes: dict[str, Any] = {flag: data[flag] for flag in _FLAGS if flag in data}
         for flag, value in changes.items():
             if not isinstance(value, bool):

@@ -79,7 +79,7 @@ class ParameterStatistics:
     """
 
     def __init__(self, names: Sequence[str], schedule: Schedule, has_updates: bool, skips_overflow: bool) -> None:
-        self.names = [*names]
+        self.names: list[str] = [*names]
         self._rows = {name: row for row, name in enumerate(self.names)}
         self._schedule = schedule
         self._has_updates = has_updates

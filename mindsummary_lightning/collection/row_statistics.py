@@ -98,7 +98,7 @@ class RowPlan:
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.is_lasting = True
+        self.is_lasting: bool = True
         """Whether tensors that are not like those are refused; otherwise it is for those alone."""
         alike: dict[tuple[Any, ...], list[int]] = {}  # places by device, groups, shape, dtype and placements
         firsts: dict[tuple[Any, ...], Any] = {}

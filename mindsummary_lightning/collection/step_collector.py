@@ -62,7 +62,7 @@ class StepCollector:
         statistics: ParameterStatistics | None = None,
         statistics_pattern: str | None = None,
     ) -> None:
-        self.step = step
+        self.step: int = step
         self._specified = specified
         self._schedule = schedule
         self._is_rank_zero = is_rank_zero

@@ -46,7 +46,7 @@ class CheckedSizes:
         self._path = path  # to the first loader's part of a batch
         self._last, self._rest = 0, 0  # number and size of an epoch's last batch
         self._read = 0  # batches of this epoch; none before its first one has been seen
-        self.sizes = self._stated(inner_loader(loader), batch, max_batches)
+        self.sizes: LoaderSizes = self._stated(inner_loader(loader), batch, max_batches)
 
     def see(self, index: int, batch: Any) -> None:
         """A batch of an epoch, numbered from 0; cheap, for every batch."""

@@ -71,7 +71,7 @@ class HistogramEventDecoder:
     """
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size: int = 0
         self._joined = bytearray()  # is used again and again: new memory would take as long as the decoding
         self._ends: list[int] = []
         self._heads: list[tuple[int, int, float] | None] = []

@@ -67,7 +67,7 @@ class RecordFile:
     def __init__(self, path: str, mode: int = 0o600) -> None:
         self._descriptor = os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o600)
         self.path = path
-        self.size = 0
+        self.size: int = 0
         self._is_torn = False
         self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
         self._identity = _identity(os.fstat(self._descriptor))

@@ -37,7 +37,7 @@ class RecordScanner:
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self.offset = offset
+        self.offset: int = offset
         self._last: tuple[int, bytes] | None = None  # end and checksum of the last record of a block that was read
 
     def was_rewritten(self) -> bool:

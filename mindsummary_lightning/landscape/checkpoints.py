@@ -77,7 +77,7 @@ class LandscapeCheckpointWriter:
         self._directory = checkpoint_dir(summary_dir)
         self._network_name = network_name
         self._settings = settings
-        self.unit = settings.unit
+        self.unit: str = settings.unit
         self._max_bytes = max_bytes
         self._file_mode = file_mode
         self._all_or_nothing = all_or_nothing

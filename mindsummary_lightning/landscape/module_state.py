@@ -50,7 +50,7 @@ class RestorableState:
             else:
                 self._pieces += _pieces_of(value)
         self._volatile: list[_Piece] = []
-        self.is_new = True  # until something was learned
+        self.is_new: bool = True  # until something was learned
 
     def restore(self) -> None:
         """Put everything back."""

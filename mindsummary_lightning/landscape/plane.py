@@ -41,7 +41,7 @@ class FlatState(dict[str, Tensor]):
         self, shapes: Mapping[str, Any], dtype: torch.dtype, device: torch.device | str = "cpu", flat: Any = None
     ) -> None:
         sizes = {name: -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for name, shape in shapes.items()}
-        self.shapes = dict(shapes)
+        self.shapes: dict[str, Any] = dict(shapes)
         self.flat: Tensor = torch.zeros(sum(sizes.values()), dtype=dtype, device=device) if flat is None else flat
         start = 0
         for name, shape in self.shapes.items():
@@ -61,7 +61,8 @@ class FlatPlane:
     """
 
     def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
-        self.device, self.dtype = device, dtype
+        self.device: torch.device = device
+        self.dtype: torch.dtype | None = dtype
         types = {name: plane.anchor[name].dtype for name in plane.first}
         self._wide = torch.float64 if torch.float64 in types.values() else torch.float32
         self._shapes = {name: plane.anchor[name].shape for name in plane.first}

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypedDict
 
 from mindsummary_lightning.errors import (
     LineageFileNotFoundError,
@@ -25,6 +25,25 @@ from mindsummary_lightning.reading.run_tree import list_train_jobs
 from mindsummary_lightning.values.text import listed
 
 _LOG = logging.getLogger(__name__)
+
+
+class LineageOfRun(TypedDict, total=False):
+    """One run of an answer; only the parts that ``lineage_type`` asks for."""
+
+    summary_dir: str
+    model_lineage: dict[str, Any]
+    dataset_graph: dict[str, Any]
+    added_info: dict[str, Any]
+
+
+class LineageAnswer(TypedDict):
+    """What :func:`filter_summary_lineage` answers."""
+
+    customized: dict[str, Any]
+    object: list[LineageOfRun]
+    count: int
+
+
 _KEYS = ("metric", "hyper_parameters", "algorithm", "train_dataset", "model", "valid_dataset", "dataset_graph")
 
 
@@ -71,7 +90,7 @@ def filter_summary_lineage(
     search_condition: Mapping[str, Any] | None = None,
     *,
     recursive: bool = False,
-) -> dict[str, Any]:
+) -> LineageAnswer:
     """The lineage of all runs under a directory that meet a condition.
 
     Runs are the directory itself and its direct children, as in MindInsight, if they contain a lineage file; symbolic
@@ -126,7 +145,8 @@ def filter_summary_lineage(
         raise LineageQuerySummaryDataError(f"the directory {base} cannot be listed: {error}") from error
     answer = search_lineage(directories, condition)
     # Run by run: what runs share in the cache, such as a data pipeline, they must not share in the caller's hands.
-    return {**answer, "object": [deepcopy(run) for run in answer["object"]]}
+    runs = [deepcopy(run) for run in answer["object"]]
+    return {"customized": answer["customized"], "object": runs, "count": answer["count"]}
 
 
 def _checked_keys(keys: object) -> list[str]:

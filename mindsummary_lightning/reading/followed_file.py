@@ -47,8 +47,8 @@ class FollowedFile:
         self.path = path
         self.tags: set[tuple[str, str]] = set()
         self.graph: GraphLocation | None = None
-        self.offset = 0
-        self.is_complete = True
+        self.offset: int = 0
+        self.is_complete: bool = True
         self._scanner = RecordScanner(path)  # that read the last records
         self._raises = raises
         self._state: tuple[int, int, int, int] | None = None  # device, inode, bytes, mtime in ns when it was read

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.errors import closest
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
 from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
@@ -57,8 +58,8 @@ class FollowedRun:
         self._has_news = False  # since the tags were listed
         self._tags = tags_by_kind(())
         self._cached: dict[Hashable, object] = {}
-        self.nbytes = 0
-        self.is_complete = True
+        self.nbytes: int = 0
+        self.is_complete: bool = True
 
     def refresh(self) -> bool:
         """Read what has been added since the last call; everything, if a file was removed or rewritten.
@@ -134,8 +135,14 @@ class FollowedRun:
     def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
         files = [file for file in self._files if (kind, tag) in file.tags]
         if not files:
-            known = listed([*map(repr, self._tags[kind])], 10)
-            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}; it has {known or 'none'}")
+            others = [other for other, tags in self._tags.items() if tag in tags]
+            if others and others[0] != "loss_landscape":
+                call = f"reader.{others[0]}s({tag!r})"
+                raise LookupError(f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}")
+            known, near = listed([*map(repr, self._tags[kind])], 10), closest(tag, self._tags[kind])
+            suffix = f"; MindInsight adds the /{kind} of its pages to {tag[: -len(kind) - 1]!r}"
+            more = suffix if tag.endswith(f"/{kind}") and tag[: -len(kind) - 1] in self._tags[kind] else near
+            raise LookupError(f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}")
         return files
 
     def cached(self, key: Hashable, compute: Callable[[], _T]) -> _T:

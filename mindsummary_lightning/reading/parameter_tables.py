@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.errors import closest, missing_packages
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
 from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -30,7 +30,7 @@ class NonFinite:
 
     step: int
     parameter: str
-    kind: str
+    kind: Literal["gradient", "weight"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +60,18 @@ class ParameterTable:
         if self.values.shape != shape:
             raise ValueError(f"values need a shape of steps, parameters and columns, {shape}, not {self.values.shape}")
 
+    def __repr__(self) -> str:
+        steps, parameters, columns = self.values.shape
+        return f"{type(self).__name__}({steps} steps, {parameters} parameters, {columns} columns)"
+
     def column(self, name: str) -> NDArray[np.float64]:
         """One statistic, shape ``(s, p)``.
 
         Raises:
             ValueError: there is no column of this name.
         """
+        if name not in self.columns:
+            raise ValueError(f"no column {name!r}{closest(name, self.columns)}; there are {', '.join(self.columns)}")
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:

@@ -1,12 +1,15 @@
-"""Results of reading that no writer takes: a series of scalars, a run's lineage, a landscape with its step."""
+"""Results of reading that no writer takes: samples, a series of scalars, a run's lineage, a landscape with its step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from html import escape
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.conversion.flattening import field_items, leaves, mapping_items
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -15,6 +18,33 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
+from mindsummary_lightning.values.summary_values import surface_text
+
+_T = TypeVar("_T")
+
+
+class Sample(tuple[int, float, _T]):
+    """One value of a tag: ``step``, ``wall_time`` (seconds since the epoch) and ``value``, in this order."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(step={self.step}, wall_time={self.wall_time}, value={self.value!r})"
+
+    @property
+    def step(self) -> int:
+        """The step it was recorded at."""
+        return self[0]
+
+    @property
+    def wall_time(self) -> float:
+        """Seconds since the epoch."""
+        return self[1]
+
+    @property
+    def value(self) -> _T:
+        """What was recorded."""
+        return self[2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +68,10 @@ class ScalarSeries:
     def __len__(self) -> int:
         return int(self.steps.size)
 
+    def __repr__(self) -> str:
+        of = f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}" if len(self) else ""
+        return f"{type(self).__name__}({len(self)} samples{of})"
+
 
 @dataclass(frozen=True, slots=True)
 class RunLineage:
@@ -55,6 +89,16 @@ class RunLineage:
     evaluation: EvaluationInfo | None = None
     dataset: DatasetGraph | None = None
     custom: UserDefinedInfo | None = None
+
+    def _repr_html_(self) -> str:
+        parts = ((field.name, getattr(self, field.name)) for field in fields(self))
+        rows = (
+            f"<tr><td>{escape(part)}</td><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
+            for part, info in parts
+            for name, value in leaves(info, _items)
+            if value is not None
+        )
+        return f"<table>{''.join(rows)}</table>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,3 +133,11 @@ class RecordedLandscape:
     def surface(self) -> Points:
         """``x``, ``y`` and ``z`` together, as a :class:`~mindsummary_lightning.values.LossLandscape` has them."""
         return Points(self.x, self.y, self.z)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface_text(self.surface, self.intervals)})"
+
+
+def _items(value: Any) -> list[tuple[str, Any]] | None:
+    items = mapping_items(value)
+    return field_items(value) if items is None else items

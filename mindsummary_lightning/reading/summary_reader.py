@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from io import BytesIO
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numpy as np
-
-from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.fileformat.file_names import read_order
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
@@ -25,7 +22,8 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_numbers
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, ScalarSeries
+from mindsummary_lightning.reading.scalar_table import scalar_table
+from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
 _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph: "dataset"}
 
 
@@ -72,7 +69,7 @@ class SummaryReader:
     """
 
     def __init__(self, run_dir: str | os.PathLike[str]) -> None:
-        self.run_dir = os.fspath(run_dir)
+        self.run_dir: str = os.fspath(run_dir)
         if not os.path.isdir(self.run_dir):
             raise NotADirectoryError(
                 f"{self.run_dir} is not a directory; give the one that holds the run's event files"
@@ -84,6 +81,17 @@ class SummaryReader:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.run_dir!r})"
+
+    def _repr_html_(self) -> str:
+        tags = {kind: escape(", ".join(tags)) for kind, tags in self.tags().items()}
+        rows = (f"<tr><td>{kind}</td><td>{names}</td></tr>" for kind, names in tags.items())
+        return f"<b>{escape(self.run_dir)}</b><table>{''.join(rows)}</table>"
+
+    def __fspath__(self) -> str:
+        return self.run_dir
+
+    def __contains__(self, tag: object) -> bool:
+        return any(tag in tags for tags in self.tags().values())
 
     # ---- values
 
@@ -113,7 +121,7 @@ class SummaryReader:
         run = self._refreshed()
         return {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
 
-    def histograms(self, tag: str) -> Iterator[tuple[int, float, Histogram]]:
+    def histograms(self, tag: str) -> Iterator[Sample[Histogram]]:
         """Step, wall time in seconds and value of each sample, by step; values are read one at a time.
 
         Raises:
@@ -131,11 +139,11 @@ class SummaryReader:
         self._check_is_run()
         return read_numbers(self.run_dir).histograms
 
-    def images(self, tag: str) -> Iterator[tuple[int, float, Image]]:
+    def images(self, tag: str) -> Iterator[Sample[Image]]:
         """Encoded images of a tag; yields and raises as :meth:`histograms`."""
         return self._values("image", tag)
 
-    def pictures(self, tag: str) -> Iterator[tuple[int, float, PIL.Image.Image]]:
+    def pictures(self, tag: str) -> Iterator[Sample[PIL.Image.Image]]:
         """Images of a tag, opened with Pillow (PNG, JPEG, GIF, BMP and WebP); yields as :meth:`histograms`.
 
         Raises:
@@ -144,7 +152,7 @@ class SummaryReader:
         """
         return self._values("image", tag, _opened_picture)
 
-    def tensors(self, tag: str) -> Iterator[tuple[int, float, Tensor]]:
+    def tensors(self, tag: str) -> Iterator[Sample[Tensor]]:
         """Tensors of a tag; yields and raises as :meth:`histograms`."""
         return self._values("tensor", tag)
 
@@ -283,27 +291,10 @@ class SummaryReader:
             ImportError: pandas is not installed.
             DamagedFileError: a file is damaged.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise missing_packages("a table of scalars", "pandas") from error
-
         found = self.all_scalars()
-        codes = np.repeat(np.arange(len(found)), [len(series) for series in found.values()])
-        columns: dict[str, Any] = {"tag": pandas.Categorical.from_codes(codes, categories=list(found))}
-        for column, field, dtype in (
-            ("step", "steps", np.int64),
-            ("wall_time", "wall_times", np.float64),
-            ("value", "values", np.float32),
-        ):
-            columns[column] = np.concatenate(
-                [np.empty(0, dtype), *(getattr(series, field) for series in found.values())]
-            )
-        return pandas.DataFrame(columns)
+        return scalar_table({"tag": [*found]}, [*found.values()])
 
-    def _values(
-        self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value
-    ) -> Iterator[tuple[int, float, Any]]:
+    def _values(self, kind: str, tag: str, decode: Callable[[bytes], Any] = decode_value) -> Iterator[Sample[Any]]:
         return _read_values(self._refreshed().samples(kind, tag), decode)
 
     def _refreshed(self) -> FollowedRun:
@@ -329,18 +320,13 @@ def _behind(paths: list[str], path: str) -> list[str]:
     return [other for other in paths if os.path.basename(other) in later]
 
 
-def _read_values(
-    samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value
-) -> Iterator[tuple[int, float, Any]]:
+def _read_values(samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value) -> Iterator[Sample[Any]]:
     for sample in samples:
-        yield sample.step, sample.wall_time, decoded(sample.location, decode)
+        yield Sample((sample.step, sample.wall_time, decoded(sample.location, decode)))
 
 
 def _opened_picture(message: bytes) -> PIL.Image.Image:
-    import PIL.Image
-
-    image = decode_value(message)
     try:
-        return PIL.Image.open(BytesIO(cast("Image", image).encoded), formats=_PICTURE_FORMATS)
+        return cast("Image", decode_value(message)).to_pil()
     except Exception as error:  # each of Pillow's readers has errors of its own
         raise ValueError(f"the image cannot be opened: {error}") from error

@@ -57,7 +57,7 @@ class EventWriter:
         self.directory = directory
         self.options = options
         self.users: list[None] = []  # one entry per user: appending cannot be interrupted by a signal handler
-        self.is_abandoned = False
+        self.is_abandoned: bool = False
         self._clock = clock
         self._timer = timer
         self._turns = SerializedCalls()

@@ -24,10 +24,10 @@ class FailurePolicy:
     """
 
     def __init__(self, directory: str, raise_exception: bool) -> None:
-        self.lost = 0
+        self.lost: int = 0
         """Writes that failed so far."""
         self._lost_when_logged = 0
-        self.warnings = WarnOnce(_LOG)
+        self.warnings: WarnOnce = WarnOnce(_LOG)
         self._directory = directory
         self.raise_exception = raise_exception
 

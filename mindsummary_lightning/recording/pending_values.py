@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ from mindsummary_lightning.values import (
     check_recordable,
 )
 
+Plugin: TypeAlias = Literal[
+    "scalar", "image", "tensor", "histogram", "graph", "train_lineage", "eval_lineage", "dataset_graph",
+    "custom_lineage_data", "LANDSCAPE", "landscape",
+]  # fmt: skip
 _CONVERTERS: dict[str, Callable[[Any], SummaryValue]] = {
     "scalar": to_scalar,
     "image": batch_to_image,

@@ -44,10 +44,10 @@ class RunRecorder:
         exports_tensors: bool = False,
     ) -> None:
         self.directory = directory
-        self.options = options or FileOptions()
-        self.policy = FailurePolicy(directory, raise_exception)
-        self.has_recorded = False
-        self.is_closed = False
+        self.options: FileOptions = options or FileOptions()
+        self.policy: FailurePolicy = FailurePolicy(directory, raise_exception)
+        self.has_recorded: bool = False
+        self.is_closed: bool = False
         self._export = TensorExport(self.policy, directory, self.options.mode) if exports_tensors else None
         self._deferred_lineage: list[LineageValue] = []
         self._has_graph = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from mindsummary_lightning.conversion.arguments import (
     check_export_options,
@@ -24,7 +24,7 @@ from mindsummary_lightning.conversion.arguments import (
 )
 from mindsummary_lightning.fileformat.file_names import DEFAULT_PREFIX, DEFAULT_SUFFIX, check_prefix_and_suffix
 from mindsummary_lightning.recording.event_files import FileOptions
-from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues
+from mindsummary_lightning.recording.pending_values import LINEAGE_PLUGINS, PendingValues, Plugin
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
 from mindsummary_lightning.values import SummaryValue
@@ -104,7 +104,7 @@ class SummaryRecord(TensorBoardMethods):
         self._network = optional_module("network", network)
         self._example_input = example_input
         self._has_tried_graph = False
-        self._mode = "train"
+        self._mode: Literal["train", "eval"] = "train"
         self._pending = PendingValues(recorder)
         self._pending.take_operators(True)
 
@@ -119,16 +119,21 @@ class SummaryRecord(TensorBoardMethods):
         return self._recorder.summary_path
 
     @property
-    def directory(self) -> str:
+    def run_dir(self) -> str:
         """The run directory."""
         return self._recorder.directory
 
     @property
-    def mode(self) -> str:
+    def directory(self) -> str:
+        """The run directory; :attr:`run_dir` is what the rest of the package calls it."""
+        return self._recorder.directory
+
+    @property
+    def mode(self) -> Literal["train", "eval"]:
         """``"train"`` or ``"eval"``, as last set."""
         return self._mode
 
-    def set_mode(self, mode: str) -> None:
+    def set_mode(self, mode: Literal["train", "eval"]) -> None:
         """Set the phase of the network; in ``"eval"`` the values of summary operators are not taken.
 
         Args:
@@ -142,7 +147,7 @@ class SummaryRecord(TensorBoardMethods):
         self._mode = mode
         self._pending.take_operators(mode == "train" and not self._recorder.is_closed)
 
-    def add_value(self, plugin: str, name: str, value: Any) -> None:
+    def add_value(self, plugin: Plugin, name: str, value: Any) -> None:
         """Keep a value for the next :meth:`record`.
 
         Args:

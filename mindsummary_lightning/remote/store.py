@@ -39,16 +39,16 @@ class Store:
                 f"{address}: {error}; a store with the interface of S3 (OBS, OSS, MinIO) is s3://BUCKET/PATH with its "
                 "server in AWS_ENDPOINT_URL"
             ) from error
-        self.address = self._files.unstrip_protocol(root)
+        self.address: str = self._files.unstrip_protocol(root)
         self._progress = progress
         self._root = root.rstrip("/")
         names = self._files.protocol
         protocols = {names} if isinstance(names, str) else set(names)
-        self.is_local = "file" in protocols
+        self.is_local: bool = "file" in protocols
         self._is_s3 = "s3" in protocols
         self._appends = bool(protocols & {"file", "hdfs", "memory"})
         self._warnings = WarnOnce(_LOG)
-        self.sent = 0  # bytes, those that were sent again too
+        self.sent: int = 0  # bytes, those that were sent again too
 
     def path(self, name: str) -> str:
         """A file as the driver names it."""

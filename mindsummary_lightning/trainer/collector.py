@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import weakref
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,6 @@ import torch
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
 from mindsummary_lightning.collection.options import (
     CollectOptions,
-    SpecifiedData,
     checked_custom_lineage,
     checked_gradients,
     checked_statistics,
@@ -62,6 +62,7 @@ from mindsummary_lightning.trainer.trainer_state import (
     planned_steps,
     scales_loss,
 )
+from mindsummary_lightning.values.specified_data import SpecifiedData
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -86,8 +87,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             ``create_landscape``, ``intervals``; ``None``: none).
         keep_default_action: collect everything that ``collect_specified_data`` does not name, too; with False only what
             it names.
-        custom_lineage_data: str keys to str, int or float, shown on the lineage pages above the captured
-            hyper-parameters.
+        custom_lineage_data: names to str, int or float, on the lineage pages above the captured hyper-parameters.
         collect_tensor_freq: gap between steps whose tensors are collected; ``None``: at most 20 steps of the run.
         max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
         export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not, or as the
@@ -122,10 +122,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         collect_freq: int = 10,
         collect_specified_data: SpecifiedData | None = None,
         keep_default_action: bool = True,
-        custom_lineage_data: dict[str, str | int | float] | None = None,
+        custom_lineage_data: Mapping[str, str | int | float] | None = None,
         collect_tensor_freq: int | None = None,
         max_file_size: int | None = None,
-        export_options: dict[str, str | None] | None = None,
+        export_options: Mapping[str, str | None] | None = None,
         *,
         num_process: int | None = None,
         collect_gradients: bool | str | None = None,

@@ -39,10 +39,10 @@ class FitRun:
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
         self._root_dir = os.path.abspath(root_dir)
-        self.version = RunVersion(self._root_dir, version)
+        self.version: RunVersion = RunVersion(self._root_dir, version)
         self.open_recorder: RunRecorder | None = None  # once something has asked for it
-        self.is_in_trainer = False  # whether a Trainer has asked for the experiment since the last `end`
-        self.last_step = -1  # the last one logged
+        self.is_in_trainer: bool = False  # whether a Trainer has asked for the experiment since the last `end`
+        self.last_step: int = -1  # the last one logged
         self._is_fitting = False
         self._announced = self._shown = ""  # directories
         self._view_dir = self._root_dir
@@ -229,7 +229,7 @@ class RunVersion:
             raise TypeError(f"version must be an int, a str or None, not {given!r}")
         if isinstance(given, int) and given < 0:
             raise ValueError(f"version must be 0 or more, not {given}")
-        self.is_given = given is not None
+        self.is_given: bool = given is not None
         self._root_dir = root_dir
         self._value = given
         self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim

@@ -61,7 +61,7 @@ class LineageRecorder:
         self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
         self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
-        self.is_first_batch = False
+        self.is_first_batch: bool = False
         self._next_evaluation = -math.inf
 
     def custom(self, trainer: Any, module: Any, with_run: bool = True) -> None:

@@ -16,7 +16,7 @@ class StatisticsNames:
 
     def __init__(self, record: RunRecorder) -> None:
         self._record = record
-        self.recorded = row_names(record.directory)[0]
+        self.recorded: list[str] = row_names(record.directory)[0]
 
     def add(self, names: Sequence[str]) -> None:
         """Replace the file if there are more names than it has; before the first table with them is written."""

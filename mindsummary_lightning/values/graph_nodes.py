@@ -133,6 +133,10 @@ class Graph:
     constants: tuple[GraphConstant, ...] = ()
     outputs: tuple[GraphOutput, ...] = ()
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.nodes)} nodes, {len(self.parameters)} parameters, {len(self.constants)} constants"
+        return f"{type(self).__name__}({self.name!r}, {counts})"
+
 
 @dataclass(frozen=True, slots=True)
 class GraphTexts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,15 @@ COLUMNS = (
 _LOG_COLUMNS = [COLUMNS.index(name) for name in COLUMNS if name.endswith(("_rms", "_mean", "_max", "_ratio"))]
 
 
-def origin(parameters: Sequence[str], table: NDArray[np.float64]) -> tuple[str, str] | None:
+def origin(parameters: Sequence[str], table: NDArray[np.float64]) -> tuple[str, Literal["gradient", "weight"]] | None:
     """Name and kind of what went wrong first in one step's table of shape ``(p, c)``, or ``None``.
 
     Weights are as the step left them, so a gradient comes first. A backward pass goes from the last layer to the
     first, so of some gradients the last one is nearest to the cause; if all are affected, nothing can be told from
     them and the first is named.
     """
-    for kind in ("gradient", "weight"):
+    kinds: tuple[Literal["gradient", "weight"], ...] = ("gradient", "weight")
+    for kind in kinds:
         counts = table[:, COLUMNS.index(f"{kind}_non_finite")]
         affected = np.flatnonzero(counts > 0)
         if affected.size:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of
 
+if TYPE_CHECKING:
+    import PIL.Image
+
+PICTURE_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # what a browser shows; others run more code on loading
 _MEDIA_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -52,6 +57,9 @@ class Tensor:
             object.__setattr__(self, "data_type", data_type_of(np.asarray(self.data).dtype))
         object.__setattr__(self, "data", owned(self.data, np.float32))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.data, dtype=dtype) if copy or dtype is not None else self.data
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -75,6 +83,18 @@ class Image:
         return next(
             (name for start, name in _MEDIA_TYPES if self.encoded.startswith(start)), "application/octet-stream"
         )
+
+    def to_pil(self) -> PIL.Image.Image:
+        """The image, opened with Pillow; raises Pillow's errors."""
+        import PIL.Image
+
+        return PIL.Image.open(BytesIO(self.encoded), formats=PICTURE_FORMATS)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.to_pil(), dtype=dtype)
+
+    def _repr_png_(self) -> bytes | None:
+        return self.encoded if self.media_type == "image/png" else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +136,15 @@ class Histogram:
         object.__setattr__(self, "lefts", lefts)
         object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "counts", counts)
+
+    def __repr__(self) -> str:
+        of = "" if self.min is None else f", {self.min:.6g} to {self.max:.6g}"
+        return f"{type(self).__name__}({self.count} elements{of}, {self.counts.size} buckets)"
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The ends of the buckets as NumPy and Matplotlib take them, float64, shape ``(n + 1,)``; empty without one."""
+        return np.append(self.lefts, self.lefts[-1:] + self.widths[-1:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,3 +203,28 @@ class LossLandscape:
         lengths = {axis.size for axis in (self.path.x, self.path.y, self.path.z)} if self.path else {0}
         if lengths != {len(intervals)}:
             raise ValueError(f"path needs one point per interval, {len(intervals)}, not {sorted(lengths)}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({surface_text(self.surface, self.intervals)})"
+
+    @property
+    def x(self) -> NDArray[np.float32]:
+        """Coordinates along the first direction, shape ``(n,)``."""
+        return self.surface.x
+
+    @property
+    def y(self) -> NDArray[np.float32]:
+        """Coordinates along the second direction, shape ``(m,)``."""
+        return self.surface.y
+
+    @property
+    def z(self) -> NDArray[np.float32]:
+        """Losses, shape ``(m, n)``."""
+        return self.surface.z
+
+
+def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:
+    """What a landscape is in a few words."""
+    z = surface.z
+    of = f"{surface.x.size} x {surface.y.size} points" + (f", loss {z.min():.4g} to {z.max():.4g}" if z.size else "")
+    return f"{of}, path of {len(intervals)}" if intervals else of

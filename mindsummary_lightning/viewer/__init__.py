@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mindsummary_lightning.viewer.notebook import show as show
+    from mindsummary_lightning.viewer.notebook import Shown, show
+
+__all__ = ["Shown", "show"]
+
+if not TYPE_CHECKING:  # a checker would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from mindsummary_lightning.viewer import notebook  # here: aiohttp is imported by those who serve
+
+        return getattr(notebook, name)
 
 
-def __getattr__(name: str) -> Any:
-    if name != "show":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from mindsummary_lightning.viewer.notebook import show  # here: aiohttp is imported by those who serve
-
-    return show
+def __dir__() -> list[str]:
+    return __all__

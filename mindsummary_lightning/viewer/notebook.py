@@ -60,7 +60,7 @@ class Shown:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
         app = create_site(LoadedRuns(directory), frontend, Access(token))
-        self.address = f"{_server_address(listener.getsockname()[1])}/{token}/"
+        self.address: str = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()

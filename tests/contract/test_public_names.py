@@ -27,9 +27,13 @@ _PROMISED = {
     "carried_weights",
     "compare_runs",
     "filter_summary_lineage",
+    "find_runs",
     "get_summary_lineage",
     "histogram_summary",
     "image_summary",
+    "lineage_to_pandas",
+    "plot_landscapes",
+    "read_scalars",
     "scalar_summary",
     "tensor_summary",
 }
@@ -52,8 +56,21 @@ def test_every_public_name_resolves_to_what_it_names() -> None:
         assert getattr(mindsummary_lightning, name).__name__ == name
 
 
-def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
-    assert not hasattr(mindsummary_lightning, "SummaryRecorder")
+def test_a_name_that_does_not_exist_is_an_attribute_error_with_the_closest() -> None:
+    with pytest.raises(AttributeError, match="closest: 'SummaryRecord'"):
+        mindsummary_lightning.SummaryRecorder  # type: ignore[attr-defined]
+
+
+def test_modules_that_users_name_are_there_without_an_import_and_listed() -> None:
+    modules = {"errors", "types", "values", "viewer"}
+    seen = "mindsummary_lightning.errors.DamagedFileError, mindsummary_lightning.viewer.show.__name__"
+    code = f"import mindsummary_lightning; print({seen}, *dir(mindsummary_lightning))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert done.stdout.startswith("<class 'mindsummary_lightning.errors.DamagedFileError'> show ")
+    assert set(done.stdout.split()) >= modules | _PROMISED
+    assert "importlib" not in done.stdout
+    assert set(dir(mindsummary_lightning.viewer)) == {"Shown", "show"}
 
 
 @pytest.mark.slow

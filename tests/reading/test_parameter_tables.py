@@ -61,6 +61,15 @@ def test_rows_are_numbered_where_names_are_missing(tmp_path: Path) -> None:
     assert _read(tmp_path).parameters == ("row 0", "row 1", "row 2")
 
 
+def test_a_column_that_is_none_is_refused_with_the_closest(tmp_path: Path) -> None:
+    _record(tmp_path, _table(2))
+    table = _read(tmp_path)
+
+    with pytest.raises(ValueError, match="no column 'gradient'; closest: 'gradient_max', "):
+        table.column("gradient")
+    assert repr(table) == f"ParameterTable(1 steps, 2 parameters, {len(COLUMNS)} columns)"
+
+
 def test_a_users_tensor_of_that_name_is_no_table(tmp_path: Path) -> None:
     _record(tmp_path, np.zeros((4, 3)))
     assert SummaryReader(tmp_path).parameter_statistics() is None

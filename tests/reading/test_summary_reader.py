@@ -83,11 +83,62 @@ def test_of_two_files_of_one_second_the_later_read_replaces_equal_steps_only(tmp
     assert SummaryReader(tmp_path).scalars("loss").values.tolist() == [1.0, 2.0, 1.0]
 
 
-def test_an_unknown_tag_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(1, {"loss": 0.5})])
+def test_an_unknown_tag_is_refused_with_what_may_have_been_meant(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)})])
+    reader = SummaryReader(tmp_path)
 
     with pytest.raises(LookupError, match=r"has no scalar 'nope'; it has 'loss'"):
-        SummaryReader(tmp_path).scalars("nope")
+        reader.scalars("nope")
+    with pytest.raises(LookupError, match=r"has no scalar 'los'; closest: 'loss'; it has 'loss'"):
+        reader.scalars("los")
+    with pytest.raises(
+        LookupError, match=r"no scalar 'loss/scalar'; MindInsight adds the /scalar of its pages to 'loss'"
+    ):
+        reader.scalars("loss/scalar")
+    with pytest.raises(LookupError, match=r"has no histogram 'loss': it is of kind scalar, reader.scalars\('loss'\)"):
+        reader.histograms("loss")
+
+
+def test_a_reader_is_a_path_and_knows_whether_it_has_a_tag(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)})])
+    reader = SummaryReader(tmp_path)
+
+    assert os.fspath(reader) == str(tmp_path)
+    assert os.fspath(SummaryReader(reader)) == str(tmp_path)
+    assert "loss" in reader
+    assert "h" in reader
+    assert "los" not in reader
+    assert reader._repr_html_().count("<tr>") == 5
+
+
+def test_a_sample_has_names_and_unpacks_in_their_order(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(3, {"h": histogram(7)})])
+
+    (sample,) = SummaryReader(tmp_path).histograms("h")
+    step, wall_time, value = sample
+
+    assert (step, wall_time, value) == (sample.step, sample.wall_time, sample.value)
+    assert (sample.step, sample.wall_time, sample.value.count) == (3, 1700000003.0, 7)
+    assert pickle.loads(pickle.dumps(sample)).step == 3
+
+
+def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
+    axis = np.arange(4, dtype=np.float32)
+    surface = LossLandscape(Points(axis, axis, np.ones((4, 4))))
+    write_summary(
+        tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(7), "land": surface}), values_at(2, {"loss": 1.0})]
+    )
+    write_lineage(tmp_path, [TrainInfo(network="LeNet <5>", epoch=3), UserDefinedInfo({"lr": 0.1})])
+    reader = SummaryReader(tmp_path)
+
+    assert repr(reader.scalars("loss")) == "ScalarSeries(2 samples, steps 1 to 2, last 1)"
+    assert repr(next(reader.histograms("h")).value).startswith("Histogram(7 elements")
+    assert repr(surface) == "LossLandscape(4 x 4 points, loss 1 to 1)"
+    assert repr(reader.landscapes()) == "[RecordedLandscape('land', step 1, 4 x 4 points, loss 1 to 1)]"
+    assert repr(Graph((GraphNode("a", "Add"),), "net")) == "Graph('net', 1 nodes, 0 parameters, 0 constants)"
+    html = reader.lineage()._repr_html_()
+    assert "<td>network</td><td>LeNet &lt;5&gt;</td>" in html
+    assert "<td>custom</td><td>values/lr</td>" in html
 
 
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from mindsummary_lightning.values import (
@@ -145,3 +147,28 @@ def test_lineage_made_of_undecodable_paths_holds_utf8() -> None:
 )
 def test_the_media_type_of_an_image_is_that_of_its_bytes(start: bytes, media_type: str) -> None:
     assert Image(1, 1, start + b"rest").media_type == media_type
+
+
+def test_a_tensor_is_an_array_to_numpy() -> None:
+    tensor = Tensor(np.array([[1, 2]], np.int32))
+
+    assert np.asarray(tensor) is tensor.data
+    assert np.array(tensor, np.float64).dtype == np.float64
+    assert np.array(tensor).flags.writeable
+
+
+def test_an_image_is_a_picture_to_pillow_numpy_and_notebooks() -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, "PNG")
+    image = Image(2, 4, file.getvalue())
+
+    assert image.to_pil().size == (4, 2)
+    assert np.asarray(image).tolist() == pixels.tolist()
+    assert image._repr_png_() == file.getvalue()
+    assert Image(2, 4, b"BM")._repr_png_() is None
+
+
+def test_the_edges_of_a_histogram_are_those_of_its_buckets_and_the_last_end() -> None:
+    assert Histogram([0.0, 1.0], [1.0, 2.0], [3, 4], 7).edges.tolist() == [0.0, 1.0, 3.0]  # type: ignore[arg-type]
+    assert Histogram([], [], [], 0).edges.tolist() == []  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""The types of what this package takes and returns, for annotations; nothing here has to be imported to use it."""
+
+from __future__ import annotations
+
+from mindsummary_lightning.comparison.result import (
+    Comparison,
+    DifferenceKind,
+    FirstDifference,
+    Mode,
+    TensorDistance,
+    Verdict,
+)
+from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
+from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
+from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
+from mindsummary_lightning.recording.pending_values import Plugin
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    Event,
+    Graph,
+    Histogram,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    Tensor,
+    TrainInfo,
+    UserDefinedInfo,
+)
+from mindsummary_lightning.values.specified_data import CollectLandscape, CreateLandscape, SpecifiedData
+
+__all__ = [
+    "CollectLandscape",
+    "Comparison",
+    "CreateLandscape",
+    "DatasetGraph",
+    "DifferenceKind",
+    "EvaluationInfo",
+    "Event",
+    "FirstDifference",
+    "Graph",
+    "Histogram",
+    "HistogramStatistics",
+    "Image",
+    "LandscapeMetadata",
+    "LineageAnswer",
+    "LineageOfRun",
+    "LossLandscape",
+    "Mode",
+    "NonFinite",
+    "ParameterTable",
+    "Plugin",
+    "Points",
+    "RecordedLandscape",
+    "RunLineage",
+    "Sample",
+    "ScalarSeries",
+    "SpecifiedData",
+    "Tensor",
+    "TensorDistance",
+    "TrainInfo",
+    "UserDefinedInfo",
+    "Verdict",
+]

@@ -1,0 +1,54 @@
+"""Runs below a directory, and their scalars as one table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning import SummaryReader, find_runs, read_scalars
+from tests.reading.runs import values_at, write_summary
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    for version, loss in enumerate((0.5, 0.25)):
+        steps = [values_at(step, {"loss": loss / step, f"only_{version}": 1.0}) for step in (1, 2)]
+        write_summary(tmp_path / "runs" / "digits" / f"version_{version}", steps)
+    return tmp_path / "runs"
+
+
+def test_runs_are_found_at_any_depth_by_paths_that_begin_as_the_one_given(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.parent)
+
+    assert find_runs("runs") == ["runs/digits/version_0", "runs/digits/version_1"]
+    assert find_runs(runs / "digits" / "version_1") == [str(runs / "digits" / "version_1")]
+    with pytest.raises(FileNotFoundError):
+        find_runs("nowhere")
+
+
+def test_scalars_of_all_runs_are_one_table_with_a_column_for_the_run(runs: Path) -> None:
+    table = read_scalars(runs, tags=["loss"])
+
+    assert [str(kind) for kind in table.dtypes] == ["category", "category", "int64", "float64", "float32"]
+    rows = table[["run", "tag", "step", "value"]].to_numpy().tolist()
+    assert rows == [
+        ["digits/version_0", "loss", 1, 0.5],
+        ["digits/version_0", "loss", 2, 0.25],
+        ["digits/version_1", "loss", 1, 0.25],
+        ["digits/version_1", "loss", 2, 0.125],
+    ]
+    assert set(read_scalars(runs)["tag"]) == {"loss", "only_0", "only_1"}
+    assert len(read_scalars(runs, tags=[])) == 0
+
+
+def test_runs_that_are_named_keep_their_names_and_may_be_readers(runs: Path) -> None:
+    reader = SummaryReader(runs / "digits" / "version_1")
+
+    table = read_scalars([reader, runs / "digits" / "version_0"], tags=["loss"])
+
+    assert list(table["run"].unique()) == [os.fspath(reader), str(runs / "digits" / "version_0")]
+    assert table["value"].tolist() == [0.25, 0.125, 0.5, 0.25]
