@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from google.protobuf.message import DecodeError
 
 from mindsummary_lightning.fileformat._proto import lineage_pb2
-from mindsummary_lightning.fileformat.wire import text
+from mindsummary_lightning.fileformat.wire import text, varint
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -21,11 +21,15 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.lineage_info import CustomValue, ParameterValue
 
+_FILLER = varint(1001 << 3 | 2)  # the key of a field of bytes, of ours alone as ``run_info`` is
 _Layout: TypeAlias = "tuple[tuple[str, _Layout | None], ...]"  # a message's fields, each with its layout if it is one
 
 
-def encode_lineage_event(event: LineageEvent) -> bytes:
-    """The payload of a record; raises TypeError if ``what`` is not a lineage value."""
+def encode_lineage_event(event: LineageEvent, filler: int = 0) -> bytes:
+    """The payload of a record; raises TypeError if ``what`` is not a lineage value.
+
+    With ``filler`` it is at least so many bytes longer, in a field that no reader knows.
+    """
     message = lineage_pb2.LineageEvent(wall_time=event.wall_time)
     try:
         field, fill, *_ = _KINDS[type(event.what)]
@@ -34,7 +38,11 @@ def encode_lineage_event(event: LineageEvent) -> bytes:
     part = getattr(message, field)
     part.SetInParent()
     fill(part, event.what)
-    return message.SerializeToString(deterministic=True)  # maps in one order, so that equal lineage gives equal bytes
+    payload: bytes = message.SerializeToString(deterministic=True)  # maps in one order: equal lineage, equal bytes
+    if filler:
+        size = max(0, filler - len(_FILLER) - 1)
+        payload += _FILLER + varint(size) + bytes(size)
+    return payload
 
 
 def decode_lineage_event(payload: bytes) -> LineageEvent:

@@ -61,6 +61,7 @@ class EventFiles:
         self._clock = clock
         self._stem_second: int | None = None
         self._prepared: tuple[int, int] | None = None  # device and inode of the directory whose files were checked
+        self._checked: dict[str, int] = {}  # their sizes then, by their names
         self._listed: tuple[int, int, int] | None = None  # those, and its time of change, when it was listed last
         self._latest: dict[bool, int] = {}  # the latest second in a name of each kind (whether it is lineage) then
 
@@ -121,7 +122,11 @@ class EventFiles:
     def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
         path = os.path.join(self.directory, name)
         with contextlib.suppress(OSError):  # such a file is not ours to change: `mindsummary repair` says why
+            size = os.path.getsize(path)
+            if self._checked.get(name) == size:
+                return
             cut = cut_torn_tail(path, is_ours)
+            self._checked[name] = size - cut
             if cut:
                 _LOG.warning(
                     "cut %d bytes of an unfinished record off the end of %s; they are kept in .damaged beside it",

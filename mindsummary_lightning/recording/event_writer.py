@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 _DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
-_MAX_CLOSED_WRITERS = 64
+_MAX_WITH_VALUES = 64  # writers used last, whose values stay in memory when they are closed
 
 
 class EventWriter:
@@ -121,16 +121,16 @@ class EventWriter:
         self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
         self._written.count_graph()
 
-    def write_lineage(self, value: LineageValue) -> bool:
-        """Add an event to the lineage file, which is replaced atomically; an exact repeat is skipped.
+    def write_lineage(self, *values: LineageValue) -> bool:
+        """Add values to the lineage file, which is replaced atomically; what it says already is skipped.
 
         After an OSError the file is as it was before.
         """
-        return self._turns.call(self._write_lineage, value)
+        return self._turns.call(self._write_lineage, values)
 
-    def _write_lineage(self, value: LineageValue) -> None:
+    def _write_lineage(self, values: Sequence[LineageValue]) -> None:
         self._check_ours()
-        self._lineage.write(value)
+        self._lineage.write(*values)
 
     def _append(self, payload: list[Buffer], wall_time: float, now: float) -> None:
         size = total_length(payload) + OVERHEAD
@@ -167,6 +167,15 @@ class EventWriter:
         if not self._is_open:
             self._written.clear()
             self._new_file(now)
+
+    def take_options(self, options: FileOptions) -> None:
+        """Go on in a new file, with other options."""
+        self._turns.call(self._take_options, options)
+
+    def _take_options(self, options: FileOptions) -> None:
+        self.options = self._files.options = options
+        self._max_bytes = options.max_file_size or math.inf
+        self._leave_file()
 
     def begin_file(self, is_new_run: bool = False) -> None:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
@@ -252,6 +261,15 @@ class EventWriter:
             self._is_open = False
             self._file.close()
 
+    def forget_content(self) -> None:
+        """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""
+        self._turns.call(self._forget_content, is_waiting=False)
+
+    def _forget_content(self) -> None:
+        if not self.users:
+            self._written = DuplicateFilter(self.directory)
+            self._lineage.forget_content()
+
     def abandon_after_fork(self) -> None:
         """In a forked child: give up the parent's files, without touching them."""
         self._turns = SerializedCalls()  # it may be the turn of another thread, which is not in the child
@@ -263,7 +281,8 @@ class EventWriter:
                     self._file.close()
 
 
-_WRITERS: OrderedDict[str, EventWriter] = OrderedDict()
+_WRITERS: dict[str, EventWriter] = {}  # one for each directory that this process has recorded into
+_WITH_VALUES: OrderedDict[str, EventWriter] = OrderedDict()  # in the order of their last use
 _WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt the thread that holds it
 
 
@@ -276,16 +295,21 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
     with _WRITERS_LOCK:
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
         writer = _WRITERS.get(path)
-        if writer is not None and not writer.users and writer.options != options:
-            _WRITERS.pop(path, None)
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(None)
-        if writer.options != options:
+        if len(writer.users) == 1 and writer.options != options:
+            writer.take_options(options)
+        elif writer.options != options:
             _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)
-        _WRITERS.move_to_end(path)
-        idle = [key for key, other in list(_WRITERS.items()) if not other.users]
-        for key in idle[: max(0, len(_WRITERS) - _MAX_CLOSED_WRITERS)]:
-            _WRITERS.pop(key, None)
+        _WITH_VALUES.pop(path, None)
+        _WITH_VALUES[path] = writer
+        for _ in range(min(2, len(_WITH_VALUES) - _MAX_WITH_VALUES)):  # two, so that it shrinks after many were used
+            key = next(iter(_WITH_VALUES))
+            oldest = _WITH_VALUES.pop(key, None)
+            if oldest is not None and oldest.users:
+                _WITH_VALUES[key] = oldest
+            elif oldest is not None:
+                oldest.forget_content()
     return writer
 
 
@@ -296,6 +320,7 @@ def _after_fork_in_child() -> None:
         writer.abandon_after_fork()
         if writer.is_abandoned:
             del _WRITERS[path]
+            _WITH_VALUES.pop(path, None)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,18 +1,21 @@
-"""The one lineage file of a run: all events so far, replaced atomically each time one is added.
+"""The one lineage file of a run: the newest event of each kind, replaced atomically at each change.
 
-One damaged record would void the complete file for MindInsight, and a file whose size did not change is not read again;
-so it is never truncated and only grows.
+One damaged record would void the complete file for MindInsight, so nothing is appended to it; and a file whose size did
+not change is not read again, so it is made a little longer where it would be as long as before, or shorter. Custom data
+are one event with all keys. Whatever is recorded, and however often, the file stays below 64 KiB
+(docs/decisions/0067-what-is-kept.md).
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event, encode_lineage_event
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -32,17 +35,24 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
+_MAX_CONTENT = 64_000  # bytes of all records, so that a file with its filler is smaller than 64 KiB
+_MAX_FILLER = 512  # so many sizes follow each other, each larger than the last, before one may come again
+_ANCHORS = (TrainInfo, EvaluationInfo, DatasetGraph)  # MindInsight ignores a lineage file without any of them
+_BY_RANK = (*_ANCHORS, RunInfo, UserDefinedInfo)  # of what does not fit together, the first stays
+
+_Newest = Mapping[type, LineageEvent]  # of each kind, the one written last at the end
+
 
 class LineageFileWriter:
-    """Collects a run's lineage in its file. Not thread-safe; its user holds a lock."""
+    """Keeps a run's lineage in its file. Not thread-safe; its user holds a lock."""
 
     def __init__(self, files: EventFiles, clock: Callable[[], float]) -> None:
         self._files = files
         self._clock = clock
-        self._events: list[LineageEvent] = []
-        self._records: list[bytes] = []  # of the first events; each is encoded once
+        self._newest: _Newest | None = None  # what the file says; ``None``: to be read there
         self._path: str | None = None
         self._identity: tuple[int, int] | None = None
+        self._size = 0
         self._carries_over = True
         self._warnings = WarnOnce(_LOG)
 
@@ -53,68 +63,100 @@ class LineageFileWriter:
 
     def begin_anew(self) -> None:
         """Start a file with the next event that says nothing of what is there now: that is another run's."""
-        self._path, self._carries_over = None, False
+        self._path, self._newest, self._carries_over = None, {}, False
 
-    def write(self, value: LineageValue) -> None:
-        """Add an event; an exact repeat is skipped. After an OSError the file is as it was before.
+    def forget_content(self) -> None:
+        """Remember where the file is and not what it says."""
+        if self._path is not None:
+            self._newest = None
+
+    def write(self, *values: LineageValue) -> None:
+        """Add values, in one replacement of the file; what it says already is skipped.
 
         Custom data that :func:`repeated_fields` finds (a ``batch_size`` among the hyper-parameters) become a RunInfo.
-
-        The events in memory are those of the file. If it was deleted or replaced by somebody else, they are forgotten
-        and the lineage files that are there now are read.
+        If the file was deleted or replaced by somebody else, the lineage files that are there now are read. After an
+        OSError the file is as it was before.
         """
         self._files.prepare()
-        if self._path is None or self._is_gone(self._path):
-            self._path = None
-            self._events, self._records = _newest_of_each_kind(self._earlier() if self._carries_over else ()), []
-        if self._is_written(value):
-            return
-        events, records = list(self._events), list(self._records)
-        if isinstance(value, UserDefinedInfo) and not self._has_anchor():
-            # The reader ignores a lineage file that holds custom data alone.
-            self._events.append(LineageEvent(self._clock(), TrainInfo()))
-        self._events.append(LineageEvent(self._clock(), value))
-        self._hide_repetitions()
-        try:
-            self._replace()
-        except BaseException:
-            self._events, self._records = events, records
-            raise
+        if self._path is not None and self._is_gone(self._path):
+            self._path = self._newest = None
+        if self._newest is None or (self._path is None and self._carries_over):
+            paths = self._files.lineage_paths() if self._path is None else [self._path]
+            self._newest = _newest_of_each_kind(self._events_of(paths))
+        newest = dict(self._newest)
+        added = [self._add(newest, value) for value in values]
+        if any(added):
+            self._newest = self._replace(newest)
 
-    def _hide_repetitions(self) -> None:
-        train, custom = self._newest(TrainInfo), self._custom(UserDefinedInfo)
-        hidden = repeated_fields(custom, train) if isinstance(train, TrainInfo) else {}
-        if not hidden:
-            return
-        events: list[LineageEvent] = []
-        for event in self._events:
-            if type(event.what) is not UserDefinedInfo:
-                events.append(event)
-                continue
-            for kind in (RunInfo, UserDefinedInfo):  # earlier values of an entry too: else one of them would be shown
-                values = {
-                    name: entry for name, entry in event.what.values.items() if (name in hidden) == (kind is RunInfo)
-                }
-                if values:
-                    events.append(LineageEvent(event.wall_time, kind(values)))
-        self._events, self._records = events, []
+    def _add(self, newest: dict[type, LineageEvent], value: LineageValue) -> bool:
+        """Put a value in the place of the newest of its kind; False if that says it already."""
+        kind, now = type(value), self._clock()
+        if isinstance(value, UserDefinedInfo):
+            known, own = _custom(newest, kind), _custom(newest, UserDefinedInfo)
+            shown = {**_repeated(newest, _custom(newest, RunInfo)), **own} if kind is UserDefinedInfo else known
+            if all(key in shown and _is_same(shown[key], entry) for key, entry in value.values.items()):
+                return False
+            value = type(value)({**known, **value.values})
+        elif kind in newest and newest[kind].what == value:
+            return False
+        _put(newest, LineageEvent(now, value))
+        hidden = _repeated(newest, _custom(newest, UserDefinedInfo))
+        if hidden:
+            _put(newest, LineageEvent(now, RunInfo({**_custom(newest, RunInfo), **hidden})))
+            left = {key: entry for key, entry in _custom(newest, UserDefinedInfo).items() if key not in hidden}
+            del newest[UserDefinedInfo]
+            if left:  # MindInsight fails on an empty one
+                newest[UserDefinedInfo] = LineageEvent(now, UserDefinedInfo(left))
+        return True
 
-    def _replace(self) -> None:
-        for event in self._events[len(self._records) :]:
-            self._records.append(b"".join(frame([encode_lineage_event(event)])))
-        data = b"".join(self._records)
+    def _replace(self, newest: _Newest) -> _Newest:
+        """Write the file; what it says then."""
+        if not any(kind in newest for kind in _ANCHORS):
+            newest = {TrainInfo: LineageEvent(self._clock(), TrainInfo()), **newest}
+        fitting = self._fitting(newest)
+        events = [fitting[kind] for kind in newest if kind in fitting]
+        size = sum(map(_size, events))
+        filler = max(0, self._size + 1 - size) if self._path is not None else 0
+        fillers = [0] * (len(events) - 1) + [filler if filler <= _MAX_FILLER else 0]
+        payloads = map(encode_lineage_event, events, fillers)
+        data = b"".join(bytes(part) for payload in payloads for part in frame([payload]))
         if self._path is not None:
             self._identity = replace_file(self._path, data, self._files.options.mode)
-            return
-        claimed = self._files.create(is_lineage=True)
-        try:
-            claimed.close()
-            self._identity = replace_file(claimed.path, data, self._files.options.mode)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(claimed.path)  # an attempt that failed leaves no empty file
-            raise
-        self._path, self._carries_over = claimed.path, True
+        else:
+            claimed = self._files.create(is_lineage=True)
+            try:
+                claimed.close()
+                self._identity = replace_file(claimed.path, data, self._files.options.mode)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(claimed.path)  # an attempt that failed leaves no empty file
+                raise
+            self._path, self._carries_over = claimed.path, True
+        self._size = len(data)
+        return {type(event.what): event for event in events}
+
+    def _fitting(self, newest: _Newest) -> dict[type, LineageEvent]:
+        """What of it fits into the file: of custom data the first keys, of anything else all or nothing."""
+        fitting: dict[type, LineageEvent] = {}
+        left = _MAX_CONTENT
+        for kind in _BY_RANK:
+            event = newest.get(kind)
+            if event is None:
+                continue
+            if _size(event) > left:
+                shorter = _shortened(event, left)
+                self._warnings.warn(
+                    ("large", kind),
+                    "%s of %s is too large for a lineage file of 64 KiB and is not recorded: record fewer or shorter "
+                    "texts",
+                    *(_described(event, shorter), printable(self._files.directory)),
+                )
+                if shorter is None:
+                    continue
+                event = shorter
+            fitting[kind] = event
+            left -= _size(event)
+        return fitting
 
     def _is_gone(self, path: str) -> bool:
         try:
@@ -123,30 +165,10 @@ class LineageFileWriter:
             return True
         return (status.st_dev, status.st_ino) != self._identity
 
-    def _is_written(self, value: LineageValue) -> bool:
-        if not isinstance(value, UserDefinedInfo):
-            return value == self._newest(type(value))
-        known = self._custom(RunInfo)  # the reader merges all custom data, key by key
-        if type(value) is UserDefinedInfo:
-            train = self._newest(TrainInfo)
-            hidden = repeated_fields(known, train) if isinstance(train, TrainInfo) else {}
-            known = {**hidden, **self._custom(UserDefinedInfo)}
-        return all(key in known and _is_same(known[key], entry) for key, entry in value.values.items())
-
-    def _custom(self, kind: type[UserDefinedInfo]) -> dict[str, CustomValue]:
-        return _merged_custom(event for event in self._events if type(event.what) is kind)
-
-    def _newest(self, kind: type) -> LineageValue | None:
-        return next((event.what for event in reversed(self._events) if type(event.what) is kind), None)
-
-    def _has_anchor(self) -> bool:
-        anchors = (TrainInfo, EvaluationInfo, DatasetGraph)
-        return any(isinstance(event.what, anchors) for event in self._events)
-
-    def _earlier(self) -> Iterator[LineageEvent]:
+    def _events_of(self, paths: Iterable[str]) -> Iterator[LineageEvent]:
         # A later file with training lineage clears what the reader gathered before it, so what earlier processes wrote
         # into this directory (a run that is resumed or evaluated) is carried over.
-        for path in self._files.lineage_paths():
+        for path in paths:
             try:
                 yield from map(decode_lineage_event, RecordScanner(path))
             except (DamagedFileError, ValueError, OSError) as error:
@@ -161,19 +183,53 @@ def _is_same(old: CustomValue, new: CustomValue) -> bool:
     return old == new and type(old) is type(new)  # 1 and 1.0 are shown and filtered differently
 
 
-def _newest_of_each_kind(events: Iterable[LineageEvent]) -> list[LineageEvent]:
-    every = [event for event in events if event.what is not None]
-    newest = {type(event.what): event for event in every}
-    for kind in (UserDefinedInfo, RunInfo):
-        if kind in newest:
-            merged = _merged_custom(event for event in every if type(event.what) is kind)
-            newest[kind] = LineageEvent(newest[kind].wall_time, kind(merged))
-    return list(newest.values())
+def _put(newest: dict[type, LineageEvent], event: LineageEvent) -> None:
+    newest.pop(type(event.what), None)
+    newest[type(event.what)] = event
 
 
-def _merged_custom(events: Iterable[LineageEvent]) -> dict[str, CustomValue]:
-    merged: dict[str, CustomValue] = {}
+def _custom(newest: _Newest, kind: type[LineageValue]) -> Mapping[str, CustomValue]:
+    what = newest[kind].what if kind in newest else None
+    return what.values if isinstance(what, UserDefinedInfo) else {}
+
+
+def _repeated(newest: _Newest, custom: Mapping[str, CustomValue]) -> dict[str, CustomValue]:
+    train = newest[TrainInfo].what if TrainInfo in newest else None
+    return repeated_fields(custom, train) if isinstance(train, TrainInfo) else {}
+
+
+def _newest_of_each_kind(events: Iterable[LineageEvent]) -> _Newest:
+    newest: dict[type, LineageEvent] = {}
     for event in events:
-        if isinstance(event.what, UserDefinedInfo):
-            merged.update(event.what.values)
-    return merged
+        what = event.what
+        if isinstance(what, UserDefinedInfo):
+            what = type(what)({**_custom(newest, type(what)), **what.values})
+        if what is not None:
+            newest[type(what)] = LineageEvent(event.wall_time, what)
+    return newest
+
+
+def _size(event: LineageEvent) -> int:
+    return len(encode_lineage_event(event)) + OVERHEAD
+
+
+def _shortened(event: LineageEvent, size: int) -> LineageEvent | None:
+    """The event with as many of its custom data as there is room for; ``None`` where that is none."""
+    what = event.what
+    if not isinstance(what, UserDefinedInfo):
+        return None
+    items, kind = list(what.values.items()), type(what)
+
+    def first(count: int) -> LineageEvent:
+        return LineageEvent(event.wall_time, kind(dict(items[:count])))
+
+    count = bisect.bisect_right(range(1, len(items) + 1), size, key=lambda count: _size(first(count)))
+    return first(count) if count else None
+
+
+def _described(event: LineageEvent, shorter: LineageEvent | None) -> str:
+    if not isinstance(event.what, UserDefinedInfo):
+        return type(event.what).__name__
+    kept = shorter.what.values if shorter is not None and isinstance(shorter.what, UserDefinedInfo) else {}
+    lost = [key for key in event.what.values if key not in kept]
+    return f"custom data {lost[0]!r}" + (f" and {len(lost) - 1} more" if len(lost) > 1 else "")

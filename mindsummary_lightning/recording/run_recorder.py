@@ -116,11 +116,15 @@ class RunRecorder:
                 self.policy.write_failed("the graph", error)
         return self._has_graph
 
-    def write_lineage(self, value: LineageValue) -> bool:
-        """Write a lineage value immediately; raises ValueError for what would break MindInsight."""
-        check_recordable(value)
-        self.write_deferred_lineage()
-        return self._attempt("lineage", self._acquire().write_lineage, value)
+    def write_lineage(self, *values: LineageValue) -> bool:
+        """Write lineage immediately, all in one replacement of its file; nothing at all if there are no values.
+
+        Raises ValueError for what would break MindInsight.
+        """
+        for value in values:
+            check_recordable(value)
+        values = (*self._take_deferred_lineage(), *values) if values else ()
+        return not values or self._attempt("lineage", self._acquire().write_lineage, *values)
 
     def defer_lineage(self, value: LineageValue) -> None:
         """Write a lineage value together with the next value; if none follows, it is not recorded either.
@@ -132,14 +136,15 @@ class RunRecorder:
 
     def write_deferred_lineage(self) -> None:
         """Write what :meth:`defer_lineage` took."""
+        self.write_lineage(*self._take_deferred_lineage())
+
+    def _take_deferred_lineage(self) -> list[LineageValue]:
         values, self._deferred_lineage = self._deferred_lineage, []
-        for value in values:
-            self.write_lineage(value)
+        return values
 
     def take_deferred_lineage(self, other: RunRecorder) -> None:
         """Take the lineage that another recorder deferred: what it recorded for, is recorded here."""
-        self._deferred_lineage += other._deferred_lineage
-        other._deferred_lineage = []
+        self._deferred_lineage += other._take_deferred_lineage()
 
     def begin_file(self, is_new_run: bool = False) -> None:
         """Start a new file with the next value; MindInsight then drops what older files have beyond its step.

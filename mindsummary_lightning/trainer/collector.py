@@ -347,10 +347,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_saved_checkpoint = False
         if self._lineage is None:
             return
-        self._lineage.flush()
         if self._specified.collect_train_lineage:
             loss = self._steps.last_loss() if self._steps is not None else None
             self._lineage.training(trainer, module, loss, epochs_done(trainer))
+        self._lineage.flush()
 
     # ---- the run ends
 

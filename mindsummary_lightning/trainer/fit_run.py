@@ -14,14 +14,13 @@ import shlex
 import shutil
 import sys
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
 from mindsummary_lightning.trainer.namespaces import rank_zero_info
-from mindsummary_lightning.trainer.run_identity import RunIdentity
 from mindsummary_lightning.trainer.trainer_state import ends_with_tuning
 from mindsummary_lightning.values import RunInfo, UserDefinedInfo
 
@@ -131,17 +130,18 @@ class FitRun:
     def _begin_fit(self, trainer: Any) -> None:
         if run_identity.is_fitting(self.directory, trainer):  # and was begun by another callback, or by the logger
             return
-        identity = run_identity.identify(trainer, self.directory)
         holds_values = run_identity.holds_values(self.directory)
-        resumes = run_identity.resume_path(trainer) is not None
         if self.has_recorded and not holds_values:  # what was recorded has been removed, the graph too
             self._drop_record()
+        has_fit = holds_values and run_identity.has_fit(self.directory)
         # Nobody else takes a number that was claimed, so these are of a process that got a copy of this object.
-        is_after_copy = holds_values and not (self.has_recorded or self.version.is_given or resumes)
-        if identity is RunIdentity.BEGINS_AGAIN and not self.version.is_given:
+        is_after_copy = holds_values and not (self.has_recorded or self.version.is_given)
+        if run_identity.continues(trainer, self.directory):
+            if run_identity.resume_path(trainer) is not None and (has_fit or self.has_recorded):  # also an evaluation
+                self.recorder().begin_file()
+        elif has_fit and not self.version.is_given:
             self._begin_next_version()
-            identity = RunIdentity.NEW_RUN
-        elif identity is RunIdentity.BEGINS_AGAIN or is_after_copy:
+        elif has_fit or is_after_copy:
             self._drop_record()
             self.recorder().begin_file(is_new_run=True)
             _LOG.warning(
@@ -149,11 +149,7 @@ class FitRun:
                 "place. To keep both, give each fit a new logger with version=None, or a summary_dir of its own",
                 self._short_directory,
             )
-        elif resumes and (
-            identity is RunIdentity.CONTINUES or self.has_recorded  # an evaluation, for one
-        ):
-            self.recorder().begin_file()
-        run_identity.begin(trainer, self.directory, identity)
+        run_identity.begin(trainer, self.directory)
 
     def _begin_next_version(self) -> None:
         earlier = self.directory
@@ -162,10 +158,6 @@ class FitRun:
         self.version.claim()
         self.last_step = -1
         rank_zero_info(f"{_shortest(earlier)} holds an earlier fit; this one is recorded in {self._short_directory}")
-
-    def add_checkpoints(self, paths: Iterable[str]) -> None:
-        """Remember checkpoints of this run."""
-        run_identity.add_checkpoints(self.directory, paths)
 
     def end(self, status: str, records_status: bool = True) -> None:
         """A call of the Trainer is over: say how, and close the files; where nothing was recorded, leave nothing.

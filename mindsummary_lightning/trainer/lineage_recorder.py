@@ -31,9 +31,11 @@ from mindsummary_lightning.trainer.trainer_info import (
 )
 from mindsummary_lightning.trainer.trainer_state import evaluation, has_read_all, reads_in_turn, training_loader
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
+from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
+_MAX_METRICS = 1000  # names of one kind of evaluation that are kept, the newest
 _NO_SIZES: CheckedSizes | None = None
 _NO_NAME: str | None = None
 
@@ -71,10 +73,7 @@ class LineageRecorder:
             data = {**settings(trainer, self.first_rates), **hyperparameters(trainer, module), **data}
             info |= environment(trainer)
         info = {name: value for name, value in info.items() if name not in data}
-        if data:
-            self.record.write_lineage(UserDefinedInfo(data))
-        if info:
-            self.record.write_lineage(RunInfo(info))
+        self.record.write_lineage(*([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ()))
 
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
@@ -91,7 +90,7 @@ class LineageRecorder:
         if self._sizes is not None:
             self._sizes.see(batch_idx, batch)
         if batch_idx == 0:
-            self._write_joined_groups(trainer)
+            self.record.write_lineage(*self._joined_groups(trainer))
 
     def end_epoch(self, trainer: Any) -> None:
         """An epoch is over, maybe before its loader was."""
@@ -112,28 +111,32 @@ class LineageRecorder:
         self._data_graph = None
 
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
-        """Write what is known of the training job now; ``loss`` and ``epochs`` (done) as far as there are any."""
+        """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.
+
+        ``loss`` and ``epochs`` (done) as far as there are any.
+        """
         first_rate = next(iter(self.first_rates), None)
         names = [name for name in self._losses if name is not None]
         name = ", ".join(names) if len(names) == len(self._losses) else None
         sizes = UNKNOWN if self._sizes is None else self._sizes.sizes
-        self.record.write_lineage(train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None))
-        self._write_joined_groups(trainer)
+        values = [train_lineage(trainer, module, loss, epochs, first_rate, sizes, name or None)]
         rates = learning_rates(trainer)
         self._has_scheduled |= bool(rates) and rates[0] != first_rate
-        if self._has_scheduled and rates:
-            self._write_custom({"final_learning_rate": rates[0]})
+        final = {"final_learning_rate": rates[0]} if self._has_scheduled and rates else {}
+        self.record.write_lineage(
+            *self._take_evaluation(), *values, *self._joined_groups(trainer), *self._custom_data(final)
+        )
 
-    def _write_joined_groups(self, trainer: Any) -> None:
+    def _joined_groups(self, trainer: Any) -> list[UserDefinedInfo]:
         joined = first_learning_rates(trainer)[len(self.first_rates) :]
-        if joined:  # a callback has added groups to the optimizer
-            self.first_rates += joined
-            self._write_custom(first_rates_by_group(self.first_rates))
+        if not joined:
+            return []
+        self.first_rates += joined  # a callback has added groups to the optimizer
+        return self._custom_data(first_rates_by_group(self.first_rates))
 
-    def _write_custom(self, values: Mapping[str, CustomValue]) -> None:
+    def _custom_data(self, values: Mapping[str, CustomValue]) -> list[UserDefinedInfo]:
         own = {name: value for name, value in values.items() if name not in self._custom}
-        if own:
-            self.record.write_lineage(UserDefinedInfo(own))
+        return [UserDefinedInfo(own)] if own else []
 
     def evaluation_begins(self, trainer: Any) -> None:
         """Remember which metrics there are, to tell the evaluation's own from those of training."""
@@ -175,7 +178,8 @@ class LineageRecorder:
         kind, loaders, _ = evaluation(trainer)
         if self._waiting is not None and self._waiting[0] != kind:
             self.flush()
-        self._metrics.setdefault(kind, {}).update(own)
+        known = {**self._metrics.get(kind, {}), **own}  # of several calls that log different ones
+        self._metrics[kind] = dict(list(known.items())[-_MAX_METRICS:])
         self._waiting = kind, loaders, [self._samples_read(checked) for checked in self._evaluated.values()]
         self.flush_when_due()
 
@@ -193,17 +197,18 @@ class LineageRecorder:
 
     def flush(self) -> None:
         """Write the evaluation that waits, if one does."""
+        self.record.write_lineage(*self._take_evaluation())
+
+    def _take_evaluation(self) -> list[LineageValue]:
         if self._waiting is None:
-            return
+            return []
         (kind, loaders, sizes), self._waiting = self._waiting, None
         path, size = evaluation_dataset(loaders, sizes)
         newest = self._metrics[kind]
-        self.record.write_lineage(EvaluationInfo(metric_json(newest), path, size))
         others = {name: value for metrics in self._metrics.values() for name, value in metrics.items()}
         custom: dict[str, CustomValue] = {name: value for name, value in others.items() if name not in newest}
-        if custom:
-            self.record.write_lineage(UserDefinedInfo(custom))
         self._next_evaluation = self._timer() + _BETWEEN_EVALUATIONS_S
+        return [EvaluationInfo(metric_json(newest), path, size), *([UserDefinedInfo(custom)] if custom else ())]
 
 
 @guarded_hooks

@@ -196,11 +196,6 @@ class MindInsightLogger(LoggerBase):
         if results:
             self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
 
-    def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
-        """Remember that these checkpoints are of this run, for a fit that resumes from one of them."""
-        saved = [getattr(checkpoint_callback, f"{kind}_model_path", "") for kind in ("best", "last")]
-        self._run.add_checkpoints([*saved, *getattr(checkpoint_callback, "best_k_models", ())])
-
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""
 

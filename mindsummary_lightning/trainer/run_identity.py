@@ -1,31 +1,26 @@
 """Which run a fit belongs to: asked when it begins, by whatever records it.
 
-Answered from the Trainer, the directory and what this process has recorded there. Files of other processes need no
-answer: what this one writes goes into a later file, from which readers take the steps that both have. A checkpoint
-carries the answer to the next process, in an entry of its own: a callback with a ``state_dict`` would do, but a Trainer
-refuses a second one before we can say why.
+A fit that is given a checkpoint, or that the same Trainer goes on with, continues the run of its directory; any other
+begins one. What is asked is the Trainer, the directory and what this process has recorded there. Files of other
+processes need no answer: what this one writes goes into a later file, from which readers take the steps that both have.
 
-The entry has the step because Lightning's own counters do not give it: a checkpoint saved in the middle of an epoch
-holds one batch less than was trained (``_batches_that_stepped``, read in 2.6.6), and ``global_step`` counts every
+A checkpoint has an entry with the step because Lightning's own counters do not give it: one saved in the middle of an
+epoch holds one batch less than was trained (``_batches_that_stepped``, read in 2.6.6), and ``global_step`` counts every
 optimizer. It has the first learning rates because the optimizer's state has the rate that the user's code set last.
 """
 
 from __future__ import annotations
 
-import contextlib
-import enum
 import inspect
 import logging
 import os
-import uuid
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mindsummary_lightning.collection.step_collector import StepCollector
 from mindsummary_lightning.fileformat.file_names import is_summary_name
-from mindsummary_lightning.trainer.plain_checkpoint import plain_values
 from mindsummary_lightning.trainer.trainer_state import steps_done
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -36,41 +31,24 @@ _KEY = "mindsummary_lightning.SummaryCollector"
 _RATES = "mindsummary_lightning.learning_rates"
 
 
-class RunIdentity(enum.Enum):
-    """Which run a fit belongs to, seen from the directory that it is to be recorded in."""
-
-    NEW_RUN = "new run"  # this process has recorded no step of a fit there, or none that is there still
-    CONTINUES = "continues"
-    BEGINS_AGAIN = "begins again here"  # beside the steps of a fit that it does not continue
-
-
-@dataclass
+@dataclass(slots=True)
 class _RecordedRun:
     """The newest run that this process recorded into a directory."""
 
     trainer: weakref.ref[Any]
     holds_steps: bool
     is_running: bool = True
-    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    checkpoints: set[str] = field(default_factory=set)  # real paths
-    older_checkpoints: set[str] = field(default_factory=set)  # of runs that this one has replaced
 
 
 _RUNS: dict[str, _RecordedRun] = {}  # by the real path of their directory
-_MAX_RUNS = 1000  # more than the directories in which a later value would go into the same file
 
 
-def identify(trainer: Any, directory: str) -> RunIdentity:
-    """Which run the fit that begins belongs to."""
+def continues(trainer: Any, directory: str) -> bool:
+    """Whether the fit that begins goes on with the run that is in the directory."""
     run = _RUNS.get(os.path.realpath(directory))
-    if run is None or not holds_values(directory):
-        return RunIdentity.NEW_RUN
-    checkpoint = resume_path(trainer)
-    if checkpoint is None:
-        continues = is_repeated_fit(trainer) and run.trainer() is trainer
-    else:
-        continues = _is_checkpoint_of(run, directory, checkpoint)
-    return RunIdentity.CONTINUES if continues else RunIdentity.BEGINS_AGAIN
+    return resume_path(trainer) is not None or (
+        run is not None and is_repeated_fit(trainer) and run.trainer() is trainer
+    )
 
 
 def holds_values(directory: str) -> bool:
@@ -81,43 +59,10 @@ def holds_values(directory: str) -> bool:
         return False
 
 
-def _is_checkpoint_of(run: _RecordedRun, directory: str, checkpoint: Any) -> bool:
-    """A checkpoint saved beside a collector names its run; others are the run's if seen being saved, or in it."""
-    path, real_directory = os.path.realpath(checkpoint), os.path.realpath(directory)
-    named = _named_runs(path)
-    if named:
-        return named.get(real_directory) in (run.run_id, "")
-    return path in run.checkpoints or (
-        path not in run.older_checkpoints and path.startswith(os.path.join(real_directory, ""))
-    )
-
-
-def _named_runs(checkpoint: Any) -> dict[str, str]:
-    """Real paths of the directories that a checkpoint was recorded in, with the ids of the runs (``""``: unknown)."""
-    state: dict[str, Any] = {}
-    with contextlib.suppress(Exception):  # sharded, remote, or no checkpoint at all
-        state = saved_state(plain_values(checkpoint))
-    directories = state.get("directories", [])
-    ids = state.get("runs", [""] * len(directories))
-    return {os.path.realpath(directory): run_id for directory, run_id in zip(directories, ids, strict=False)}
-
-
-def begin(trainer: Any, directory: str, identity: RunIdentity) -> None:
-    """The fit begins in the directory, as the run that :func:`identify` found."""
+def begin(trainer: Any, directory: str) -> None:
+    """The fit begins in the directory."""
     path = os.path.realpath(directory)
-    run = _RUNS.get(path)
-    if run is not None and identity is RunIdentity.CONTINUES:
-        run.trainer, run.is_running = weakref.ref(trainer), True
-        return
-    new = _RecordedRun(weakref.ref(trainer), holds_steps=run is not None)
-    checkpoint = resume_path(trainer)
-    if run is not None:
-        new.older_checkpoints = run.checkpoints | run.older_checkpoints
-    elif checkpoint is not None:  # of an earlier process
-        new.run_id = _named_runs(checkpoint).get(path) or new.run_id
-    _RUNS[path] = new
-    if len(_RUNS) > _MAX_RUNS:
-        del _RUNS[next(iter(_RUNS))]
+    _RUNS[path] = _RecordedRun(weakref.ref(trainer), holds_steps=path in _RUNS)
 
 
 def end(directory: str, has_recorded: bool) -> None:
@@ -140,13 +85,6 @@ def is_fitting(directory: str, trainer: Any = None) -> bool:
     """Whether a fit is being recorded there: any, or that of a Trainer."""
     run = _RUNS.get(os.path.realpath(directory))
     return run is not None and run.is_running and (trainer is None or run.trainer() is trainer)
-
-
-def add_checkpoints(directory: str, paths: Iterable[str]) -> None:
-    """Remember checkpoints of the run there."""
-    run = _RUNS.get(os.path.realpath(directory))
-    if run is not None:
-        run.checkpoints.update(map(os.path.realpath, filter(None, paths)))
 
 
 def is_same_directory(one: str, other: str) -> bool:
@@ -196,12 +134,10 @@ def save_state(
     ``is_in_step``: an optimizer has stepped in a batch that has not ended. ``directories`` are where the collector
     records the run, then where the logger does; empty on ranks above zero.
     """
-    runs = [_RUNS.get(os.path.realpath(directory)) for directory in directories]
     checkpoint[_KEY] = {
         "step": steps.step + is_in_step,
         "default_steps_used": steps.default_steps_used,
         "directories": list(directories),
-        "runs": ["" if run is None else run.run_id for run in runs],
         "graph": graph,
     }
 

@@ -141,7 +141,7 @@ def test_lineage_is_readable_whenever_its_writer_is_killed(tmp_path: Path, times
         run = tmp_path / str(trial)
         last = kill_victim("record_lineage", run, after_steps=draw.randrange(1, 60))
         epochs = [event.what.epoch for event in read_lineage(run) if isinstance(event.what, TrainInfo)]
-        assert epochs in (list(range(1, last + 1)), list(range(1, last + 2)))
+        assert epochs in ([last], [last + 1])
         assert len(lineage_paths(run)) == 1
 
     figure(12, f"{trials} x SIGKILL while lineage is replaced: {trials} of {trials} files whole")

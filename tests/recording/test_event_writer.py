@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import math
 import os
 import shutil
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +22,7 @@ from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.recording import event_files
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.values import (
@@ -34,6 +37,7 @@ from mindsummary_lightning.values import (
     TrainInfo,
     UserDefinedInfo,
 )
+from mindsummary_lightning.values.events import LineageValue
 from tests.fileio.faulty import FaultyWrites
 from tests.support import (
     Clock,
@@ -471,30 +475,78 @@ def lineage_of(run: Timed) -> list[object]:
     return [event.what for event in read_lineage(run.directory)]
 
 
-def test_lineage_is_one_file_that_only_grows(run: Timed) -> None:
+def test_lineage_is_one_file_with_the_newest_of_each_kind_and_another_size_each_time(
+    run: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
     sizes = []
-    for epoch in range(5):
-        run.writer.write_lineage(TrainInfo(epoch=epoch))
+    for epoch in range(400):
+        run.writer.write_lineage(EvaluationInfo(f'{{"accuracy": {epoch % 2}}}'))
         sizes.append(lineage_paths(run.directory)[0].stat().st_size)
 
-    assert sizes == sorted(set(sizes))
-    assert lineage_of(run) == [TrainInfo(epoch=epoch) for epoch in range(5)]
+    for at in range(1, len(sizes)):  # a reader that looks again after some changes finds another size
+        assert sizes[at] not in sizes[max(0, at - 150) : at]
+    assert max(sizes) < min(sizes) + 600
+    assert lineage_of(run) == [EvaluationInfo('{"accuracy": 1}')]
     assert len(list(run.directory.iterdir())) == 1
+
+
+def test_values_given_together_are_one_replacement_of_the_file(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", synced.append)
+    values = [TrainInfo(epoch=1), EvaluationInfo("{}"), UserDefinedInfo({"a": 1})]
+    run.writer.write_lineage(*values)
+
+    assert lineage_of(run) == values
+    assert len(synced) == 2  # of the file and of its directory
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ([UserDefinedInfo({f"k{n}": "x" * 90 for n in range(2000)}), TrainInfo(epoch=1)], {TrainInfo, UserDefinedInfo}),
+        ([UserDefinedInfo({"k": "x" * 70_000}), TrainInfo(epoch=1)], {TrainInfo}),
+        ([TrainInfo(epoch=1), EvaluationInfo(json.dumps({f"m{n}": n for n in range(9000)}))], {TrainInfo}),
+        ([UserDefinedInfo({f"k{n}": "x" * 900}) for n in range(80)], {TrainInfo, UserDefinedInfo}),
+    ],
+    ids=["many keys", "a long text", "many metrics", "new keys each time"],
+)
+def test_lineage_stays_below_64_kib_with_one_warning_of_what_is_left_out(
+    run: Timed,
+    values: list[LineageValue],
+    kept: set[type],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
+    for value in values:
+        run.writer.write_lineage(value)
+
+    (path,) = lineage_paths(run.directory)
+    assert path.stat().st_size < 2**16
+    assert {type(what) for what in lineage_of(run)} == kept
+    (warning,) = caplog.messages
+    assert "too large for a lineage file of 64 KiB" in warning
+    if UserDefinedInfo in kept:
+        assert path.stat().st_size > 60_000
 
 
 def test_a_repeat_of_the_newest_of_its_kind_is_skipped(run: Timed) -> None:
     train, evaluation = TrainInfo(epoch=1), EvaluationInfo('{"a": 1}')
-    for value in (train, train, evaluation, train, evaluation, TrainInfo(epoch=2), train):
+    for value in (train, train, evaluation, train, evaluation):
         run.writer.write_lineage(value)
 
-    assert lineage_of(run) == [train, evaluation, TrainInfo(epoch=2), train]
+    assert lineage_of(run) == [train, evaluation]
+    before = lineage_paths(run.directory)[0].stat()
+    run.writer.write_lineage(train)
+    assert lineage_paths(run.directory)[0].stat().st_ino == before.st_ino
 
 
 def test_custom_data_alone_brings_an_anchor_that_the_reader_needs(run: Timed) -> None:
     run.writer.write_lineage(UserDefinedInfo({"a": 1}))
     run.writer.write_lineage(UserDefinedInfo({"b": 2}))
 
-    assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1}), UserDefinedInfo({"b": 2})]
+    assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1, "b": 2})]
 
 
 @pytest.mark.parametrize("anchor", [TrainInfo(epoch=1), EvaluationInfo("{}"), DatasetGraph({"op_type": "x"})])
@@ -506,14 +558,15 @@ def test_custom_data_beside_other_lineage_brings_none(run: Timed, anchor: object
 
 
 def test_custom_data_that_the_file_holds_already_is_skipped_key_by_key(run: Timed) -> None:
+    sizes = []
     for values in ({"a": 1, "b": 2}, {"b": 2}, {"a": 1}, {"a": 1, "c": 3}, {"a": 1.0}):
         run.writer.write_lineage(UserDefinedInfo(values))
+        sizes.append(lineage_paths(run.directory)[0].stat().st_size)
 
-    assert lineage_of(run)[1:] == [
-        UserDefinedInfo({"a": 1, "b": 2}),
-        UserDefinedInfo({"a": 1, "c": 3}),
-        UserDefinedInfo({"a": 1.0}),
-    ]
+    assert len(set(sizes)) == 3  # the second and the third say nothing new
+    (custom,) = [what.values for what in lineage_of(run) if isinstance(what, UserDefinedInfo)]
+    assert custom == {"a": 1.0, "b": 2, "c": 3}
+    assert isinstance(custom["a"], float)
 
 
 def test_what_earlier_processes_wrote_is_carried_over(run: Timed) -> None:
@@ -523,7 +576,7 @@ def test_what_earlier_processes_wrote_is_carried_over(run: Timed) -> None:
     run.again().write_lineage(EvaluationInfo('{"acc": 1}'))
 
     old, new = lineage_paths(run.directory)
-    assert [event.what for event in read_lineage(run.directory)][3:] == [
+    assert [event.what for event in read_lineage(run.directory)][2:] == [
         TrainInfo(epoch=1),
         UserDefinedInfo({"a": 1, "b": 2}),
         EvaluationInfo('{"acc": 1}'),
@@ -602,12 +655,49 @@ def test_a_directory_has_one_writer_however_it_is_named(tmp_path: Path) -> None:
     assert len({id(shared_event_writer(str(name), FileOptions())) for name in names}) == 1
 
 
-def test_writers_nobody_uses_are_forgotten_in_the_end(tmp_path: Path) -> None:
-    first = shared_event_writer(str(tmp_path / "first"), FileOptions())
-    first.release()
-    for number in range(200):
-        shared_event_writer(str(tmp_path / str(number)), FileOptions()).release()
+@pytest.mark.parametrize("directories", [3, 100])
+def test_a_process_that_goes_round_many_directories_goes_on_in_their_files(
+    tmp_path: Path, directories: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
+    for step in range(3):
+        for number in range(directories):
+            writer = shared_event_writer(str(tmp_path / str(number)), FileOptions())
+            writer.write_values(step, [("a", 1.0)])
+            writer.write_lineage(UserDefinedInfo({f"k{step}": step}))
+            writer.release()
 
-    again = shared_event_writer(str(tmp_path / "first"), FileOptions())
-    again.release()
-    assert again is not first
+    for number in range(directories):
+        assert [step for step, _ in read_scalars(tmp_path / str(number), "a")] == [0, 1, 2]
+        assert len(list((tmp_path / str(number)).iterdir())) == 2
+        assert read_lineage(tmp_path / str(number))[1].what == UserDefinedInfo({"k0": 0, "k1": 1, "k2": 2})
+
+
+def test_values_of_writers_that_are_closed_are_forgotten_in_the_end(tmp_path: Path) -> None:
+    def histogram() -> Histogram:
+        return to_histogram(np.arange(5.0))
+
+    alive = []
+    for number in range(200):
+        writer = shared_event_writer(str(tmp_path / str(number)), FileOptions())
+        value = histogram()
+        alive.append(weakref.ref(value.counts))
+        writer.write_values(1, [("a", value)])
+        writer.release()
+        del value
+
+    assert sum(array() is not None for array in alive) <= 65
+
+
+def test_other_options_begin_a_file_and_look_at_no_earlier_one_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(event_files, "cut_torn_tail", lambda path, is_ours: looked.append(path) or 0)
+    for step in range(6):
+        writer = shared_event_writer(str(tmp_path), FileOptions(suffix=f"_{step % 2}"))
+        writer.write_values(step, [("a", 1.0)])
+        writer.release()
+
+    assert [step for step, _ in read_scalars(tmp_path, "a")] == list(range(6))
+    assert looked == []

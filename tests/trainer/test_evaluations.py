@@ -17,6 +17,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from mindsummary_lightning import EvalLineage, MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from tests.support import lineage_paths
 from tests.trainer.support import Net, loader, trainer
 
 
@@ -51,7 +52,7 @@ class Looking(ModelCheckpoint):
             self.found.append(_metrics(self.run))
 
 
-def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path) -> None:
     clock = [0.0]
     with closing(RunRecorder(str(tmp_path))) as record:
         lineage = LineageRecorder(record, timer=lambda: clock[0])
@@ -64,8 +65,10 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path, monkeypatch: 
             found.append(_metrics(tmp_path)["a"])
         lineage.flush()
         found.append(_metrics(tmp_path)["a"])
-        monkeypatch.setattr(record, "write_lineage", None)  # nothing waits any more
+        (path,) = lineage_paths(tmp_path)
+        path.unlink()
         lineage.flush()
+        assert not lineage_paths(tmp_path)  # nothing waits any more
 
     assert found == [0, 0, 0, 3, 3, 4]
 

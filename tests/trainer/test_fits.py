@@ -144,6 +144,7 @@ def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
         ("logger alone", "ModelCheckpoint elsewhere"),
         ("logger alone", "hand"),
         ("collector apart", "hand elsewhere"),
+        ("logger alone", "hand elsewhere"),
     ],
 )
 def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: Path, kind: str, saved_by: str) -> None:
@@ -165,53 +166,6 @@ def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: 
     assert recorded == sorted(set(recorded))
     assert recorded[-1] >= 8
     assert before[:1] == points(logger.log_dir, "train/loss")[:1]
-
-
-def test_a_checkpoint_callback_that_lightning_does_not_know_is_not_disturbed(tmp_path: Path) -> None:
-    MindInsightLogger(tmp_path).after_save_checkpoint(object())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("other", ["pair", "logger alone"])
-@pytest.mark.parametrize("kind", ["pair", "logger alone"])
-def test_a_fit_that_resumes_from_another_runs_checkpoint_is_a_run_of_its_own(
-    tmp_path: Path, kind: str, other: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    saving = ModelCheckpoint(tmp_path / "saved", "{step}", every_n_train_steps=2, save_top_k=-1)
-    of_other = [*_callbacks(other, tmp_path), saving]
-    _fit(MindInsightLogger(tmp_path, name="other"), 5, of_other, enable_checkpointing=True)
-    logger = MindInsightLogger(tmp_path, name="exp")
-    _fit(logger, 5, _callbacks(kind, tmp_path))
-    before = points(logger.log_dir, "train/loss")
-    _resume(logger, tmp_path / "saved" / "step=2.ckpt", _callbacks(kind, tmp_path))
-
-    assert _versions(logger) == ["version_0", "version_1"]
-    assert points(tmp_path / "exp" / "version_0", "train/loss") == before
-    assert steps(logger.log_dir, "train/loss")[0] > 0
-    assert sum("holds an earlier fit" in record.message for record in caplog.records) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["logger alone", "collector apart"])
-def test_in_a_given_directory_a_fit_from_another_runs_checkpoint_is_a_file_of_its_own_with_one_warning(
-    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    _fit(False, 3, default_root_dir=tmp_path).save_checkpoint(tmp_path / "plain.ckpt")
-    logger = MindInsightLogger(tmp_path, name="", version="run") if kind == "logger alone" else False
-    callbacks = _callbacks(kind, tmp_path / "run")
-    _fit(logger, 8, callbacks)
-    tag, first = ("train/loss", 0) if logger else ("loss/auto", 1)
-    before = points(tmp_path / "run", tag)
-    _resume(logger, tmp_path / "plain.ckpt", callbacks)
-
-    assert steps(tmp_path / "run", tag)[:4] == list(range(first, first + 4))
-    assert points(tmp_path / "run", tag)[:3] == before[:3]
-    assert points(tmp_path / "run", tag)[3] != before[3]
-    assert len([name for name in files(tmp_path / "run") if name.endswith("_MS")]) == 2
-    warnings = [record.message for record in caplog.records if record.name.startswith("mindsummary_lightning")]
-    assert len(warnings) == 1
-    assert str(tmp_path / "run") in warnings[0]
 
 
 def test_validating_before_and_testing_behind_a_fit_is_one_run(tmp_path: Path) -> None:

@@ -218,48 +218,6 @@ def test_a_checkpoint_continues_its_run_through_new_objects_without_a_word(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pair", "logger"])
-@pytest.mark.parametrize("folder", ["elsewhere", "run/checkpoints"])
-def test_checkpoints_of_an_earlier_run_are_forgotten_when_a_new_one_begins(
-    tmp_path: Path, kind: str, folder: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = tmp_path / "run"
-    checkpoint = _saved(run, 4, tmp_path / folder, kind)
-    _fit(kind, run, 3)
-    assert len(_said(caplog)) == 1
-    _resume(kind, run, checkpoint)
-
-    assert len(_said(caplog)) == 2  # it is another run's, although that one was here
-    assert len(_summary_files(run)) == 3
-
-
-def test_a_checkpoint_below_version_10_does_not_continue_version_1(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    checkpoint = tmp_path / "version_10" / "checkpoints" / "mine.ckpt"
-    trainer(logger=False, default_root_dir=tmp_path).fit(net := Net(), loader(2))
-    running = trainer(logger=False, limit_train_batches=2)
-    running.fit(net, loader(2))
-    running.save_checkpoint(checkpoint)
-    _fit("logger", tmp_path / "version_1", 3)
-    _resume("logger", tmp_path / "version_1", checkpoint)
-
-    assert len(_said(caplog)) == 1
-
-
-def test_a_checkpoint_says_whose_it_is_in_plain_values(tmp_path: Path) -> None:
-    states = []
-    for _ in range(2):
-        running = _fit("collector", tmp_path / "run", 2)
-        running.save_checkpoint(tmp_path / "mine.ckpt")
-        checkpoint = torch.load(tmp_path / "mine.ckpt", weights_only=True)
-        states.append(checkpoint["mindsummary_lightning.SummaryCollector"])
-
-    assert [state["directories"] for state in states] == [[str(tmp_path / "run")]] * 2
-    assert len({state["runs"][0] for state in states}) == 2
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", ["setup", "on_fit_start", "on_train_start"])
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_lightning_shows_which_checkpoint_a_fit_resumes_from_before_it_is_loaded(
