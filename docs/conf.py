@@ -6,8 +6,11 @@ import importlib.util
 import re
 from pathlib import Path
 
+from docutils import nodes
+from sphinx import search
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
+from sphinx.search.en import SearchEnglish
 
 import mindsummary_lightning
 
@@ -48,8 +51,49 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
+html_search_language = "zh"
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")  # titles and guides come first
+
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is typed is copied, without prompts and output
 copybutton_prompt_is_regexp = True
+
+
+class SearchTwoLanguages(SearchEnglish):
+    """English words, and each pair of neighbouring Han characters; a query is split in the same way.
+
+    Sphinx's own Chinese search asks jieba for words but looks a query up as one word, so that it finds no phrase.
+    """
+
+    lang = "zh"
+    js_splitter_code = r"""
+var splitQuery = (query) =>
+  [...query.matchAll(/(?=([\u4e00-\u9fff]{2}))|((?:(?![\u4e00-\u9fff])[\p{Letter}\p{Number}_])+)/gu)]
+    .map(([, pair, word]) => pair || word);
+"""
+
+    def split(self, input: str) -> list[str]:  # noqa: A002  # Sphinx's name
+        """The words of a text, in its order."""
+        return [pair or word for pair, word in re.findall(r"(?=([\u4e00-\u9fff]{2}))|([^\W\u4e00-\u9fff]+)", input)]
+
+
+search.languages["zh"] = SearchTwoLanguages
+
+
+def index_questions(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A page's ``<!-- search: one, another -->`` becomes main entries of the index, which the search puts first."""
+    source[0] = re.sub(
+        r"^<!-- search: (.*) -->$",
+        lambda words: "```{index} ! " + words[1].replace(", ", ", ! ") + "\n```",
+        source[0],
+        flags=re.MULTILINE,
+    )
+
+
+def leave_decisions_out_of_the_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Who asks for "landscape" looks for the guide, and not for the reasons behind it."""
+    docname = app.env.docname
+    if docname.startswith("decisions/"):
+        app.env.metadata[docname]["nosearch"] = ""
 
 
 _FRAGMENTS = "<!-- fragments of docs/changes -->"
@@ -72,5 +116,7 @@ def gather_changes(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the changelog."""
+    """Connect the changelog and the search."""
     app.connect("source-read", gather_changes)
+    app.connect("source-read", index_questions)
+    app.connect("doctree-read", leave_decisions_out_of_the_search)

@@ -176,7 +176,7 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
 
 def _failed(reason: str) -> str:
     return (
-        f"MindInsight's front end could not be fetched: {reason}. Where the index does not have it, pass as --wheel a "
-        f"copy of {WHEEL_NAME}: a file (`pip download --no-deps {_REQUIREMENT}` on another machine, or the cache of "
-        "one where the viewer was started before), or an address at a mirror (https://...)"
+        f"MindInsight's front end could not be fetched: {reason}. On a machine with a network run `python -m pip "
+        f"download --no-deps {_REQUIREMENT}`, copy the file that it fetches, and here run once `mindsummary view RUNS "
+        f"--wheel {WHEEL_NAME}`; --wheel takes the address of a mirror (https://...) too"
     )

@@ -18,6 +18,7 @@ TRANSLATIONS = {
     "docs/lineage.md": "docs/zh/lineage.md",
     "docs/accelerators.md": "docs/zh/accelerators.md",
     "docs/is-my-port-right.md": "docs/zh/is-my-port-right.md",
+    "docs/offline.md": "docs/zh/offline.md",
 }
 PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
 
