@@ -49,16 +49,7 @@ VERBS = {  # in the order of the help
         _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded"),
         _argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
     ),
-    "doctor": _verb(
-        "Check what `mindsummary view` needs, or which pages of an installed MindInsight are broken; exit 1 if any is.",
-        _argument(
-            "python",
-            metavar="PYTHON",
-            nargs="?",
-            help="python executable of an environment with a MindInsight of its own",
-        ),
-        _json("what was found"),
-    ),
+    "doctor": _verb("Check what `mindsummary view` needs; exit 1 if anything is missing.", _json("what was found")),
     "list": _verb(
         "List the runs in a directory and below it.",
         _DIRECTORY,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gzip
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
@@ -19,12 +22,11 @@ from mindsummary_lightning.viewer.frontend import StaticFile, static_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
 from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
-from mindsummary_lightning.viewer.worker_threads import WorkerThreads
 
 _LOG = logging.getLogger(__name__)
 
 API_PREFIX = "/v1/mindinsight/"
-_THREADS = 8
+_THREADS = 32  # at a time; some may wait for a file system for long
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
@@ -47,7 +49,6 @@ def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapp
     site = _Site(runs, frontend, access, handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", site.answer)
-    app.cleanup_ctx.append(site.live)
     return app
 
 
@@ -58,12 +59,8 @@ class _Site:
         self._access = access
         self._handlers = handlers
         self._large: list[tuple[Any, bool, _Encoded]] = []
+        self._turns = asyncio.Semaphore(_THREADS)
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
-
-    async def live(self, _: web.Application) -> AsyncIterator[None]:
-        self._threads = WorkerThreads(_THREADS)
-        yield
-        self._threads.close()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The answer to any request."""
@@ -100,7 +97,8 @@ class _Site:
         query = _decoded_query(request.rel_url.raw_query_string)
         asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request), only)
         takes_gzip = _takes_gzip(request)
-        body, headers = await self._threads.run(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
+        async with self._turns:
+            body, headers = await _in_thread(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
         return web.Response(body=body, headers=headers)
 
     def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
@@ -114,13 +112,27 @@ class _Site:
         return encoded
 
 
+async def _in_thread(call: Callable[[], _Encoded]) -> _Encoded:
+    """The answer of a blocking call; its thread ends with the process, also while a file system is stuck."""
+    future: Future[_Encoded] = Future()
+    future.set_running_or_notify_cancel()  # a caller that is gone does not cancel it
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="mindsummary-view", daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
 def _file_response(request: web.Request, file: StaticFile) -> web.Response:
     headers = file.headers()
     if any(f'"{etag.value}"' == headers["ETag"] for etag in request.if_none_match or ()):
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    if _takes_gzip(request):
-        return web.Response(body=file.gzipped(), headers={**headers, "Content-Encoding": "gzip"})
-    return web.Response(body=file.content(), headers=headers)
+    body, encoding = _compressed(file.content(), _takes_gzip(request))
+    return web.Response(body=body, headers=headers | encoding)
 
 
 def _takes_gzip(request: web.Request) -> bool:
@@ -130,12 +142,14 @@ def _takes_gzip(request: web.Request) -> bool:
 def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
     if isinstance(answer, EncodedAnswer):
         return answer.content, {"Content-Type": answer.content_type}
-    body = _json_bytes(answer)
-    headers = {"Content-Type": "application/json"}
-    if takes_gzip and len(body) >= _COMPRESS_FROM_BYTES:
-        body = gzip.compress(body, compresslevel=1)
-        headers["Content-Encoding"] = "gzip"
-    return body, headers
+    body, encoding = _compressed(_json_bytes(answer), takes_gzip)
+    return body, {"Content-Type": "application/json"} | encoding
+
+
+def _compressed(body: bytes, takes_gzip: bool) -> _Encoded:
+    if not takes_gzip or len(body) < _COMPRESS_FROM_BYTES:
+        return body, {}
+    return gzip.compress(body, compresslevel=1), {"Content-Encoding": "gzip"}
 
 
 def _json_bytes(answer: Any) -> bytes:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.viewer.isolated_process import python_command
 from mindsummary_lightning.viewer.user_directories import cache_directory
 
 _TEXT_BROWSERS = {"www-browser", "lynx", "links", "links2", "elinks", "w3m", "browsh", "netrik", "retawq"}
@@ -40,7 +39,7 @@ def opened_in_browser(address: str) -> Iterator[None]:
     replace_file(path, _PAGE.format(html.escape(address)).encode())
     try:
         subprocess.Popen(
-            python_command(sys.executable, "-m", "webbrowser", Path(path).as_uri()),
+            [sys.executable, "-I", "-m", "webbrowser", Path(path).as_uri()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

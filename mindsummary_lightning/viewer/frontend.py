@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import struct
+import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
+from typing import Any
 
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.viewer.isolated_process import find_program, output_tail, python_command, run_isolated
 from mindsummary_lightning.viewer.user_directories import cache_directory
 
 _REQUIREMENT = "mindinsight==2.3.1"
@@ -40,7 +42,6 @@ _TYPES = {
 _HASHED_NAME = re.compile(r"\.[0-9a-f]{8}\.\w+$")  # a new build has other names
 _FOREVER = "private, max-age=31536000, immutable"
 _REVALIDATED = "private, no-cache"
-_GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,13 @@ class StaticFile:
     """A file of the front end.
 
     Attributes:
-        name: its path in the wheel.
-        deflated: its bytes as the wheel has them.
-        size: number of its bytes.
+        name: its name, with its folders in the wheel.
+        content: gives its bytes.
         crc: CRC-32 of its bytes.
     """
 
     name: str
-    deflated: bytes
-    size: int
+    content: Callable[[], bytes]
     crc: int
 
     def headers(self) -> dict[str, str]:
@@ -67,41 +66,26 @@ class StaticFile:
             "ETag": f'"{self.crc:08x}"',
         }
 
-    def content(self) -> bytes:
-        """Its bytes."""
-        return zlib.decompress(self.deflated, wbits=-zlib.MAX_WBITS)
-
-    def gzipped(self) -> bytes:
-        """Its bytes as gzip: the stream of the wheel in another frame."""
-        return _GZIP_HEADER + self.deflated + struct.pack("<II", self.crc, self.size)
-
 
 def static_files(wheel: bytes) -> dict[str, StaticFile]:
     """The files that are served, by the path of their address."""
-    with zipfile.ZipFile(BytesIO(wheel)) as archive:
-        files = {
-            info.filename.removeprefix(_PAGES): _static_file(wheel, info)
-            for info in archive.infolist()
-            if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
-        }
-        # The front end would ask for the browser's language only after it has settled on English.
-        index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", b'<head><script src="language.js"></script>', 1)
-        files["/"] = packed_file("index.html", index)
+    archive = zipfile.ZipFile(BytesIO(wheel))
+    files = {
+        info.filename.removeprefix(_PAGES): StaticFile(info.filename, partial(archive.read, info), info.CRC)
+        for info in archive.infolist()
+        if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
+    }
+    # The front end would ask for the browser's language only after it has settled on English.
+    index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", b'<head><script src="language.js"></script>', 1)
+    files["/"] = file_of("index.html", index)
     # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
     files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]
     return files
 
 
-def packed_file(name: str, content: bytes) -> StaticFile:
+def file_of(name: str, content: bytes) -> StaticFile:
     """A file that is not in the wheel."""
-    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return StaticFile(name, compressor.compress(content) + compressor.flush(), len(content), zlib.crc32(content))
-
-
-def _static_file(wheel: bytes, info: zipfile.ZipInfo) -> StaticFile:
-    name_length, extra_length = struct.unpack_from("<HH", wheel, info.header_offset + 26)
-    start = info.header_offset + 30 + name_length + extra_length
-    return StaticFile(info.filename, wheel[start : start + info.compress_size], info.file_size, info.CRC)
+    return StaticFile(name, lambda: content, zlib.crc32(content))
 
 
 def has_frontend() -> bool:
@@ -148,13 +132,19 @@ def find_pip() -> list[str] | None:
 
     Any pip will do, as the wheel is the same for every Python; environments made by uv have none of their own.
     """
-    own = python_command(sys.executable, "-m", "pip")
-    if not run_isolated([*own, "--version"]).returncode:
+    own = [sys.executable, "-I", "-m", "pip"]
+    if not _run([*own, "--version"]).returncode:
         return own
     for name, arguments in (("pip3", []), ("pip", []), ("uv", ["tool", "run", "pip"])):
-        if (program := find_program(name)) is not None:
+        if (program := shutil.which(name)) is not None:
             return [program, *arguments]
     return None
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run another program to its end, without a terminal, and in the cache: nothing beside the runs is imported."""
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
+    return subprocess.run(command, check=False, cwd=cache_directory(), **pipes)
 
 
 def _download(address: str | None, folder: str, say: Callable[[str], object]) -> str:
@@ -167,10 +157,10 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
     options = ["--no-deps", "--only-binary=:all:", "--dest", folder, "--requirement", requirement]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
     say(f"fetching MindInsight's front end, once (6.8 MB): pip download --no-deps {address or _REQUIREMENT}")
-    done = run_isolated([*pip, "download", *options, *quiet], PIP_REQUIRE_VIRTUALENV="0")  # nothing is installed
+    done = _run([*pip, "download", *options, *quiet])
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
-        raise OSError(_failed(output_tail(done)))
+        raise OSError(_failed(" ".join(f"{done.stdout} {done.stderr}".split())[-400:]))
     return os.path.join(folder, wheels[0])
 
 

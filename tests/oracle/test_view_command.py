@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -21,10 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import mindsummary
 from tests.docs.pages import ROOT, blocks
 from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE
 from tests.viewer.view_process import View, viewing
 from tests.warm_processes import environment
 
@@ -159,17 +156,3 @@ def test_the_pages_below_a_selection_compare_its_runs_alone(seen: _Seen) -> None
     shown = seen.browser.text()
     assert [train_id for train_id in seen.train_ids if train_id in shown] == [chosen]
     assert seen.browser.errors() == []
-
-
-@pytest.fixture(scope="module")
-def python() -> str:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
-    return python
-
-
-def test_the_doctor_finds_nothing_broken(python: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, "doctor", python)
-
-    assert (answer.code, "every page works" in answer.out) == (0, True)

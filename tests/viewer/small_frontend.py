@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mindsummary_lightning.viewer.frontend import WHEEL_NAME
 
-SCRIPT = "let answer = 42;" * 100
+SCRIPT = "let answer = 42;" * 1000
 _FILES = {
     "mindinsight/__init__.py": "raise SystemExit",
     "mindinsight/ui/dist/index.html": '<head><title>MindInsight</title></head><script src="app.js"></script>',

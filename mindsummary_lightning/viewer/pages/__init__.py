@@ -16,7 +16,7 @@ import json
 from typing import Any
 
 from mindsummary_lightning.viewer.api import ApiRequest, Handler
-from mindsummary_lightning.viewer.frontend import StaticFile, packed_file
+from mindsummary_lightning.viewer.frontend import StaticFile, file_of
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.markup import as_recorded
 
@@ -75,7 +75,7 @@ def own_files() -> dict[str, StaticFile]:
     """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
     paths = {"/runs": "runs.html", "/runs.js": "runs.js", "/runs.css": "runs.css", "/language.js": "language.js"}
-    return {path: packed_file(name, folder.joinpath(name).read_bytes()) for path, name in paths.items()}
+    return {path: file_of(name, folder.joinpath(name).read_bytes()) for path, name in paths.items()}
 
 
 def _answer(name: str, runs: LoadedRuns, request: ApiRequest) -> Any:
