@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.distances import Floats, largest_first
 from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
+from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
+from mindsummary_lightning.reading.run_numbers import RunNumbers, read_numbers
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.text import shortest_float32

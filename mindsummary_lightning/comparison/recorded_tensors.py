@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.distances import Floats, tensor_distances
 from mindsummary_lightning.comparison.names import AUTO, equal_names
 from mindsummary_lightning.conversion.histograms import finite_part
+from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import summary_files
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG

@@ -7,6 +7,7 @@ it; it is raised with its offset.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from io import FileIO
@@ -30,14 +31,16 @@ class RecordScanner:
     Args:
         path: the file.
         offset: where to begin; the start of a record.
+        file: the file, if it is open already; it stays open. Otherwise each pass opens it.
 
     Attributes:
         offset: end of the last complete record read so far.
     """
 
-    def __init__(self, path: str, offset: int = 0) -> None:
+    def __init__(self, path: str, offset: int = 0, file: FileIO | None = None) -> None:
         self.path = path
         self.offset: int = offset
+        self._file = file
         self._last: tuple[int, bytes] | None = None  # end and checksum of the last record of a block that was read
 
     def was_rewritten(self) -> bool:
@@ -87,7 +90,7 @@ class RecordScanner:
             yield payloads
 
     def _blocks(self, block_size: int) -> Iterator[list[bytes]]:
-        with FileIO(open_regular(self.path)) as file:
+        with contextlib.nullcontext(self._file) if self._file else FileIO(open_regular(self.path)) as file:
             for end, payloads in blocks_of(file, self.path, self.offset, block_size):
                 self._last = end, pack_crc(masked_crc32c(payloads[-1]))
                 yield payloads

@@ -7,18 +7,21 @@ import math
 import os
 import stat
 from array import array
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import LINEAGE_SUFFIX, MAX_TIMESTAMP, is_summary_name, timestamp_of
-from mindsummary_lightning.fileformat.framing import HEADER_SIZE
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
-from mindsummary_lightning.fileformat.scalar_codec import MAX_SCALAR_EVENT, decode_scalar_events
+from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.fileformat.summary_codec import checked_event
-from mindsummary_lightning.fileio.blocks import checked_length
+from mindsummary_lightning.fileio.blocks import BLOCK, checked_length
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
@@ -32,11 +35,13 @@ from mindsummary_lightning.values import (
     check_recordable,
     kind_of,
 )
-from mindsummary_lightning.values.events import GRAPH_TAGS, tags_of
+from mindsummary_lightning.values.events import GRAPH_TAGS, Event, tags_of
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS, MAX_EVENT, MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 
-_BATCH = 2048
+_Key: TypeAlias = tuple[str, str]  # kind and tag
+_Add: TypeAlias = "Callable[[_Key, NDArray[np.int64]], None]"
+
 _MAGICS = {
     b"\x1f\x8b": "a gzip file; unpack it",
     b"BZh": "a bzip2 file; unpack it",
@@ -134,28 +139,68 @@ def _no_content(path: str) -> str | None:
     return None if state.st_size else "an empty file; nothing was recorded in it"
 
 
-def _summary_file(path: str, steps: dict[tuple[str, str], int], progress: Callable[[int], object]) -> Iterator[Finding]:
-    seen: dict[tuple[str, str], array[int]] = {}
+@dataclass(slots=True)
+class _Samples:
+    """The samples of a tag in a file: while their steps ascend, none is there twice and none needs to be kept."""
+
+    count: int = 0
+    last: int | None = None
+    ascends: bool = True
+
+    def add(self, steps: NDArray[np.int64]) -> None:
+        follows = self.last is None or steps[0] > self.last
+        self.ascends = self.ascends and bool(follows and (steps.size == 1 or (np.diff(steps) > 0).all()))
+        self.count, self.last = self.count + steps.size, int(steps[-1])
+
+
+def _summary_file(path: str, steps: dict[_Key, int], progress: Callable[[int], object]) -> Iterator[Finding]:
+    seen: dict[_Key, _Samples] = {}
+
+    def add(key: _Key, of_key: NDArray[np.int64]) -> None:
+        if key not in seen:
+            seen[key] = _Samples()
+        seen[key].add(of_key)
+
+    yield from _records(path, add, progress)
+    again = _steps_of(path, {key for key, samples in seen.items() if not samples.ascends and key not in GRAPH_TAGS})
+    for (kind, tag), samples in sorted(seen.items()):
+        steps[kind, tag] = steps.get((kind, tag), 0) + samples.count
+        found = np.frombuffer(again.get((kind, tag), b""), np.int64)
+        twice = found.size - np.unique(found).size
+        if twice:
+            message = f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step"
+            yield _warning(path, message)
+
+
+def _steps_of(path: str, wanted: Set[_Key]) -> dict[_Key, array[int]]:
+    """All steps of some kinds and tags in a file, which is read again for them."""
+    found: dict[_Key, array[int]] = {}
+
+    def add(key: _Key, steps: NDArray[np.int64]) -> None:
+        if key in wanted:
+            found.setdefault(key, array("q")).frombytes(steps.tobytes())
+
+    if wanted:
+        deque(_records(path, add), maxlen=0)
+    return found
+
+
+def _records(path: str, add: _Add, progress: Callable[[int], object] = lambda size: None) -> Iterator[Finding]:
+    """What is wrong with the records of a summary file; ``add`` gets steps of each kind and tag, in their order."""
+    decoder = ScalarDecoder()
     batch: list[Piece] = []
-    size = os.path.getsize(path)
+    size, waiting = os.path.getsize(path), 0
     for piece in read_pieces(path):
         progress(piece.end - piece.start)
         if piece.payload is None:
             yield _damage(path, piece.start, _damage_message(piece, size, path))
-        elif len(piece.payload) > MAX_SCALAR_EVENT:
-            yield from _event(path, piece, seen)
-        else:
-            batch.append(piece)
-        if len(batch) == _BATCH:
-            yield from _events(path, batch, seen)
-            batch = []
-    yield from _events(path, batch, seen)
-    for (kind, tag), found in sorted(seen.items()):
-        steps[kind, tag] = steps.get((kind, tag), 0) + len(found)
-        twice = len(found) - np.unique(np.frombuffer(found, np.int64)).size
-        if twice and (kind, tag) not in GRAPH_TAGS:
-            message = f"{kind} {tag!r} has {twice} samples at steps that it already has; MindInsight shows one per step"
-            yield _warning(path, message)
+            continue
+        batch.append(piece)
+        waiting += len(piece.payload)
+        if waiting > BLOCK:
+            yield from _events(path, batch, decoder, add)
+            batch, waiting = [], 0
+    yield from _events(path, batch, decoder, add)
 
 
 def _damage_message(piece: Piece, file_size: int, path: str) -> str:
@@ -212,32 +257,37 @@ def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-def _events(path: str, batch: list[Piece], seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
-    scalars, others = decode_scalar_events([piece.payload or b"" for piece in batch])
+def _events(path: str, batch: list[Piece], decoder: ScalarDecoder, add: _Add) -> Iterator[Finding]:
+    for piece in batch:
+        size = piece.end - piece.start - OVERHEAD
+        if size > MAX_EVENT:
+            message = f"an event of {size} bytes; MindInsight drops events of more than {MAX_EVENT}"
+            yield _warning(path, message, piece.start)
+    scalars, others = decoder.decode([piece.payload or b"" for piece in batch])
+    found: dict[_Key, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}  # rows in the batch, and their steps
     for columns in scalars:
         for tag in columns.tags:
-            seen.setdefault(("scalar", tag), array("q")).frombytes(columns.steps.tobytes())
-    for index in others:
-        yield from _event(path, batch[index], seen)
+            found.setdefault(("scalar", tag), []).append((columns.rows, columns.steps))
+    for index, _ in others:
+        try:
+            event = checked_event(batch[index].payload or b"")
+        except ValueError as error:
+            yield _damage(path, batch[index].start, f"{error}; run `mindsummary repair`")
+            continue
+        place = np.array([index]), np.array([event.step])
+        for key in tags_of(event.what):
+            found.setdefault(key, []).append(place)
+        yield from _problems(path, batch[index].start, event)
+    for key, parts in found.items():
+        rows, steps = (np.concatenate(part) for part in zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+        add(key, steps if len(parts) == 1 else steps[np.argsort(rows, kind="stable")])
 
 
-def _event(path: str, piece: Piece, seen: dict[tuple[str, str], array[int]]) -> Iterator[Finding]:
-    payload = piece.payload or b""
-    if len(payload) > MAX_EVENT:
-        message = f"an event of {len(payload)} bytes; MindInsight drops events of more than {MAX_EVENT}"
-        yield _warning(path, message, piece.start)
-    try:
-        event = checked_event(payload)
-    except ValueError as error:
-        yield _damage(path, piece.start, f"{error}; run `mindsummary repair`")
-        return
-    for key in tags_of(event.what):
-        seen.setdefault(key, array("q")).append(event.step)
+def _problems(path: str, offset: int, event: Event) -> Iterator[Finding]:
     for tag, value in event.what if isinstance(event.what, tuple) else ():
-        kind = kind_of(value)
         problem = _problem_of(value)
         if problem:
-            yield _warning(path, f"{kind} {tag!r} at step {event.step} {problem}", piece.start)
+            yield _warning(path, f"{kind_of(value)} {tag!r} at step {event.step} {problem}", offset)
 
 
 def _problem_of(value: SummaryValue) -> str | None:

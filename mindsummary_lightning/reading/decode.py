@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from io import FileIO
 from typing import TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -15,27 +15,55 @@ from mindsummary_lightning.values import Graph, GraphTexts
 from mindsummary_lightning.values.events import SummaryValue
 
 _T = TypeVar("_T")
+_MAX_OPEN = 64
 
 
-def decoded(location: Location, decode: Callable[[bytes], _T]) -> _T:
-    """What ``decode`` makes of the bytes at a location; a DamagedFileError if they are not such a value."""
-    try:
-        return decode(_read(location))
-    except ValueError as error:
-        raise DamagedFileError(location.path, location.record, str(error)) from error
+class OpenFiles:
+    """The files of one pass over runs: each is opened when something in it is asked for, and then stays open.
+
+    A context manager; for one thread. Of more than 64 files the one opened first is closed, and opened again.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, FileIO] = {}
+
+    def __enter__(self) -> OpenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._files:
+            self._files.popitem()[1].close()
+
+    def decoded(self, location: Location, decode: Callable[[bytes], _T]) -> _T:
+        """What ``decode`` makes of the bytes at a location.
+
+        Raises:
+            DamagedFileError: they are not such a value.
+            OSError: the file cannot be read, or is not a regular file.
+        """
+        file = self._files.get(location.path)
+        if file is None:
+            file = self._files[location.path] = FileIO(open_regular(location.path))
+            if len(self._files) > _MAX_OPEN:
+                self._files.pop(next(iter(self._files))).close()
+        file.seek(location.start)
+        try:
+            return decode(file.read(location.end - location.start))
+        except ValueError as error:
+            raise DamagedFileError(location.path, location.record, str(error)) from error
+
+    def value(self, location: Location) -> SummaryValue:
+        """The summary value at a location; raises as :meth:`decoded`."""
+        return self.decoded(location, decode_value)
 
 
 def read_value(location: Location) -> SummaryValue:
-    """The summary value at a location; raises as :func:`decoded`."""
-    return decoded(location, decode_value)
+    """One summary value; raises as :meth:`OpenFiles.decoded`."""
+    with OpenFiles() as files:
+        return files.value(location)
 
 
 def read_graph(graph: GraphLocation) -> tuple[Graph, GraphTexts]:
-    """A graph and the texts of its attributes and constants; raises as :func:`decoded`."""
-    return decoded(graph.location, decode_model if graph.is_model else decode_graph_event)
-
-
-def _read(location: Location) -> bytes:
-    with os.fdopen(open_regular(location.path), "rb") as file:
-        file.seek(location.start)
-        return file.read(location.end - location.start)
+    """A graph and the texts of its attributes and constants; raises as :meth:`OpenFiles.decoded`."""
+    with OpenFiles() as files:
+        return files.decoded(graph.location, decode_model if graph.is_model else decode_graph_event)

@@ -6,34 +6,51 @@ complete.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
-from array import array
-from collections.abc import Iterable
-from typing import Any
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline
-from mindsummary_lightning.fileformat.scalar_codec import ScalarColumns
+from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
+from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder, loose_scalars
 from mindsummary_lightning.fileio.salvage import find_record
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location, outline_batch
+from mindsummary_lightning.reading.series import ScalarSeries, joined
+from mindsummary_lightning.reading.value_locations import GraphLocation, Location
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 _MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else is not worth minutes
-_MAX_CHUNKS = 16  # of columns; joined when there are more, so that a long run is not a million small arrays
+_MAX_CHUNK = 1 << 22  # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
 _INT32 = np.iinfo(np.int32)
+
+TAIL = 44
+"""Last bytes of a histogram that a row keeps: its statistics stand there."""
+
+SAMPLE = np.dtype(
+    [
+        *(("step", "<i8"), ("wall_time", "<f8"), ("start", "<i8"), ("end", "<i8"), ("record", "<i8")),
+        *(("width", "<i4"), ("height", "<i4"), ("tail", f"V{TAIL}")),
+    ]
+)
+"""A sample that is no scalar: where its value lies, the size of an image, the last bytes of a histogram."""
+_PACK = struct.Struct(f"<qdqqqii{TAIL}s").pack
 
 
 class FollowedFile:
     """One summary file, read as far as it has been written. Not safe to use from several threads at once.
 
     A damaged record, or one that is not an event, raises or is skipped with a warning.
+
+    Args:
+        path: the file.
+        decoder: what decodes its records; the files of a run share one, which knows their shapes.
+        raises: whether damage is an error.
 
     Attributes:
         path: the file.
@@ -43,7 +60,7 @@ class FollowedFile:
         is_complete: whether the file ends with a complete record and no record of it was damaged.
     """
 
-    def __init__(self, path: str, raises: bool = False) -> None:
+    def __init__(self, path: str, decoder: ScalarDecoder, raises: bool = False) -> None:
         self.path = path
         self.tags: set[tuple[str, str]] = set()
         self.graph: GraphLocation | None = None
@@ -56,18 +73,18 @@ class FollowedFile:
         self._damages = 0
         self._warnings = WarnOnce(_LOG)
         self._rows = 0
+        self._decoder = decoder
         self._columns: dict[tuple[str, ...], list[ScalarColumns]] = {}
         # By tag: the chunks of each set of scalars it is in, and its place there; a search would take a run with very
         # many tags as long as the square of their number.
         self._places: dict[str, list[tuple[list[ScalarColumns], int]]] = {}
-        # By kind and tag: step, wall time, start, end and record, width and height of each sample.
-        self._located: dict[tuple[str, str], tuple[array[Any], ...]] = {}
+        self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE lays them out
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the content takes, roughly."""
-        columns = sum(part.nbytes for chunks in self._columns.values() for one in chunks for part in _arrays(one))
-        return columns + sum(len(part) * part.itemsize for parts in self._located.values() for part in parts)
+        columns = sum(_nbytes(one) for chunks in self._columns.values() for one in chunks)
+        return columns + sum(map(len, self._samples.values()))
 
     @property
     def is_empty(self) -> bool:
@@ -105,83 +122,97 @@ class FollowedFile:
                     "damage", "damaged bytes are skipped, the first %d here: %s", following - error.offset, error
                 )
                 self.offset = following
-        self._join_chunks()
         self._is_read = True
         self.is_complete = not self._damages and self.offset >= stat.st_size
 
     def _read_records(self) -> None:
         scanner = RecordScanner(self.path, self.offset)
         for payloads in scanner.batches():
-            self._take(*outline_batch(self.path, self._rows, self.offset, payloads, self._on_damage))
+            self._take(payloads)
             self._rows += len(payloads)
             self.offset, self._scanner = scanner.offset, scanner
 
-    def _on_damage(self, error: DamagedFileError) -> None:
+    def _take(self, payloads: list[bytes]) -> None:
+        """Take up neighbouring records, the first of which begins where the last call ended."""
+        columns, others = self._decoder.decode(payloads)
+        sizes = np.fromiter(map(len, payloads), np.int64, len(payloads)) + OVERHEAD
+        ends = self.offset + np.cumsum(sizes) - FOOTER_SIZE
+        for index, outline in others:
+            start, end = int(ends[index]) - len(payloads[index]), int(ends[index])
+            if isinstance(outline, ValueError):
+                self._on_damage(DamagedFileError(self.path, start - HEADER_SIZE, str(outline)), outline)
+            else:
+                self._locate(payloads[index], outline, Location(self.path, start, end, start - HEADER_SIZE))
+        for one in sorted((*columns, *loose_scalars(others)), key=lambda one: int(one.rows[0])):
+            self._add(one._replace(rows=self._rows + one.rows))
+
+    def _on_damage(self, error: DamagedFileError, cause: ValueError) -> None:
         if self._raises:
-            raise error from error.__cause__
+            raise error from cause
         self._warnings.warn("record", "records that are not events are skipped, the first one here: %s", error)
 
-    def _take(self, scalars: list[ScalarColumns], others: list[tuple[Location, EventOutline]]) -> None:
-        for columns in scalars:
-            chunks = self._columns.get(columns.tags)
-            if chunks is None:
-                chunks = self._columns[columns.tags] = []
-                self.tags.update(("scalar", tag) for tag in columns.tags)
-                for number, tag in enumerate(columns.tags):
-                    self._places.setdefault(tag, []).append((chunks, number))
-            chunks.append(_compact(columns))
-        for location, outline in others:
-            if outline.holds == "graph":
-                self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
-            for value in outline.values:
-                key = (value.kind, value.tag)
-                self.tags.add(key)
-                if value.kind != "scalar":
-                    parts = self._located.setdefault(key, tuple(map(array, "qdqqqii")))
-                    bounds = (location.start + value.start, location.start + value.end, location.record)
-                    sample = (outline.step, outline.wall_time, *bounds, value.width, value.height)
-                    for part, field in zip(parts, sample, strict=True):
-                        part.append(field)
+    def _locate(self, payload: bytes, outline: EventOutline, location: Location) -> None:
+        _, first, _, record = location
+        if outline.holds == "graph":
+            self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
+        wall_time, step, _, values = outline
+        for tag, kind, start, end, _, width, height in values:
+            if kind == "scalar":
+                continue
+            rows = self._samples.get((kind, tag))
+            if rows is None:
+                rows = self._samples[kind, tag] = bytearray()
+                self.tags.add((kind, tag))
+            tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
+            rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
 
-    def _join_chunks(self) -> None:
-        for tags, chunks in self._columns.items():
-            if len(chunks) > _MAX_CHUNKS:
-                rows, steps, wall_times, values = _joined(map(_arrays, chunks))
-                chunks[:] = [_compact(ScalarColumns(rows, steps, wall_times, tags, values))]
+    def _add(self, columns: ScalarColumns) -> None:
+        chunks = self._columns.get(columns.tags)
+        if chunks is None:
+            chunks = self._columns[columns.tags] = []
+            self.tags.update(("scalar", tag) for tag in columns.tags)
+            for number, tag in enumerate(columns.tags):
+                self._places.setdefault(tag, []).append((chunks, number))
+        chunks.append(columns._replace(rows=_small_integers(columns.rows), steps=_small_integers(columns.steps)))
+        # Each joins only with one that is not much longer, so that a row is copied a few times, however long the run.
+        while len(chunks) > 1 and chunks[-2].rows.size < 2 * chunks[-1].rows.size and _nbytes(chunks[-2]) < _MAX_CHUNK:
+            chunks[-2:] = [_joined(*chunks[-2:])]
 
-    def scalars(self, tag: str) -> ScalarSeries:
-        """Samples of a scalar that the file holds, in file order."""
-        rows, *columns = _joined(
-            (one.rows, one.steps, one.wall_times, one.values[:, index])
+    def scalar_parts(self, tag: str) -> list[ScalarSeries]:
+        """Samples of a scalar that the file holds, in one part or more; all parts together are in file order."""
+        found = [
+            (one.rows, ScalarSeries(one.steps.astype(np.int64), one.wall_times, one.values[index]))
             for chunks, index in self._places[tag]
             for one in chunks
-        )
-        if (np.diff(rows) < 0).any():
-            order = np.argsort(rows, kind="stable")
-            columns = [column[order] for column in columns]
-        steps, wall_times, values = columns
-        return ScalarSeries(steps.astype(np.int64), wall_times, values)
+        ]
+        if all(before[-1] < rows[0] for (before, _), (rows, _) in itertools.pairwise(found)):
+            return [series for _, series in found]
+        order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+        return [joined([series for _, series in found], order)]
 
-    def steps(self, kind: str, tag: str) -> NDArray[np.int64]:
-        """Steps of the samples of a tag in file order; ``kind`` is any but scalar."""
-        return np.array(self._located[kind, tag][0], np.int64)
+    def samples(self, kind: str, tag: str) -> NDArray[np.void]:
+        """Samples of a tag in file order, as :data:`SAMPLE` says; ``kind`` is any but scalar."""
+        return np.frombuffer(bytes(self._samples[kind, tag]), SAMPLE)
 
-    def sample(self, kind: str, tag: str, index: int) -> LocatedSample:
-        """A sample, counted in file order; ``kind`` is any but scalar."""
-        step, wall_time, start, end, record, width, height = (part[index] for part in self._located[kind, tag])
-        return LocatedSample(step, wall_time, Location(self.path, start, end, record), width, height)
+    def tags_in_order(self, kind: str) -> list[str]:
+        """Its tags of a kind as they first appear."""
+        return [*self._places] if kind == "scalar" else [tag for found, tag in self._samples if found == kind]
 
 
-def _arrays(columns: ScalarColumns) -> tuple[NDArray[Any], ...]:
-    return columns.rows, columns.steps, columns.wall_times, columns.values
+def _nbytes(columns: ScalarColumns) -> int:
+    rows, steps, wall_times, _, values = columns
+    return rows.nbytes + steps.nbytes + wall_times.nbytes + values.nbytes
 
 
-def _joined(parts: Iterable[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
-
-
-def _compact(columns: ScalarColumns) -> ScalarColumns:
-    return columns._replace(rows=_small_integers(columns.rows), steps=_small_integers(columns.steps))
+def _joined(one: ScalarColumns, other: ScalarColumns) -> ScalarColumns:
+    rows, steps, wall_times, values = (
+        np.concatenate([getattr(one, name), getattr(other, name)], axis=-1)
+        for name in ("rows", "steps", "wall_times", "values")
+    )
+    if one.rows[-1] > other.rows[0]:  # records of two lengths in turns
+        order = np.argsort(rows, kind="stable")
+        rows, steps, wall_times, values = rows[order], steps[order], wall_times[order], values[:, order]
+    return ScalarColumns(rows, steps, wall_times, one.tags, values)
 
 
 def _small_integers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
+from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
-from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.series import ScalarSeries, joined
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
 from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
@@ -53,6 +54,7 @@ class FollowedRun:
         self._follow_links = follow_links
         self._lock = threading.RLock()
         self._warnings = WarnOnce(_LOG)
+        self._decoder = ScalarDecoder()
         self._files: list[FollowedFile] = []
         self._models: list[GraphLocation] = []
         self._has_news = False  # since the tags were listed
@@ -80,9 +82,7 @@ class FollowedRun:
                 self._cached = {}
                 self._has_news = True
             self._has_news |= len(names) > len(known)
-            self._files = [
-                known.get(name) or FollowedFile(os.path.join(self.run_dir, name), self._raises) for name in names
-            ]
+            self._files = [known.get(name) or self._file(name) for name in names]
             for name, file in zip(names, self._files, strict=True):
                 self._read_file(file, stats[name])
             models = _models(self.run_dir, stats)
@@ -93,6 +93,9 @@ class FollowedRun:
                 self.nbytes = sum(file.nbytes for file in self._files)
             self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
             return changed
+
+    def _file(self, name: str) -> FollowedFile:
+        return FollowedFile(os.path.join(self.run_dir, name), self._decoder, self._raises)
 
     def _read_file(self, file: FollowedFile, stat: os.stat_result) -> None:
         before = file.offset
@@ -116,6 +119,15 @@ class FollowedRun:
         Raises:
             LookupError: the run has no scalar of this tag.
         """
+        parts = self.scalar_parts(tag)
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+    def scalar_parts(self, tag: str) -> list[ScalarSeries]:
+        """The samples of :meth:`scalars` in parts of a bounded size, most of which are views of what is held anyway.
+
+        Raises:
+            LookupError: the run has no scalar of this tag.
+        """
         with self._lock:
             return merged_scalars(self._files_with("scalar", tag), tag)
 
@@ -129,8 +141,34 @@ class FollowedRun:
         Raises:
             LookupError: the run has no such tag.
         """
+        paths, owners, rows = self.rows(kind, tag)
+        if select is not None:
+            chosen = select(rows["step"])
+            owners, rows = owners[chosen], rows[chosen]
+        return [
+            LocatedSample(step, wall_time, Location(paths[owner], start, end, record), width, height)
+            for owner, (step, wall_time, start, end, record, width, height, _) in zip(
+                owners.tolist(), rows.tolist(), strict=True
+            )
+        ]
+
+    def rows(self, kind: str, tag: str) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
+        """The samples of :meth:`samples` as a table.
+
+        Returns:
+            Paths of files; of each sample the index of its path, shape ``(n,)``; and the samples by step, shape
+            ``(n,)``, with the columns of :data:`~mindsummary_lightning.reading.followed_file.SAMPLE`.
+
+        Raises:
+            LookupError: the run has no such tag.
+        """
         with self._lock:
-            return merged_samples(self._files_with(kind, tag), kind, tag, select)
+            return merged_samples(self._files_with(kind, tag), kind, tag)
+
+    def tags_in_order(self, kind: str) -> list[str]:
+        """Tags of a kind as they first appear in the files."""
+        with self._lock:
+            return [*dict.fromkeys(tag for file in self._files for tag in file.tags_in_order(kind))]
 
     def _files_with(self, kind: str, tag: str) -> list[FollowedFile]:
         files = [file for file in self._files if (kind, tag) in file.tags]

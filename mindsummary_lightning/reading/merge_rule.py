@@ -6,19 +6,20 @@ samples of one tag, kind and step the later one counts.
 
 from __future__ import annotations
 
+import itertools
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import timestamp_of
 from mindsummary_lightning.reading.followed_file import FollowedFile
-from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.reading.value_locations import LocatedSample
+from mindsummary_lightning.reading.series import ScalarSeries, joined
 
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
+_BLOCK = 1 << 16  # samples
 
 
 def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
@@ -29,30 +30,27 @@ def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
     return found
 
 
-def merged_scalars(files: Iterable[FollowedFile], tag: str) -> ScalarSeries:
-    """One scalar of a run; ``files`` are in the reader's order, and at least one holds it."""
-    parts = [(file.path, file.scalars(tag)) for file in files if ("scalar", tag) in file.tags]
-    kept = selected_samples([(path, series.steps) for path, series in parts])
-    return ScalarSeries(
-        *(np.concatenate([getattr(series, name) for _, series in parts])[kept] for name in ScalarSeries.__slots__)
-    )
+def merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarSeries]:
+    """One scalar of a run in parts, by step; ``files`` are in the reader's order, and at least one holds it."""
+    parts = [(file.path, part) for file in files if ("scalar", tag) in file.tags for part in file.scalar_parts(tag)]
+    series = [part for _, part in parts]
+    ascends = all((part.steps[1:] > part.steps[:-1]).all() for part in series)
+    if ascends and all(before.steps[-1] < after.steps[0] for before, after in itertools.pairwise(series)):
+        return series
+    by_file = itertools.groupby(parts, key=lambda part: part[0])
+    steps = [(path, np.concatenate([part.steps for _, part in of_file])) for path, of_file in by_file]
+    whole = joined(series, selected_samples(steps))
+    return [whole.part(begin, begin + _BLOCK) for begin in range(0, len(whole), _BLOCK)]
 
 
 def merged_samples(
-    files: Iterable[FollowedFile],
-    kind: str,
-    tag: str,
-    select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None,
-) -> list[LocatedSample]:
-    """Samples of one tag of another kind, by step; see :meth:`FollowedRun.samples`."""
-    parts = [(file, file.steps(kind, tag)) for file in files if (kind, tag) in file.tags]
-    kept = selected_samples([(file.path, steps) for file, steps in parts])
-    if select is not None:
-        kept = kept[select(np.concatenate([steps for _, steps in parts])[kept])]
-    begins = np.cumsum([0, *(steps.size for _, steps in parts)])
-    owners = np.searchsorted(begins, kept, side="right") - 1
-    indices = (kept - begins[owners]).tolist()
-    return [parts[owner][0].sample(kind, tag, index) for owner, index in zip(owners.tolist(), indices, strict=True)]
+    files: Iterable[FollowedFile], kind: str, tag: str
+) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
+    """Samples of one tag of another kind, by step: paths, of each sample the index of its path, and its row."""
+    parts = [(file.path, file.samples(kind, tag)) for file in files if (kind, tag) in file.tags]
+    kept = selected_samples([(path, rows["step"]) for path, rows in parts])
+    owners = np.repeat(np.arange(len(parts)), [rows.size for _, rows in parts])
+    return [path for path, _ in parts], owners[kept], np.concatenate([rows for _, rows in parts])[kept]
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:

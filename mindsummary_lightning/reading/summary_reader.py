@@ -16,11 +16,11 @@ from mindsummary_lightning.fileformat.file_names import read_order
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.decode import decoded
+from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_numbers
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.scalar_table import scalar_table
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
@@ -136,8 +136,8 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        self._check_is_run()
-        return read_numbers(self.run_dir).histograms
+        run = self._refreshed()
+        return {tag: read_statistics(run, tag) for tag in run.tags_in_order("histogram")}
 
     def images(self, tag: str) -> Iterator[Sample[Image]]:
         """Encoded images of a tag; yields and raises as :meth:`histograms`."""
@@ -190,8 +190,7 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         newest = [graph for graph in self._refreshed().graphs() if not graph.is_model]
-        graph = decoded(newest[0].location, decode_event).what if newest else None
-        return graph if isinstance(graph, Graph) else None
+        return read_graph(newest[0])[0] if newest else None
 
     def lineage(self) -> RunLineage:
         """The newest lineage of each kind in the run's lineage files, custom data joined.
@@ -321,8 +320,9 @@ def _behind(paths: list[str], path: str) -> list[str]:
 
 
 def _read_values(samples: list[LocatedSample], decode: Callable[[bytes], Any] = decode_value) -> Iterator[Sample[Any]]:
-    for sample in samples:
-        yield Sample((sample.step, sample.wall_time, decoded(sample.location, decode)))
+    with OpenFiles() as files:
+        for sample in samples:
+            yield Sample((sample.step, sample.wall_time, files.decoded(sample.location, decode)))
 
 
 def _opened_picture(message: bytes) -> PIL.Image.Image:

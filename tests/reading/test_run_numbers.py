@@ -6,25 +6,40 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
-from mindsummary_lightning.reading import run_numbers
 from mindsummary_lightning.reading.run_numbers import read_numbers
+from mindsummary_lightning.values import Histogram
 from tests.reading.runs import histogram, values_at, write_summary
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    random = np.random.default_rng(1)
-    for steps in (range(1, 9), range(6, 12)):  # the second fit resumes at step 6
-        with SummaryRecord(tmp_path) as record:
-            for step in steps:
-                record.add_value("scalar", "loss", float(step + len(steps)))
-                record.add_value("histogram", "w", np.append(random.normal(size=20), np.nan))
-                record.record(step)
-    return tmp_path
+def check(run: Path) -> None:
+    numbers, reader = read_numbers(str(run)), SummaryReader(run)
+    tags = reader.tags()
+    assert (sorted(numbers.scalars), sorted(numbers.histograms)) == (tags["scalar"], tags["histogram"])
+    assert reader.histogram_statistics().keys() == numbers.histograms.keys()
+    for tag, series in numbers.scalars.items():
+        assert series.steps.tolist() == reader.scalars(tag).steps.tolist()
+        np.testing.assert_array_equal(series.values, reader.scalars(tag).values)
+    for tag, columns in numbers.histograms.items():
+        samples = [(step, value) for step, _, value in reader.histograms(tag)]
+        assert columns.steps.tolist() == [step for step, _ in samples]
+        for found, name in ((columns.minimum, "min"), (columns.maximum, "max")):
+            expected = [np.nan if getattr(value, name) is None else getattr(value, name) for _, value in samples]
+            np.testing.assert_array_equal(found, expected)
+        for name in ("count", "nan_count", "pos_inf_count", "neg_inf_count"):
+            assert getattr(columns, name).tolist() == [getattr(value, name) for _, value in samples]
+        finite = [value.count - value.nan_count - value.pos_inf_count - value.neg_inf_count for _, value in samples]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = [
+                np.float64(np.nan if value.sum is None else value.sum) / number if number > 0 else np.nan
+                for number, (_, value) in zip(finite, samples, strict=True)
+            ]
+        np.testing.assert_array_equal(columns.mean, means)
 
 
 def test_damage_among_many_events_is_named_with_its_byte(tmp_path: Path) -> None:
@@ -37,14 +52,43 @@ def test_damage_among_many_events_is_named_with_its_byte(tmp_path: Path) -> None
     assert raised.value.offset == path.read_bytes().index(b"no event") - HEADER_SIZE
 
 
-def test_numbers_are_those_of_the_reader(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_numbers, "_MAX_GROUP", 1)  # many groups
-    numbers, reader = read_numbers(str(run)), SummaryReader(run)
+def test_numbers_of_a_resumed_run_are_those_of_the_reader(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    for steps in (range(1, 9), range(6, 12)):  # the second fit resumes at step 6
+        with SummaryRecord(tmp_path) as record:
+            for step in steps:
+                record.add_value("scalar", "loss", float(step + len(steps)))
+                record.add_value("histogram", "w", np.append(random.normal(size=20 * step**3), np.nan))
+                record.add_value("histogram", "b", random.normal(size=20 * step**3))
+                record.record(step)
 
-    series, statistics = reader.scalars("loss"), list(reader.histograms("w"))
-    assert numbers.scalars["loss"].steps.tolist() == series.steps.tolist()
-    assert numbers.scalars["loss"].values.tolist() == series.values.tolist()
-    columns = reader.histogram_statistics()["w"]
-    assert columns.steps.tolist() == [step for step, _, _ in statistics]
-    assert columns.mean.tolist() == [value.sum / 20 for _, _, value in statistics]
-    assert (columns.nan_count.tolist(), columns.count.tolist()) == ([1] * 11, [21] * 11)
+    check(tmp_path)
+
+
+def test_what_mindspore_wrote_reads_alike() -> None:
+    for path in sorted((Path(__file__).parents[1] / "oracle" / "mindspore_runs").iterdir()):
+        if path.is_dir():
+            check(path)
+
+
+@st.composite
+def _histograms(draw: st.DrawFn) -> Histogram:
+    counts = draw(st.lists(st.integers(0, 2**40), max_size=12))
+    edges = np.arange(len(counts), dtype=float)
+    numbers = {
+        name: draw(st.floats(allow_nan=False, allow_infinity=False) | st.none()) for name in ("min", "max", "sum")
+    }
+    others = {name: draw(st.integers(0, 3)) for name in ("nan_count", "pos_inf_count", "neg_inf_count")}
+    return Histogram(edges, edges, np.array(counts, np.int64), draw(st.integers(0, 2**62)), **others, **numbers)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2**40), st.sampled_from("ab"), _histograms()), min_size=1, max_size=9))
+def test_statistics_are_those_of_the_whole_values(
+    tmp_path_factory: pytest.TempPathFactory, samples: list[tuple[int, str, Histogram]]
+) -> None:
+    run = tmp_path_factory.mktemp("run")
+    write_summary(run, [values_at(step, {tag: value, "loss": 0.5}) for step, tag, value in samples])
+
+    check(run)

@@ -1,0 +1,193 @@
+"""Column decoder of scalars: a million events in a second, and what holds anything else outlined.
+
+Events that hold the same tags have the same bytes but for wall time, step and float32 values. The first of them is
+outlined and its layout kept; all others are laid side by side as a byte matrix, compared with it and cut into columns.
+Each record is compared with a few layouts at most and then outlined by itself, so time grows with the bytes alone,
+however many sets of tags there are and however many tags are in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
+from mindsummary_lightning.fileformat.scalar_codec import STEP_KEY, WALL_TIME_KEY, scalar_head
+from mindsummary_lightning.fileformat.wire import length_delimited
+
+Outlined: TypeAlias = "tuple[int, EventOutline | ValueError]"  # index of a payload, and what it holds or why it is none
+
+_WALL_TIME = slice(1, 9)
+_STEP = 10  # offset of the step's varint
+_SUMMARY = 5
+_MANY = 64  # scalars of a record that becomes columns of its own, though no other is like it
+_MAX_LAYOUTS = 64  # of one length
+_PAYS, _MAX_MISSES = 8, 4  # records that a comparison with a layout should spare, and how often it may spare fewer
+_WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
+_MAX_KEPT = 1 << 23  # bytes of all layouts
+
+
+class ScalarColumns(NamedTuple):
+    """Events with the same tags, as columns.
+
+    Attributes:
+        rows: index of each event among the payloads, int64, shape ``(n,)``, ascending.
+        steps: int64, shape ``(n,)``.
+        wall_times: seconds since the epoch, float64, shape ``(n,)``.
+        tags: the events' tags, in file order.
+        values: float32, shape ``(len(tags), n)``.
+    """
+
+    rows: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    wall_times: NDArray[np.float64]
+    tags: tuple[str, ...]
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """What events of one shape have in common, and where they differ."""
+
+    mask: NDArray[np.uint8]  # the bits that are the same
+    common: NDArray[np.uint8]  # and what they are
+    step_end: int
+    starts: NDArray[np.intp]  # of the values
+    tags: tuple[str, ...]
+
+
+class ScalarDecoder:
+    """Decodes the records of one or many files; what it learned of their shapes is kept for the next ones."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[int, list[_Layout]] = {}  # by length of an event, the last used first
+        self._kept = 0
+
+    def decode(self, payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
+        """Columns of events that hold only scalars; every other payload outlined, in order.
+
+        An event of scalars whose shape is rare is outlined too: see :func:`loose_scalars`.
+        """
+        done: list[ScalarColumns] = []
+        others: list[Outlined] = []
+        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        for rows in _groups(lengths):
+            known = self._layouts.get(int(lengths[rows[0]]), [])
+            misses = 0
+            for layout in [*known]:
+                if not rows.size or misses == _MAX_MISSES:
+                    break
+                left = _decode_alike(done, payloads, rows, layout)
+                if left.size < rows.size:
+                    known.remove(layout)
+                    known.insert(0, layout)
+                misses += rows.size - left.size < _PAYS
+                rows = left
+            misses = 0
+            while rows.size:
+                payload = payloads[rows[0]]
+                outline, new = _outline(payload), None
+                is_worth_it = rows.size > 1 or len(payloads) <= _WORTH
+                if not isinstance(outline, ValueError) and misses < _MAX_MISSES and is_worth_it:
+                    new = _layout_of(payload, outline)
+                if new is None:
+                    others.append((int(rows[0]), outline))
+                    rows = rows[1:]
+                    continue
+                self._keep(len(payload), new)
+                left = _decode_alike(done, payloads, rows, new)
+                misses += rows.size - left.size <= _PAYS
+                if rows.size - left.size == 1 and len(new.tags) < _MANY:
+                    done.pop()
+                    others.append((int(rows[0]), outline))
+                rows = left
+        others.sort(key=lambda other: other[0])
+        return done, others
+
+    def _keep(self, length: int, layout: _Layout) -> None:
+        self._kept += 2 * length
+        if self._kept > _MAX_KEPT:
+            self._layouts, self._kept = {}, 2 * length
+        known = self._layouts.setdefault(length, [])
+        known.insert(0, layout)
+        del known[_MAX_LAYOUTS:]
+
+
+def loose_scalars(others: Iterable[Outlined]) -> Iterator[ScalarColumns]:
+    """The scalars of outlined payloads, tag by tag."""
+    found: dict[str, list[tuple[int, int, float, float]]] = {}
+    for row, outline in others:
+        if isinstance(outline, EventOutline):
+            for value in outline.values:
+                if value.kind == "scalar":
+                    found.setdefault(value.tag, []).append((row, outline.step, outline.wall_time, value.scalar))
+    for tag, samples in found.items():
+        rows, steps, wall_times, values = zip(*samples, strict=True)
+        columns = np.array(rows), np.array(steps), np.array(wall_times), (tag,), np.array([values], np.float32)
+        yield ScalarColumns(*columns)
+
+
+def _outline(payload: bytes) -> EventOutline | ValueError:
+    try:
+        return outline_event(payload)
+    except ValueError as error:
+        return error
+
+
+def _groups(lengths: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Indices of the payloads of each length."""
+    order = np.argsort(lengths, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if lengths.size else []
+
+
+def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
+    """The layout of an event that is encoded exactly as this package and MindSpore do it, else ``None``."""
+    if len(payload) <= _STEP or payload[0] != WALL_TIME_KEY or any(one.kind != "scalar" for one in outline.values):
+        return None
+    step_end = _STEP - 1
+    if payload[step_end] == STEP_KEY:
+        step_end = next((at for at in range(_STEP, _STEP + 10) if payload[at : at + 1] < b"\x80"), _STEP) + 1
+    body = b"".join(scalar_head(value.tag) + payload[value.end - 4 : value.end] for value in outline.values)
+    # The values must be all that follows, in the one encoding whose offsets are known.
+    if not body or payload[step_end:] != length_delimited(_SUMMARY, len(body)) + body:
+        return None
+    starts = np.array([value.end - 4 for value in outline.values])
+    mask = np.full(len(payload), 255, np.uint8)
+    mask[_WALL_TIME] = 0
+    mask[_STEP:step_end] = 128  # tells how long the step's varint is
+    mask[starts[:, None] + np.arange(4)] = 0
+    common = np.frombuffer(payload, np.uint8) & mask
+    return _Layout(mask, common, step_end, starts, tuple(value.tag for value in outline.values))
+
+
+def _decode_alike(
+    done: list[ScalarColumns], payloads: Sequence[bytes], rows: NDArray[np.intp], layout: _Layout
+) -> NDArray[np.intp]:
+    """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
+    if not rows.size:
+        return rows
+    joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
+    matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, -1)
+    same = (matrix & layout.mask) == layout.common
+    if same.all():
+        done.append(_columns(rows, matrix, layout))
+        return rows[:0]
+    is_alike: NDArray[np.bool_] = same.all(axis=1)
+    if is_alike.any():
+        done.append(_columns(rows[is_alike], matrix[is_alike], layout))
+    return rows[~is_alike]
+
+
+def _columns(rows: NDArray[np.intp], matrix: NDArray[np.uint8], layout: _Layout) -> ScalarColumns:
+    steps = np.zeros(rows.size, np.uint64)
+    for index, column in enumerate(range(_STEP, layout.step_end)):
+        steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * index)
+    size, length = matrix.shape
+    singles: NDArray[np.float32] = np.ndarray((length - 3, size), "<f4", matrix.data, strides=(1, length))
+    wall_times = np.ascontiguousarray(matrix[:, _WALL_TIME]).view("<f8")[:, 0].astype(np.float64)
+    values = singles[layout.starts].astype(np.float32)
+    return ScalarColumns(rows, steps.view(np.int64), wall_times, layout.tags, values)
