@@ -49,7 +49,7 @@ _Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, a
 def run(arguments: argparse.Namespace) -> int:
     """Print the page, or what is on it as JSON."""
     path = one_run(arguments.run_dir)
-    run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise", follow_links=True)
+    run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
         if arguments.json:
             raise UsageError("--follow draws a page, --json prints once")

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.series import RunLineage
@@ -146,7 +147,6 @@ def _files_below(directory: str) -> set[str]:
 def _listed(directory: str) -> set[str]:
     """Names of the files that a conversion wrote into a directory, and of their list."""
     try:
-        with open(os.path.join(directory, _LIST), encoding="utf-8") as file:
-            return {_LIST, *map(str, json.load(file))}
+        return {_LIST, *map(str, json.loads(read_regular(os.path.join(directory, _LIST))))}
     except (OSError, ValueError, TypeError, RecursionError):  # there is none, or not one of ours
         return set()

@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 
 from mindsummary_lightning.fileformat.framing import Buffer, total_length
-from mindsummary_lightning.fileio.regular import open_regular
+from mindsummary_lightning.fileio.regular import open_regular, set_mode
 
 try:
     import fcntl
@@ -42,14 +42,11 @@ def try_lock(descriptor: int) -> bool | None:
 def is_locked(path: str) -> bool | None:
     """Whether a process holds the lock of a file; ``None`` if that cannot be known. It is taken for a moment to ask."""
     try:
-        descriptor = open_regular(path)
+        with open_regular(path) as file:
+            is_taken = try_lock(file.fileno())
     except OSError:
         return None
-    try:
-        is_taken = try_lock(descriptor)
-        return None if is_taken is None else not is_taken
-    finally:
-        os.close(descriptor)
+    return None if is_taken is None else not is_taken
 
 
 class RecordFile:
@@ -64,21 +61,25 @@ class RecordFile:
         OSError: it cannot be created.
     """
 
+    _opened: list[int] = []  # noqa: RUF012 - until there is one of the file's own
+
     def __init__(self, path: str, mode: int = 0o600) -> None:
-        self._descriptor = os.open(path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o600)
         self.path = path
         self.size: int = 0
         self._is_torn = False
         self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
-        self._identity = _identity(os.fstat(self._descriptor))
-        if mode != 0o600:
-            try:
-                os.chmod(path, mode)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    self.close()
-                raise
-        try_lock(self._descriptor)  # held until close, so that a process that starts meanwhile does not cut our tail
+        self._opened: list[int] = []
+        try:
+            # In C from the call to the list, so that no interrupt gets between the descriptor and who closes it.
+            self._opened.extend(map(os.open, [path], [_APPENDING | os.O_CREAT | os.O_EXCL], [0o600]))
+            self._descriptor = self._opened[0]
+            self._identity = _identity(os.fstat(self._descriptor))
+            if mode != 0o600:
+                set_mode(self._descriptor, path, mode)
+            try_lock(self._descriptor)  # until close, so that a process that starts meanwhile does not cut our tail
+        except BaseException:
+            self.discard()
+            raise
 
     def append(self, record: Sequence[Buffer]) -> None:
         """Write one record; it is in the kernel, complete, when this returns.
@@ -148,7 +149,8 @@ class RecordFile:
                 raise
             return True
         if _identity(found) != self._identity:
-            self._descriptor = -1  # not ours to close
+            self._opened.clear()  # not ours to close
+            self._descriptor = -1
             return True
         return found.st_nlink == 0 or found.st_size < self.size
 
@@ -164,14 +166,15 @@ class RecordFile:
             locked it; then it is left alone.
         """
         try:
-            descriptor = open_regular(self.path, _APPENDING, follow_links=False)
+            with open_regular(self.path, "ab") as file:
+                found = os.fstat(file.fileno())
+                is_same = (_identity(found), found.st_size) == (self._identity, self.size)
+                if not is_same or try_lock(file.fileno()) is False:
+                    return False
+                self._opened.extend(map(os.dup, [file.fileno()]))  # the lock is that of both
         except OSError:
             return False
-        found = os.fstat(descriptor)
-        if (_identity(found), found.st_size) != (self._identity, self.size) or try_lock(descriptor) is False:
-            os.close(descriptor)
-            return False
-        self._descriptor = descriptor
+        self._descriptor = self._opened[0]
         return True
 
     def close(self) -> None:
@@ -181,9 +184,21 @@ class RecordFile:
             OSError: the file system reports only now that something appended earlier is lost (a quota on a network
                 mount, for example). The file is closed all the same.
         """
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
+        self._descriptor = -1
+        while self._opened:
+            os.close(self._opened.pop())
+
+    def discard(self) -> None:
+        """:meth:`close` the file, and remove it if nothing was ever appended to it. Raises as that."""
+        if self._opened and not self.size:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(self._opened[0]), os.lstat(self.path)):
+                    os.unlink(self.path)
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.discard()
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -13,7 +13,10 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
+from functools import partial
 from typing import IO
+
+from mindsummary_lightning.fileio.regular import directory_below, set_mode
 
 DAMAGED_DIRECTORY = ".damaged"
 
@@ -53,7 +56,9 @@ def _is_running(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def replacement(path: str, mode: int = 0o600, *, is_synced: bool = True) -> Iterator[IO[bytes]]:
+def replacement(
+    path: str, mode: int = 0o600, *, root: str | None = None, is_synced: bool = True
+) -> Iterator[IO[bytes]]:
     """A binary file to write to, which takes the place of ``path`` when the block ends without an error.
 
     A crash at any moment leaves either the old file or the complete new one.
@@ -61,30 +66,36 @@ def replacement(path: str, mode: int = 0o600, *, is_synced: bool = True) -> Iter
     Args:
         path: the file to create or replace.
         mode: permission bits of the new file; the umask does not change them.
+        root: a directory above it, which may be reached through links; what is below it may not, and is made if it is
+            missing. By default that which the file is in, which must exist.
         is_synced: fsync the file before it is renamed, and the directory afterwards; without it, a power cut may leave
             an incomplete file under the name.
 
     Raises:
         OSError: it could not be written; the old file is untouched and no temporary one is left.
     """
-    directory = os.path.dirname(path) or "."
-    temporary = temporary_name(directory)
-    try:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(descriptor, "w+b") as file:
-            yield file
-            file.flush()
-            if is_synced:
-                os.fsync(file.fileno())
-        if mode != 0o600:
-            os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if is_synced:
-        _sync_directory(directory)
+    with contextlib.nullcontext() if root is None else directory_below(root, path, is_made=True) as directory:
+        here = os.path.dirname(path) if directory is None else ""
+        temporary, name = temporary_name(here), os.path.join(here, os.path.basename(path))
+        below = {} if directory is None else {"src_dir_fd": directory, "dst_dir_fd": directory}
+        private = partial(os.open, mode=0o600, dir_fd=directory)  # in C: no interrupt gets between it and the file
+        try:
+            with open(temporary, "x+b", opener=private) as file:
+                yield file
+                file.flush()
+                if is_synced:
+                    os.fsync(file.fileno())
+                if mode != 0o600:
+                    set_mode(file.fileno(), temporary, mode)
+            os.replace(temporary, name, **below)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=directory)
+            if isinstance(error, OSError) and error.filename in (temporary, name):
+                error.filename = path
+            raise
+        if is_synced:
+            _sync_directory(directory, here)
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
@@ -117,10 +128,10 @@ def damaged_path(path: str, ending: str) -> str:
     return kept
 
 
-def _sync_directory(directory: str) -> None:
+def _sync_directory(directory: int | None, path: str) -> None:
     # Some file systems and Windows cannot sync a directory; the rename is atomic all the same.
     with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
+        descriptor = os.open(path or os.curdir, os.O_RDONLY, dir_fd=directory)
         try:
             os.fsync(descriptor)
         finally:

@@ -50,7 +50,7 @@ def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
     Raises:
         OSError: the file cannot be read, or is not a regular file.
     """
-    with FileIO(open_regular(path)) as file:
+    with open_regular(path) as file:
         yield from pieces_of(file, at)
 
 
@@ -76,7 +76,7 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 
 def find_record(path: str, at: int) -> int | None:
     """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
-    with FileIO(open_regular(path)) as file:
+    with open_regular(path) as file:
         size = _size(file)
         start = next_record(file, at, size)
         return start if start < size else None

@@ -49,7 +49,7 @@ class RecordScanner:
             return False
         end, checksum = self._last
         try:
-            with FileIO(open_regular(self.path)) as file:
+            with open_regular(self.path) as file:
                 file.seek(end - FOOTER_SIZE)
                 return file.read(FOOTER_SIZE) != checksum
         except OSError:  # as whoever reads on is told
@@ -90,7 +90,7 @@ class RecordScanner:
             yield payloads
 
     def _blocks(self, block_size: int) -> Iterator[list[bytes]]:
-        with contextlib.nullcontext(self._file) if self._file else FileIO(open_regular(self.path)) as file:
+        with contextlib.nullcontext(self._file) if self._file else open_regular(self.path) as file:
             for end, payloads in blocks_of(file, self.path, self.offset, block_size):
                 self._last = end, pack_crc(masked_crc32c(payloads[-1]))
                 yield payloads

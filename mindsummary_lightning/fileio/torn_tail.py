@@ -37,7 +37,7 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
     Raises:
         OSError: the file cannot be opened, read or cut, or what is to be cut cannot be kept.
     """
-    with os.fdopen(open_regular(path, os.O_RDWR, follow_links=False), "r+b", buffering=0) as file:
+    with open_regular(path, "r+b") as file:
         descriptor = file.fileno()
         # An empty file is not locked: its writer may have created it just now and be about to lock it.
         if not os.fstat(descriptor).st_size or try_lock(descriptor) is not True:
@@ -64,7 +64,7 @@ def _torn_tail(file: FileIO, path: str) -> Piece | None:
 
 
 def _keep(file: FileIO, tail: Piece, path: str) -> None:
-    with replacement(path) as kept:
+    with replacement(path, root=os.path.dirname(os.path.dirname(path))) as kept:
         at = tail.start
         while (at := skip_hole(file, at, tail.end)) < tail.end:
             file.seek(at)

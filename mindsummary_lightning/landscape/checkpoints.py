@@ -12,8 +12,9 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
+from mindsummary_lightning.fileio.regular import open_regular, path_of_open, read_regular
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.landscape.plane import strided_parts
 from mindsummary_lightning.values.landscape_settings import SHORTEST_INTERVAL, LandscapeSettings
@@ -141,8 +143,7 @@ class LandscapeCheckpointWriter:
         waiting, self._waiting = self._waiting, {}
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
-            with replacement(os.path.join(self._directory, name), self._file_mode, is_synced=False) as file:
+            with self._replacement(name) as file:
                 torch.save(tensors, file)
             self._names[number] = name
         if waiting:
@@ -161,7 +162,6 @@ class LandscapeCheckpointWriter:
                 *(len(wanted), size / 1e6, self._max_bytes, self._settings.unit),
             )
             return
-        os.makedirs(self._directory, exist_ok=True)
         self._names = {number: name for number, name in self._earlier_names().items() if number < first}
         if skipped and not self._has_warned:
             _LOG.warning(
@@ -207,8 +207,13 @@ class LandscapeCheckpointWriter:
 
     def _write_metadata(self) -> None:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
-        with replacement(os.path.join(self._directory, _METADATA), self._file_mode, is_synced=False) as file:
+        with self._replacement(_METADATA) as file:
             file.write(json.dumps(self._metadata).encode())
+
+    def _replacement(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
+        path, root = os.path.join(self._directory, name), os.path.dirname(self._directory)
+        return replacement(path, self._file_mode, root=root, is_synced=False)
 
 
 def _bytes(tensor: Tensor) -> int:
@@ -252,8 +257,7 @@ class LandscapeCheckpoints:
         directory = checkpoint_dir(summary_dir)
         path = os.path.join(directory, _METADATA)
         try:
-            with open(path, encoding="utf-8") as file:
-                metadata = json.load(file)
+            metadata = json.loads(read_regular(path, root=os.fspath(summary_dir)))
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
@@ -335,7 +339,10 @@ class SavedState:
 def _mapped(path: str) -> dict[str, Tensor]:
     # A file that is replaced meanwhile stays mapped as it was: the writer renames.
     try:
-        tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        with open_regular(path, root=os.path.dirname(os.path.dirname(path))) as file:
+            tensors: dict[str, Tensor] = torch.load(
+                path_of_open(file, path), map_location="cpu", weights_only=True, mmap=True
+            )
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
     return tensors

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.fileio.replace import replacement
 
 
@@ -22,21 +23,21 @@ class RowStore:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self._root = os.path.dirname(os.path.dirname(directory))  # the run
 
     def rows(self, points: Sequence[NDArray[np.float64]]) -> dict[int, NDArray[np.float64]]:
         """The losses of the finished rows, by their position among all rows of points."""
         finished = {}
         for index, row in enumerate(points):
-            with contextlib.suppress(FileNotFoundError), open(self._path(index), "rb") as file:
-                data = file.read()
+            with contextlib.suppress(OSError):
+                data = read_regular(self._path(index), root=self._root)
                 if len(data) == 8 * len(row):
                     finished[index] = np.frombuffer(data, np.float64)
         return finished
 
     def write(self, index: int, losses: NDArray[np.float64]) -> None:
         """Store a finished row."""
-        os.makedirs(self.directory, exist_ok=True)
-        with replacement(self._path(index), is_synced=False) as file:
+        with replacement(self._path(index), root=self._root, is_synced=False) as file:
             file.write(np.ascontiguousarray(losses, np.float64).tobytes())
 
     def clear(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -53,17 +54,13 @@ def repair_run(
     """
     files: list[tuple[str, Callable[[bytes], object]]] = [(path, checked_event) for path in summary_files(run_dir)]
     files += [(path, checked_lineage) for path in lineage_file_paths(run_dir)]
-    descriptors: list[int] = []
-    try:
+    with contextlib.ExitStack() as opened:
         for path, _ in files:
-            descriptors.append(open_regular(path))
-            if try_lock(descriptors[-1]) is False:
+            file = opened.enter_context(open_regular(path))
+            if try_lock(file.fileno()) is False:
                 raise BlockingIOError(errno.EAGAIN, "the run is being recorded; repair it when that has ended", path)
         repaired = (_repair(path, check, progress, is_dry) for path, check in files)
-        return [file for file in repaired if file is not None]
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+        return [one for one in repaired if one is not None]
 
 
 def _repair(
@@ -83,8 +80,6 @@ def _repair(
         return RepairedFile(path, 0, dropped, looks_like=appearance(path))
     if is_dry:
         return RepairedFile(path, records, dropped)
-    if os.path.islink(path):
-        raise OSError(errno.EINVAL, "is damaged, and a symbolic link; repair the run that it leads to", path)
     with replacement(path, before.st_mode & 0o777) as rebuilt:
         for piece in read_pieces(path):
             if piece.payload is not None and _is_usable(piece, check):
@@ -115,8 +110,9 @@ def _keep(path: str) -> str:
     """Give the damaged file a second name in ``.damaged``, before its first one is taken by the rebuilt file."""
     backup = damaged_path(path, "damaged")
     try:
-        os.link(path, backup)
+        os.link(path, backup, follow_symlinks=False)
     except OSError:  # a file system without hard links
-        with open(path, "rb") as damaged, replacement(backup, os.stat(path).st_mode & 0o777) as kept:
+        mode = os.stat(path).st_mode & 0o777
+        with open_regular(path) as damaged, replacement(backup, mode, root=os.path.dirname(path)) as kept:
             shutil.copyfileobj(damaged, kept)
     return backup

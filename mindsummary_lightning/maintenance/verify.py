@@ -22,6 +22,7 @@ from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_ro
 from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.blocks import BLOCK, checked_length
+from mindsummary_lightning.fileio.regular import open_regular, read_regular
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.values import (
@@ -116,7 +117,7 @@ def _names(run_dir: str) -> Iterator[Finding]:
             message = f"{second} in the name is not a time in seconds; because of it MindInsight lists no run at all"
             yield _damage(path, None, message)
         if os.path.islink(path):
-            yield _warning(path, "a symbolic link; MindInsight lists no run for it")
+            yield _warning(path, "a symbolic link; nothing is read from it, and MindInsight lists no run for it")
         if is_summary_name(name):
             if second in seconds:
                 other = seconds[second]
@@ -218,7 +219,7 @@ def appearance(path: str) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         begin = file.read(512)
     for magic, name in _MAGICS.items():
         if begin.startswith(magic):
@@ -319,8 +320,7 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
 def _row_names(path: str) -> Iterator[Finding]:
     consequence = f"the rows of {STATISTICS_TAG} have numbers instead of names"
     try:
-        with open(path, "rb") as file:
-            decode_row_names(file.read())
+        decode_row_names(read_regular(path))
     except FileNotFoundError:
         yield _warning(path, f"is missing; {consequence}")
     except (OSError, ValueError) as error:

@@ -43,7 +43,7 @@ class OpenFiles:
         """
         file = self._files.get(location.path)
         if file is None:
-            file = self._files[location.path] = FileIO(open_regular(location.path))
+            file = self._files[location.path] = open_regular(location.path)
             if len(self._files) > _MAX_OPEN:
                 self._files.pop(next(iter(self._files))).close()
         file.seek(location.start)

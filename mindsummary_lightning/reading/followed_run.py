@@ -22,7 +22,7 @@ from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.reading.series import ScalarSeries, joined
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import listed, printable
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -37,8 +37,6 @@ class FollowedRun:
         run_dir: the directory with the summary files.
         on_damage: ``"skip"`` leaves out what is damaged, with a warning; ``"raise"`` makes it an error of every
             :meth:`refresh`.
-        follow_links: whether files may be symbolic links; whoever may look at a directory through a server need not be
-            allowed to look elsewhere.
 
     Attributes:
         run_dir: the directory.
@@ -46,12 +44,9 @@ class FollowedRun:
         is_complete: whether the file written last ended with a complete record then, and none was damaged.
     """
 
-    def __init__(
-        self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip", follow_links: bool = False
-    ) -> None:
+    def __init__(self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip") -> None:
         self.run_dir = run_dir
         self._raises = on_damage == "raise"
-        self._follow_links = follow_links
         self._lock = threading.RLock()
         self._warnings = WarnOnce(_LOG)
         self._decoder = ScalarDecoder()
@@ -74,7 +69,7 @@ class FollowedRun:
             OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning, or raises.
         """
         with self._lock:
-            stats = _files_by_name(self.run_dir, self._follow_links)
+            stats = _files_by_name(self.run_dir, self._warnings)
             names = read_order(name for name in stats if is_summary_name(name))
             known = {os.path.basename(file.path): file for file in self._files}
             if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
@@ -201,14 +196,17 @@ class FollowedRun:
             return [file.graph for file in self._files if file.graph is not None][-1:] + self._models
 
 
-def _files_by_name(run_dir: str, follow_links: bool) -> dict[str, os.stat_result]:
+def _files_by_name(run_dir: str, warnings: WarnOnce) -> dict[str, os.stat_result]:
     stats = {}
     with os.scandir(run_dir) as entries:
         for entry in entries:
             is_wanted = is_summary_name(entry.name) or entry.name.endswith(".pb")
-            if is_wanted and entry.is_file(follow_symlinks=follow_links):
+            if is_wanted and entry.is_symlink():
+                message = "%s is a symbolic link, and was not read: below a run directory none is followed"
+                warnings.warn(entry.path, message, printable(entry.path))
+            elif is_wanted and entry.is_file(follow_symlinks=False):
                 try:  # the entry's own answer may be stale on Windows
-                    stats[entry.name] = os.stat(entry.path, follow_symlinks=follow_links)
+                    stats[entry.name] = os.stat(entry.path, follow_symlinks=False)
                 except FileNotFoundError:  # deleted since the directory was listed
                     continue
     return stats

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import closest, missing_packages
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
+from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.decode import read_value
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
@@ -113,8 +114,8 @@ def loss_at(run: FollowedRun, step: int) -> float | None:
 
 def row_names(run_dir: str) -> tuple[list[str], list[str]]:
     """Names of the rows and columns of a run's tables; no rows where the file is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError), open(os.path.join(run_dir, ROW_NAMES_FILE), "rb") as file:
-        return decode_row_names(file.read())
+    with contextlib.suppress(OSError, ValueError):
+        return decode_row_names(read_regular(os.path.join(run_dir, ROW_NAMES_FILE)))
     return [], list(COLUMNS)
 
 

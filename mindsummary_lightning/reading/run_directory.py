@@ -19,5 +19,6 @@ def lineage_file_paths(run_dir: str) -> list[str]:
 
 
 def _files(run_dir: str, is_wanted: Callable[[str], bool]) -> list[str]:
-    names = [entry.name for entry in os.scandir(run_dir) if is_wanted(entry.name) and entry.is_file()]
+    with os.scandir(run_dir) as entries:
+        names = [entry.name for entry in entries if is_wanted(entry.name) and entry.is_file(follow_symlinks=False)]
     return [os.path.join(run_dir, name) for name in read_order(names)]

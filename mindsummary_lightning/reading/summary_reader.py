@@ -74,7 +74,7 @@ class SummaryReader:
             raise NotADirectoryError(
                 f"{self.run_dir} is not a directory; give the one that holds the run's event files"
             )
-        self._run = FollowedRun(self.run_dir, on_damage="raise", follow_links=True)
+        self._run = FollowedRun(self.run_dir, on_damage="raise")
 
     def __reduce__(self) -> tuple[type[SummaryReader], tuple[str]]:  # to a process of workers
         return type(self), (self.run_dir,)

@@ -41,7 +41,7 @@ class TagSurvey:
         tags: Tags = set()
         is_whole = True
         for path in paths:
-            with FileIO(open_regular(path)) as file:
+            with open_regular(path) as file:
                 scanner = RecordScanner(path, file=file)
                 begin = first = 0
                 of_file: Tags = set()

@@ -83,10 +83,14 @@ class EventFiles:
                 file = RecordFile(self.expected_path(is_lineage), self.options.mode)
             except FileExistsError:
                 self._stem_second = self._second() + 1
-            else:
+                continue
+            try:
                 self._latest[is_lineage] = self._second()
                 self._listed = self._state()
                 return file
+            except BaseException:
+                file.discard()
+                raise
         raise OSError(
             errno.EEXIST,
             f"a file has {MAX_TIMESTAMP} in its name, the latest time there is, so no file can be newer; move it away",

@@ -196,12 +196,12 @@ class EventWriter:
         if file is not None:
             self._files.begin_anew()  # the reader never goes back to an older file
             if is_open:
-                file.close()
+                file.discard()
 
     def _new_file(self, now: float) -> RecordFile:
         self._leave_file()
+        self._is_open = True  # first: an interrupt right behind the creation finds an open file
         file = self._file = self._files.create()
-        self._is_open = True
         self._next_check = now + _DELETION_CHECK_S
         self._next_sync = now + self.options.fsync_secs if self.options.fsync_secs else math.inf
         return file
@@ -259,7 +259,7 @@ class EventWriter:
             self.users.pop()
         if not self.users and self._file is not None and self._is_open:
             self._is_open = False
-            self._file.close()
+            self._file.discard()
 
     def forget_content(self) -> None:
         """Keep of a closed writer only what is needed to go on in its files; does nothing while it is used."""

@@ -6,6 +6,8 @@ import hashlib
 import os
 import time
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from typing import IO
 from urllib.parse import quote
 
 import numpy as np
@@ -43,7 +45,7 @@ class TensorExport:
         self._policy = policy
         self._run_dir = directory
         self._mode = mode
-        self._folder: str | None = None
+        self._folder = ""
         self._shortened: dict[str, str] = {}
 
     def save_all(
@@ -64,16 +66,18 @@ class TensorExport:
 
     def save(self, tag: str, step: int, array: NDArray[np.generic]) -> None:
         """Save one tensor; a file that is there already is replaced atomically. Raises OSError."""
-        if self._folder is None:
+        if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
-        os.makedirs(self._folder, exist_ok=True)
         name = quoted_name(tag)
-        # Not synced: a training step must not wait for the disk.
-        with replacement(os.path.join(self._folder, f"{name}_{step}.npy"), self._mode, is_synced=False) as file:
+        with self._replacement(f"{name}_{step}.npy") as file:
             np.save(file, array, allow_pickle=False)
         if "~" in name and name not in self._shortened:
             listed = {**self._shortened, name: tag}
-            with replacement(os.path.join(self._folder, "shortened_names.txt"), self._mode, is_synced=False) as file:
+            with self._replacement("shortened_names.txt") as file:
                 lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
                 file.write("".join(lines).encode())
             self._shortened = listed
+
+    def _replacement(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        # Not synced: a training step must not wait for the disk.
+        return replacement(os.path.join(self._folder, name), self._mode, root=self._run_dir, is_synced=False)

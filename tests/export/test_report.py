@@ -389,7 +389,7 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
 @pytest.mark.filterwarnings("error")
 def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
     write_parameter_run(tmp_path, tuple(f"layers.{number // 2}.{number % 2}" for number in range(1000)))
-    content = FollowedRun(str(tmp_path), on_damage="raise", follow_links=True)
+    content = FollowedRun(str(tmp_path), on_damage="raise")
     content.refresh()
     table = read_parameter_table(content)
     assert table is not None

@@ -63,11 +63,12 @@ def test_a_file_that_exists_is_left_alone(path: Path) -> None:
 def test_the_mode_is_what_was_asked_for_whatever_the_umask(path: Path, mode: int) -> None:
     umask = os.umask(0)
     try:
-        RecordFile(str(path), mode)
+        file = RecordFile(str(path), mode)
     finally:
         os.umask(umask)
 
     assert stat.S_IMODE(path.stat().st_mode) == mode
+    file.close()
 
 
 @pytest.mark.parametrize(("size", "at_most"), [(5, 1), (5, 7), (LARGE, 1000), (LARGE, 70_000)])

@@ -33,7 +33,7 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path, mode:
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-@pytest.mark.parametrize("step", ["open", "fdopen", "fsync", "replace"])
+@pytest.mark.parametrize("step", ["open", "fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()], ids=["full", "interrupt"])
 def test_whatever_fails_the_old_file_is_untouched_and_alone(tmp_path: Path, step: str, error: BaseException) -> None:
     path = tmp_path / "file"
@@ -60,10 +60,10 @@ def test_the_bytes_are_on_the_disk_before_the_name_moves(tmp_path: Path) -> None
 def test_a_directory_that_cannot_be_synced_is_no_error(tmp_path: Path) -> None:
     real = os.open
 
-    def refuse_directories(path: str, flags: int, *mode: int) -> int:
+    def refuse_directories(path: str, flags: int, *mode: int, **others: object) -> int:
         if os.path.isdir(path):
             raise OSError(errno.EINVAL, "no directories here")
-        return real(path, flags, *mode)
+        return real(path, flags, *mode, **others)
 
     with mock.patch.object(replace.os, "open", refuse_directories):
         replace_file(str(tmp_path / "file"), b"x")

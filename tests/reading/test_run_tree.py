@@ -315,6 +315,7 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     (base / "model.pb").touch()
 
     assert find_run_directories(str(base)) == [str(base / name) for name in (".hidden", "b", "misdated")]
-    assert find_run_directories(str(base / "c")) == [str(base / "c")]  # it was named
+    assert find_run_directories(str(base / "c")) == []
+    assert find_run_directories(str(base / "linked")) == [str(base / "linked")]  # it was named
     with pytest.raises(FileNotFoundError):
         find_run_directories(str(base / "nothing"))

@@ -222,12 +222,17 @@ def test_damage_is_an_error_of_every_call_until_the_file_is_repaired(tmp_path: P
     assert reader.scalars("loss").steps.tolist() == [1, 2]
 
 
-def test_files_that_are_links_are_read(tmp_path: Path) -> None:
-    outside = write_summary(tmp_path / "store", [values_at(1, {"loss": 1.0})])
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / outside.name).symlink_to(outside)
+def test_a_run_may_be_a_link_and_a_link_in_it_is_named_and_not_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})], 5)
+    (tmp_path / "run" / "events.summary.6.host_MS").symlink_to(write_summary(tmp_path / "store", []))
+    (tmp_path / "linked").symlink_to(tmp_path / "run")
 
-    assert SummaryReader(tmp_path / "run").scalars("loss").values.tolist() == [1.0]
+    assert SummaryReader(tmp_path / "linked").scalars("loss").values.tolist() == [1.0]
+    assert [record.getMessage().partition(" is ")[0] for record in caplog.records] == [
+        str(tmp_path / "linked" / "events.summary.6.host_MS")
+    ]
 
 
 def test_a_directory_of_runs_says_which_runs_lie_below_it(tmp_path: Path) -> None:

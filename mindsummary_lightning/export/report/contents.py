@@ -110,7 +110,7 @@ def open_runs(run_dirs: Sequence[str]) -> tuple[list[ReportRun], dict[str, str]]
     problems: dict[str, str] = {}
     for run_dir in run_dirs:
         name = os.path.relpath(os.path.abspath(run_dir), common)
-        content = FollowedRun(run_dir, on_damage="raise", follow_links=True)
+        content = FollowedRun(run_dir, on_damage="raise")
         try:
             content.refresh()
             tags = content.tags()

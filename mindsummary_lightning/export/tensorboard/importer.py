@@ -155,7 +155,7 @@ class _RunImport:
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         try:
-            yield from read_pieces(path)
+            yield from read_pieces(os.path.realpath(path))  # of a foreign logger, which may be a link
         except OSError as error:
             self._skip("", f"{error}", path)
 
