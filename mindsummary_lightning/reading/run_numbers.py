@@ -29,7 +29,7 @@ def read_numbers(run_dir: str) -> RunNumbers:
         DamagedFileError: a file is damaged.
         OSError: a file cannot be read.
     """
-    run = FollowedRun(run_dir, on_damage="raise", follow_links=True)
+    run = FollowedRun(run_dir, on_damage="raise")
     run.refresh()
     return RunNumbers(
         {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")},

@@ -30,7 +30,6 @@ ELSEWHERE = {
     "landscape/mean_loss.py": "torch.save, torch.load: memory",
     "recording/npy_export.py": "np.save: into an open file",
     "remote/store.py": "open, os.open: until copies are files like others",
-    "trainer/plain_checkpoint.py": "zipfile.ZipFile: the checkpoint that a Trainer is given",
     "values/summary_values.py": "PIL.Image.open: memory",
     "viewer/frontend.py": "open, zipfile.ZipFile: the cached wheel of the front end",
     "viewer/pages/__init__.py": "read_bytes: parts of this package",

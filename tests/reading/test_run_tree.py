@@ -188,7 +188,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scandir = os.scandir
 
     def refusing(path: str) -> object:
-        if Path(path) == directory:
+        if not isinstance(path, int) and Path(path) == directory:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return scandir(path)
 
