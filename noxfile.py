@@ -1,30 +1,37 @@
-"""The project's tasks; ``nox`` without arguments runs the checks that CI runs.
+"""The project's tasks.
 
-The judges, a real MindInsight and a real MindSpore, need old versions of nearly everything, so each has an environment
-of its own; the checks of our own code share one, "project". The session ``environments`` makes them side by side;
-without it, a session makes the ones it needs. Sessions that wait for others' programs, or use one core, run side by
-side as well.
+``nox`` checks our own code, with any one supported Python and no other program. ``nox -s judges`` lets the programs of
+others judge it; where one is missing, its part is skipped with a line, or fails if ``REQUIRE_JUDGES`` is set. Each
+judge needs its own versions of nearly everything, so each has an environment below ``.nox``; the checks of our own code
+share one, "project".
 """
 
 from __future__ import annotations
 
 import filecmp
+import itertools
+import json
 import os
 import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import nox
+from packaging.requirements import Requirement
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
-nox.options.sessions = ["environments", "lint", "tests", "side_by_side"]
-LANES = ("mindinsight", "accelerator", "types", "parity", "protobuf_matrix", "protos_check")  # longest first
+nox.options.sessions = ["lint", "types", "tests", "wheel"]
+JUDGES = (  # longest first
+    "libraries", "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "protos_check",
+)  # fmt: skip
+IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -39,63 +46,102 @@ PINS: tuple[str, ...] = runpy.run_path("tests/oracle/pins.py")["PINS"]
 # would otherwise come last, and alone.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}  # of PyTorch, in each of the processes
+QUICK = ("-q", "-m", "not slow", "--hypothesis-profile=few")
 # Half of the time of `quick`.
 QUICK_FIRST = ("tests/collection", "tests/docs", "tests/fileformat", "tests/graph", "tests/trainer")
 PROTOBUF_MAJORS = ["3.20.1", "4.25.8", "5.29.5", "6.33.0"]  # and the newest, with which all tests run
+OF_TRAININGS = [f"tests/{room}" for room in ("trainer", "collection", "recording", "graph", "landscape")]
 
 
 def group(name: str) -> list[str]:
     return list(nox.project.dependency_groups(PYPROJECT, name))
 
 
+def stated() -> list[Requirement]:
+    """Every dependency of the package and of its extras."""
+    project = PYPROJECT["project"]
+    second = [line for line in group("trainings") if line.startswith("pytorch-lightning")]  # Lightning's other name
+    lines = itertools.chain(project["dependencies"], *project["optional-dependencies"].values(), second)
+    return [Requirement(line) for line in lines]
+
+
+def lower_bounds() -> list[str]:
+    """What the package and its extras depend on, each in the lowest version that pyproject.toml allows."""
+    bounds = {needed.name: bound.version for needed in stated() for bound in needed.specifier if bound.operator == ">="}
+    return [f"{name}=={version}" for name, version in bounds.items()]
+
+
 class Environment(NamedTuple):
-    """A virtual environment below ``.nox`` that several sessions use.
+    """A virtual environment below ``.nox``.
 
     Attributes:
         requirements: what pip installs.
-        versions: Pythons that it can have; empty for the one that runs nox.
+        versions: Pythons that it can have, best first; empty for the one that runs nox.
+        is_pinned: whether it takes no notice of the constraints that are set for pip, as its versions are its point.
     """
 
     requirements: list[str]
     versions: tuple[str, ...] = ()
+    is_pinned: bool = False
 
 
-PROJECT = [name for part in ("tests", "oracle", "lint", "types") for name in group(part)]
+PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in group(part)]
 ENVIRONMENTS = {
     "project": Environment(["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]),
     "mindinsight-server": Environment([*PINS, "setuptools<81"], ("3.11", "3.10", "3.9")),
-    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3"], ("3.11",)),
+    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3"], ("3.11", "3.10", "3.9")),
+    "mindspore-newest": Environment(["mindspore==2.10.0", "numpy<2"], ("3.11", "3.12", "3.10")),
     "protoc": Environment(group("protos"), ("3.11", "3.12", "3.10")),  # no later ones have a wheel
+    "lowest": Environment([*lower_bounds(), *group("trainings")], ("3.10", "3.11", "3.12"), is_pinned=True),
+    "newest": Environment(
+        [*group("tests"), "-e", ".[tensorboard]"], ("3.14", "3.13", "3.12", "3.11", "3.10"), is_pinned=True
+    ),
 }
+
+
+def find_python(versions: Iterable[str]) -> str | None:
+    """The first of these Pythons that is on the PATH and starts; a version manager's may be there and not start."""
+    for version in versions:
+        if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+            return sys.executable
+        path = shutil.which(f"python{version}")
+        if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+def leave_out(session: nox.Session, why: str) -> NoReturn:
+    """Skip a judge, or fail where none may be missing."""
+    if IS_REQUIRED:
+        session.error(f"{why}; REQUIRE_JUDGES is set")
+    session.skip(why)
 
 
 def python_of(session: nox.Session, name: str) -> str:
     """Python of an environment, which is made if it is missing or lacks what it should have."""
-    requirements, versions = ENVIRONMENTS[name]
+    requirements, versions, is_pinned = ENVIRONMENTS[name]
     path = Path(session.cache_dir).resolve().parent / name
     python, installed = path / "bin" / "python", path / "requirements.txt"
     wanted = "\n".join(requirements)
-    if not installed.exists() or installed.read_text() != wanted:
-        if not python.exists():
-            make(session, name, path, versions)
-        # Compiling every file takes longer than the rest of an installation; Python compiles what is imported.
-        options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-        pip = [str(python), "-m", "pip", "install", *options, *requirements]
-        done = subprocess.run(pip, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            session.error(f"the environment {name} cannot be made:\n{done.stdout}")
-        installed.write_text(wanted)
+    if installed.exists() and installed.read_text() == wanted:
+        return str(python)
+    if not python.exists():
+        creator = find_python(versions) if versions else sys.executable
+        if creator is None:
+            leave_out(session, f"no Python {', '.join(versions)} is on the PATH for the environment {name}")
+        # The pip that comes with Python 3.11 takes twice as long as the newest one to install what the project needs.
+        subprocess.run([creator, "-m", "venv", "--upgrade-deps", str(path)], check=True)
+    # Compiling every file takes longer than the rest of an installation; Python compiles what is imported.
+    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    pip = [str(python), "-m", "pip", "install", *options, *requirements]
+    env = {**os.environ, "PIP_CONSTRAINT": ""} if is_pinned else None
+    done = subprocess.run(pip, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        print(done.stdout)  # noqa: T201
+        why = f"pip cannot install the environment {name}"
+        session.error(why) if name == "project" else leave_out(session, why)
+    installed.write_text(wanted)
     return str(python)
-
-
-def make(session: nox.Session, name: str, path: Path, versions: tuple[str, ...]) -> None:
-    current = f"{sys.version_info.major}.{sys.version_info.minor}"
-    candidates = [sys.executable] if not versions or current in versions else []
-    candidates += [there for there in (shutil.which(f"python{version}") for version in versions) if there]
-    if not candidates:
-        session.error(f"{name} needs one of Python {', '.join(versions)} on the PATH")
-    # The pip that comes with Python 3.11 takes twice as long as the newest one to install what the project needs.
-    subprocess.run([candidates[0], "-m", "venv", "--upgrade-deps", str(path)], check=True)
 
 
 def run_in_project(session: nox.Session, program: str, *arguments: str, env: dict[str, str] | None = None) -> None:
@@ -110,116 +156,26 @@ def in_project(session: nox.Session, program: str) -> tuple[list[str], dict[str,
     return [str(folder / program)], {"PATH": os.pathsep.join([str(folder), os.environ["PATH"]])}
 
 
-def run_two_at_a_time(session: nox.Session, commands: dict[str, list[str]], env: dict[str, str]) -> None:
-    """Run commands; what each has printed is shown when it has ended."""
+def run_two_at_a_time(session: nox.Session, commands: dict[str, list[str]], env: dict[str, str]) -> str:
+    """Run commands; what each has printed is shown when it has ended, and returned."""
 
     def run(name: str) -> tuple[str, subprocess.CompletedProcess[str]]:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return name, subprocess.run(commands[name], cwd=ROOT, env={**os.environ, **env}, text=True, **streams)
 
-    failed = []
+    failed, printed = [], ""
     with ThreadPoolExecutor(2) as pool:
         for ended in as_completed([pool.submit(run, name) for name in commands]):
             name, done = ended.result()
             print(done.stdout, flush=True)  # noqa: T201
+            printed += done.stdout
             failed += [name] if done.returncode else []
     if failed:
         session.error(f"{', '.join(failed)} failed")
+    return printed
 
 
-@nox.session(venv_backend="none")
-def environments(session: nox.Session) -> None:
-    """Make every environment that the checks need, two at a time."""
-    with ThreadPoolExecutor(2) as pool:
-        for name, python in zip(
-            ENVIRONMENTS, pool.map(lambda name: python_of(session, name), ENVIRONMENTS), strict=True
-        ):
-            session.log(f"{name}: {python}")
-
-
-@nox.session(venv_backend="none")
-def side_by_side(session: nox.Session) -> None:
-    """The sessions of ``LANES``, two at a time; what each has printed is shown when it has ended."""
-    environments(session)
-    session.log(f"{', '.join(LANES)}: two at a time, some eight minutes; each is shown when it has ended")
-    nox_itself = [sys.executable, "-m", "nox", "-s"]
-    run_two_at_a_time(session, {name: [*nox_itself, name, "--", *session.posargs] for name in LANES}, {})
-
-
-@nox.session
-def demo(session: nox.Session) -> None:
-    """Train on real data and leave a run behind."""
-    session.log("installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)")
-    session.install(".[demo]", silent=False)
-    session.run("python", "examples/digits.py", *session.posargs)
-
-
-@nox.session(venv_backend="none")
-def tests(session: nox.Session) -> None:
-    """Everything that needs no other program."""
-    run_in_project(session, "pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
-
-
-@nox.session(venv_backend="none")
-def quick(session: nox.Session) -> None:
-    """The edit loop: lint, import contracts and every test that is not slow."""
-    lint(session)
-    run_in_project(session, "lint-imports")
-    # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
-    command, path = in_project(session, "pytest")
-    command += ["-q", "-m", "not slow", "--hypothesis-profile=few", *session.posargs]
-    halves = {
-        "one half": [*command, *QUICK_FIRST],
-        "the other half": [*command, *(f"--ignore={folder}" for folder in (*QUICK_FIRST, "tests/oracle"))],
-    }
-    run_two_at_a_time(session, halves, {**ONE_THREAD, **path})
-
-
-@nox.session(venv_backend="none")
-def accelerator(session: nox.Session) -> None:
-    """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
-    compiler = os.environ.get("CXX", "c++")
-    if shutil.which(compiler) is None:
-        session.skip(f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
-    folder = Path(session.cache_dir).resolve() / "accelerator"
-    variables = {"ACCELERATOR_BUILD": str(folder), "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server")}
-    run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=variables)
-
-
-@nox.session(venv_backend="none")
-def mindinsight(session: nox.Session) -> None:
-    """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
-    variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server")}
-    run_in_project(session, "pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
-
-
-@nox.session(venv_backend="none")
-def parity(session: nox.Session) -> None:
-    """A real MindSpore 2.7.0 writes the golden values again, and they are the committed ones; so are signatures."""
-    writer = python_of(session, "mindspore-writer")
-    written = Path(session.create_tmp())
-    scripts = {
-        "mindspore_values": (writer, "write_with_mindspore.py"),
-        "mindspore_signatures": (writer, "write_signatures.py", "mindspore"),
-        "mindspore_defaults": (writer, "write_defaults.py"),
-        "mindinsight_signatures": (python_of(session, "mindinsight-server"), "write_signatures.py", "mindinsight"),
-    }
-    for name, (python, script, *words) in scripts.items():
-        fresh, committed = written / f"{name}.json", f"tests/golden/{name}.json"
-        session.run(python, f"tests/golden/{script}", *words, "--output", str(fresh), external=True)
-        if not filecmp.cmp(fresh, committed, shallow=False):
-            session.error(f"{fresh} differs from {committed}; read the difference")
-    folder = "tests/golden/collector"
-    session.run(
-        writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
-    )
-    runs = (written / "runs").resolve()
-    shutil.rmtree(runs, ignore_errors=True)
-    train = "tests/comparison/ports/train_with_mindspore.py"
-    session.run(writer, train, str(runs), external=True, silent=True)
-    session.run(writer, train, str(runs / "again"), "cnn", external=True, silent=True)
-    variables = {**ONE_THREAD, "MINDSPORE_RUNS": str(runs)}
-    run_in_project(session, "pytest", "tests/comparison/test_mindspore_ports.py", "-n", "2", env=variables)
+# Our own code
 
 
 @nox.session(venv_backend="none")
@@ -237,28 +193,147 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def protos(session: nox.Session) -> None:
-    """Generate the protobuf classes."""
-    generate(session, ROOT)
+def tests(session: nox.Session) -> None:
+    """All tests that need no other program, import contracts too; ``-- tests/faults --full`` for the long form."""
+    run_in_project(session, "pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
-def protos_check(session: nox.Session) -> None:
-    """The committed protobuf classes are what the sources give."""
-    target = Path(session.create_tmp()).resolve()
-    generate(session, target)
-    for fresh in sorted((target / PROTOS).glob("*_pb2.py*")):
-        if not filecmp.cmp(fresh, ROOT / PROTOS / fresh.name, shallow=False):
-            session.error(f"{PROTOS}/{fresh.name} is out of date; run 'nox -s protos'")
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it where the checkout is not, train the demo with it, and look at that run."""
+    folder = Path(session.create_tmp()).resolve()
+    for left in ("dist", "installed", "runs"):  # by an earlier call
+        shutil.rmtree(folder / left, ignore_errors=True)
+    run_in_project(session, "python", "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist"))
+    (built,) = (folder / "dist").glob("*.whl")
+    place = folder / "installed"
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target", str(place))
+    run_in_project(session, "python", *pip, str(built))
+    shutil.copy(ROOT / "examples" / "digits.py", folder)
+    session.chdir(folder)
+    variables = {"PYTHONPATH": str(place)}
+    proof = f"import {PACKAGE} as p; assert p.__file__.startswith({str(place)!r}), p.__file__"
+    run_in_project(session, "python", "-c", proof, env=variables)
+    run_in_project(session, "python", "digits.py", "--epochs", "1", env=variables)
+    run_in_project(session, "python", str(place / "bin" / "mindsummary"), "show", "runs", env=variables)
+    session.log(f"left out: what needs other programs and versions ({', '.join(JUDGES)}): python -m nox -s judges")
 
 
-def generate(session: nox.Session, target: Path) -> None:
-    sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
-    python = python_of(session, "protoc")  # before the directory changes: it is found from there
-    session.chdir(ROOT / "protos")
-    command = ("-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}")
-    session.run(python, *command, *sources, external=True)
-    session.chdir(ROOT)
+@nox.session(venv_backend="none")
+def quick(session: nox.Session) -> None:
+    """The edit loop: lint, import contracts, types of changed files, and every test that is not slow."""
+    lint(session)
+    run_in_project(session, "lint-imports")
+    git = ["git", "ls-files", "--modified", "--others", "--exclude-standard", "--deduplicate", f"{PACKAGE}/*.py"]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True).stdout.split()
+    changed = [name for name in listed if (ROOT / name).exists() and not name.startswith(PROTOS)]
+    if changed:
+        run_in_project(session, "mypy", *changed)
+    # Two processes, each with half of the time: pytest-xdist would take a third longer for thousands of short tests.
+    command, path = in_project(session, "pytest")
+    command += [*QUICK, *session.posargs]
+    halves = {
+        "one half": [*command, *QUICK_FIRST],
+        "the other half": [*command, *(f"--ignore={folder}" for folder in (*QUICK_FIRST, "tests/oracle"))],
+    }
+    run_two_at_a_time(session, halves, {**ONE_THREAD, **path})
+
+
+# Judges
+
+
+@nox.session(venv_backend="none")
+def judges(session: nox.Session) -> None:
+    """The sessions of ``JUDGES``, two at a time; what each has printed is shown when it has ended."""
+    for name in ("project", "mindinsight-server"):  # that several of them use
+        if find_python(ENVIRONMENTS[name].versions) or name == "project":
+            python_of(session, name)
+    session.log(f"{', '.join(JUDGES)}: two at a time, half an hour; each is shown when it has ended")
+    nox_itself = [sys.executable, "-m", "nox", "-s"]
+    printed = run_two_at_a_time(session, {name: [*nox_itself, name] for name in JUDGES}, {})
+    for line in printed.splitlines():
+        if "skipped:" in line:
+            session.warn(line.removeprefix("nox > "))
+
+
+@nox.session(venv_backend="none")
+def mindinsight(session: nox.Session) -> None:
+    """A real MindInsight 2.3.1 reads what we wrote, through its REST API and in a browser."""
+    server = python_of(session, "mindinsight-server")
+    browser = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    if browser:
+        why = f"{' and '.join(browser)} not on the PATH"
+        session.error(f"{why}; REQUIRE_JUDGES is set") if IS_REQUIRED else session.warn(f"browser skipped: {why}")
+    variables = {**ONE_THREAD, "MINDINSIGHT_PYTHON": server}
+    run_in_project(session, "pytest", "tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=variables)
+    compare(session, "mindinsight_signatures", server, "write_signatures.py", "mindinsight")
+
+
+def compare(session: nox.Session, name: str, python: str, script: str, *words: str) -> None:
+    """Let one of the originals write a file of tests/golden again; it differs in the version of its writer at most."""
+    fresh, committed = Path(session.create_tmp()) / f"{name}.json", ROOT / "tests" / "golden" / f"{name}.json"
+    session.run(python, f"tests/golden/{script}", *words, "--output", str(fresh), external=True)
+    found, expected = (json.loads(path.read_text()) for path in (fresh, committed))
+    if {**found, "written_by": None} != {**expected, "written_by": None}:
+        session.error(f"{fresh} differs from {committed}; read the difference")
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("environment", ["mindspore-writer", "mindspore-newest"])
+def parity(session: nox.Session, environment: str) -> None:
+    """A real MindSpore, 2.7.0 and 2.10.0, writes the golden values again, and they are the committed ones."""
+    writer = python_of(session, environment)
+    compare(session, "mindspore_values", writer, "write_with_mindspore.py")
+    compare(session, "mindspore_signatures", writer, "write_signatures.py", "mindspore")
+    compare(session, "mindspore_defaults", writer, "write_defaults.py")
+    folder = "tests/golden/collector"
+    session.run(
+        writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
+    )
+    runs = Path(session.create_tmp()).resolve() / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    train = "tests/comparison/ports/train_with_mindspore.py"
+    session.run(writer, train, str(runs), external=True, silent=True)
+    session.run(writer, train, str(runs / "again"), "cnn", external=True, silent=True)
+    variables = {**ONE_THREAD, "MINDSPORE_RUNS": str(runs)}
+    run_in_project(session, "pytest", "tests/comparison/test_mindspore_ports.py", env=variables)
+
+
+@nox.session(venv_backend="none")
+def accelerator(session: nox.Session) -> None:
+    """A stand-in accelerator counts copies and waits; needs a C++ compiler, which builds it once."""
+    compiler = os.environ.get("CXX", "c++")
+    if shutil.which(compiler) is None:
+        leave_out(session, f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
+    variables = {"ACCELERATOR_BUILD": str(Path(session.cache_dir).resolve() / "accelerator")}
+    run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=variables)
+
+
+@nox.session(venv_backend="none")
+def lowest(session: nox.Session) -> None:
+    """The lowest versions that pyproject.toml allows: README's first block, the demo, and the tests of what trains."""
+    python = python_of(session, "lowest")
+    session.run(python, "-m", "pip", "check", external=True)
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    (folder / "block.py").write_text((ROOT / "README.md").read_text().split("```python\n")[1].partition("```")[0])
+    shutil.copy(ROOT / "examples" / "digits.py", folder)
+    variables = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables, external=True)
+    session.chdir(folder)
+    session.run(python, "block.py", env=variables, external=True)
+    session.run(python, "digits.py", "--epochs", "1", env=variables, external=True)
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """The newest versions that pip can get, on the newest Python: every test that is not slow."""
+    python = python_of(session, "newest")
+    shown = ("-c", "import torch, lightning, numpy; print(torch.__version__, lightning.__version__, numpy.__version__)")
+    session.run(python, *shown, external=True)
+    variables = {**ONE_THREAD, "PATH": os.pathsep.join([str(Path(python).parent), os.environ["PATH"]])}
+    command = ("-m", "pytest", *QUICK, "--ignore=tests/oracle", *session.posargs)
+    session.run(python, *command, env=variables, external=True)
 
 
 @nox.session(venv_backend="none")
@@ -278,45 +353,13 @@ def protobuf_matrix(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def faults(session: nox.Session) -> None:
-    """The fault suite; ``-- --full`` for the counts of docs/reference/faults.md."""
-    run_in_project(session, "pytest", "tests/faults", *session.posargs)
-
-
-@nox.session(python="3.11")  # atheris has wheels for a few versions only
-def fuzz(session: nox.Session) -> None:
-    """Fuzz all that reads a run, guided by coverage, for a minute; ``-- SECONDS`` for longer."""
-    session.install("atheris>=3", "-e", ".", "hypothesis")
-    folder = Path(session.create_tmp()).resolve()
-    (folder / "corpus").mkdir(exist_ok=True)
-    left = int(session.posargs[0]) if session.posargs else 60
-    while left > 0:  # in rounds: the memory of what atheris instruments grows
-        limits = (f"-max_total_time={min(left, 180)}", "-rss_limit_mb=2048", "-timeout=20", "-max_len=16384")
-        command = ("-m", "tests.faults.fuzz_reader", str(folder / "finds"), str(folder / "corpus"))
-        session.run("python", *command, *limits, f"-artifact_prefix={folder}/")
-        left -= 180
-    finds = sorted(path.name for path in (folder / "finds").iterdir())
-    if finds:
-        session.error(f"{folder / 'finds'} has {', '.join(finds)}")
-
-
-@nox.session
-def min_versions(session: nox.Session) -> None:
-    """The tests with the oldest versions we name (a Python that still has wheels for them)."""
-    session.install("-e", ".", *group("tests"))
-    session.install(
-        "torch==2.5.1", "lightning==2.4.0", "pytorch-lightning==2.4.0", "numpy==1.26.4", "Pillow==10.0.0",
-        "aiohttp==3.9.0",
-    )  # fmt: skip
-    session.install("pandas==2.0.0", "pyarrow==17.0.0")  # this pyarrow is the last whose wheels take this numpy
-    session.run(
-        "pytest",
-        "--ignore=tests/oracle",
-        "--ignore=tests/package",  # Lightning's old releases want an old packaging
-        # What this torch compiles makes the processor flush denormals, for the whole process.
-        "--deselect=tests/landscape/test_evaluation.py::test_compiled_losses_are_the_same",
-        *session.posargs,
-    )
+def protos_check(session: nox.Session) -> None:
+    """The committed protobuf classes are what the sources give."""
+    target = Path(session.create_tmp()).resolve()
+    generate(session, target)
+    for fresh in sorted((target / PROTOS).glob("*_pb2.py*")):
+        if not filecmp.cmp(fresh, ROOT / PROTOS / fresh.name, shallow=False):
+            session.error(f"{PROTOS}/{fresh.name} is out of date; run 'nox -s protos'")
 
 
 @nox.session
@@ -336,23 +379,15 @@ def libraries(session: nox.Session, kind: str) -> None:
     session.run("pytest", test, *session.posargs)
 
 
-@nox.session(venv_backend="none")
-def bench(session: nox.Session) -> None:
-    """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
-    variables = {
-        "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
-        "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),
-        "MINDSPORE_PYTHON": python_of(session, "mindspore-writer"),
-    }
-    for script in session.posargs or sorted(map(str, Path("benchmarks").glob("[a-z]*.py"))):
-        if Path(script).name not in ("paired.py", "soak.py", "faults.py"):
-            run_in_project(session, "python", script, env=variables)
+# Once a week, and by hand
 
 
-@nox.session(venv_backend="none")
-def docs(session: nox.Session) -> None:
-    """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
-    run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train on real data and leave a run behind."""
+    session.log("installs into .nox/demo; on Linux plain pip takes PyTorch's CUDA build, about 3 GB (README: CPU only)")
+    session.install(".[demo]", silent=False)
+    session.run("python", "examples/digits.py", *session.posargs)
 
 
 @nox.session
@@ -422,3 +457,54 @@ def looking_commands(wheel: str) -> list[list[str]]:
     lines = [line.split()[1:] for line in section.splitlines() if line.startswith("    python -m pip")]
     commands = [[word.strip('"') for word in line] for line in lines]
     return [[wheel if word == PACKAGE.replace("_", "-") else word for word in words] for words in commands]
+
+
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
+    run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+
+
+@nox.session(python="3.11")  # atheris has wheels for a few versions only
+def fuzz(session: nox.Session) -> None:
+    """Fuzz all that reads a run, guided by coverage, for a minute; ``-- SECONDS`` for longer."""
+    session.install("atheris>=3", "-e", ".", "hypothesis")
+    folder = Path(session.create_tmp()).resolve()
+    (folder / "corpus").mkdir(exist_ok=True)
+    left = int(session.posargs[0]) if session.posargs else 60
+    while left > 0:  # in rounds: the memory of what atheris instruments grows
+        limits = (f"-max_total_time={min(left, 180)}", "-rss_limit_mb=2048", "-timeout=20", "-max_len=16384")
+        command = ("-m", "tests.faults.fuzz_reader", str(folder / "finds"), str(folder / "corpus"))
+        session.run("python", *command, *limits, f"-artifact_prefix={folder}/")
+        left -= 180
+    finds = sorted(path.name for path in (folder / "finds").iterdir())
+    if finds:
+        session.error(f"{folder / 'finds'} has {', '.join(finds)}")
+
+
+@nox.session(venv_backend="none")
+def bench(session: nox.Session) -> None:
+    """Every figure of docs/performance.md, each beside its peers; never part of the checks."""
+    variables = {
+        "BENCH_JSON": str(Path(session.create_tmp()).resolve() / "figures.json"),
+        "MINDINSIGHT_PYTHON": python_of(session, "mindinsight-server"),
+        "MINDSPORE_PYTHON": python_of(session, "mindspore-writer"),
+    }
+    for script in session.posargs or sorted(map(str, Path("benchmarks").glob("[a-z]*.py"))):
+        if Path(script).name not in ("paired.py", "soak.py", "faults.py"):
+            run_in_project(session, "python", script, env=variables)
+
+
+@nox.session(venv_backend="none")
+def protos(session: nox.Session) -> None:
+    """Generate the protobuf classes."""
+    generate(session, ROOT)
+
+
+def generate(session: nox.Session, target: Path) -> None:
+    sources = sorted(str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto"))
+    python = python_of(session, "protoc")  # before the directory changes: it is found from there
+    session.chdir(ROOT / "protos")
+    command = ("-m", "grpc_tools.protoc", "-I", ".", f"--python_out={target}", f"--pyi_out={target}")
+    session.run(python, *command, *sources, external=True)
+    session.chdir(ROOT)
