@@ -35,7 +35,7 @@ IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent
 PACKAGE = "mindsummary_lightning"
 PROTOS = f"{PACKAGE}/fileformat/_proto"
 PYPROJECT = nox.project.load_toml("pyproject.toml")
@@ -120,7 +120,7 @@ def leave_out(session: nox.Session, why: str) -> NoReturn:
 def python_of(session: nox.Session, name: str) -> str:
     """Python of an environment, which is made if it is missing or lacks what it should have."""
     requirements, versions, is_pinned = ENVIRONMENTS[name]
-    path = Path(session.cache_dir).resolve().parent / name
+    path = (ROOT / session.cache_dir).parent / name  # a session may have changed the directory
     python, installed = path / "bin" / "python", path / "requirements.txt"
     wanted = "\n".join(requirements)
     if installed.exists() and installed.read_text() == wanted:
