@@ -239,6 +239,38 @@ def quick(session: nox.Session) -> None:
     run_two_at_a_time(session, halves, {**ONE_THREAD, **path})
 
 
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Plant faults one by one and list those that no test sees; ``-- MODULE TESTS ...``, some minutes for a module."""
+    module, *tested = session.posargs or session.error(
+        "name a module and its tests: -- PACKAGE/room/module.py tests/room"
+    )
+    python = Path(python_of(session, "project"))
+    session.install("mutmut>=3.8")
+    folder = Path(session.create_tmp()).resolve() / "checkout"
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in (PACKAGE, "tests", "docs", "examples"):
+        shutil.copytree(ROOT / part, folder / part)
+    for file in ("README.md", "README_CN.md", "noxfile.py", "hatch_build.py"):
+        shutil.copy(ROOT / file, folder)
+    settings = {
+        "source_paths": [PACKAGE], "only_mutate": [module], "also_copy": ["docs", "examples"],
+        "pytest_add_cli_args": ["-m", "not slow", "--hypothesis-profile=few"],
+        "pytest_add_cli_args_test_selection": tested,
+    }  # fmt: skip
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    project = (ROOT / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    session.chdir(folder)
+    packages = (
+        python.parent.parent / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    )
+    variables = {**ONE_THREAD, "PYTHONPATH": str(packages)}
+    session.run("python", "-m", "mutmut", "run", "--max-children", "2", env=variables, silent=True)
+    session.run("python", "-m", "mutmut", "results", env=variables)
+    session.log(f"to see one: cd {folder} && {session.bin}/python -m mutmut show NAME")
+
+
 # Judges
 
 

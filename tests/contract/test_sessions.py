@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_BY_HAND = {"quick", "protos"}  # the edit loop, and what protos_check compares with
+_BY_HAND = {"quick", "mutants", "protos"}  # the edit loop, its questions, and what protos_check compares with
 
 
 def test_every_session_is_run_by_something() -> None:
