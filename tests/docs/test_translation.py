@@ -19,6 +19,13 @@ TRANSLATIONS = {
     "docs/accelerators.md": "docs/zh/accelerators.md",
     "docs/is-my-port-right.md": "docs/zh/is-my-port-right.md",
     "docs/offline.md": "docs/zh/offline.md",
+    "docs/operators.md": "docs/zh/operators.md",
+    "docs/resume.md": "docs/zh/resume.md",
+    "docs/which-layer.md": "docs/zh/which-layer.md",
+    "docs/graphs.md": "docs/zh/graphs.md",
+    "docs/reading.md": "docs/zh/reading.md",
+    "docs/coming-from-mindspore.md": "docs/zh/coming-from-mindspore.md",
+    "docs/viewer.md": "docs/zh/viewer.md",
 }
 PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
 
@@ -57,6 +64,26 @@ def test_a_translation_has_the_code_of_its_original(original: str, translation: 
 
 def test_a_translation_leads_to_the_pages_of_its_original(original: str, translation: str) -> None:
     assert _targets(translation) == _targets(original)
+
+
+def test_a_translation_has_the_tables_of_its_original(original: str, translation: str) -> None:
+    assert _rows(translation) == _rows(original)
+
+
+def test_a_translation_has_the_inline_code_of_its_original(original: str, translation: str) -> None:
+    assert _inline_code(translation) == _inline_code(original)
+
+
+def _prose(name: str) -> str:
+    return re.sub(r"^```.*?^```$", "", _text(name), flags=re.MULTILINE | re.DOTALL)
+
+
+def _rows(name: str) -> int:
+    return len(re.findall(r"^\|", _prose(name), re.MULTILINE))
+
+
+def _inline_code(name: str) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", _prose(name).replace("\n", " ")))
 
 
 def _code(name: str) -> list[str]:
