@@ -7,7 +7,7 @@ runs a network.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +65,12 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     return (*result, _join(group))
 
 
-def digest(batches: tuple[Batch, ...]) -> str:
-    """A hash of every element, to recognise rows that were computed on the same samples."""
+def digest(data: Sequence[Any]) -> str:
+    """A hash of every element of some batches, to recognise rows that were computed on the same samples."""
     sha = hashlib.sha256()
-    for batch in batches:
-        for part in (part for tensor in tensors_in_batch(batch.data) for part in strided_parts(tensor)):
+    for name, leaf in leaves({"batches": data}, batch_items):
+        sha.update(f"{name}{leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__}".encode())
+        for part in strided_parts(leaf) if isinstance(leaf, Tensor) else ():
             own = part.detach().cpu().contiguous()
             sha.update(f"{own.dtype}{tuple(own.shape)}".encode())
             sha.update(own.flatten().view(torch.uint8).numpy().data if own.numel() else b"")

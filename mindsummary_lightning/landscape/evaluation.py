@@ -1,8 +1,8 @@
 """Mean loss of a network at points of a plane in weight space: one forward pass per point and batch.
 
-For the time of a computation the network's parameters get the plane's memory, so that whatever refers to them sees the
-point; afterwards the network is what it was. `shortcuts` computes less where that is exact and is compared with this
-module. Nothing here reads or writes files.
+Each point runs a copy of the network as it was at the start (`network_copies`), whose parameters have the plane's
+memory. `shortcuts` computes less where that is exact and is compared with this module. Nothing here reads or writes
+files.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from mindsummary_lightning.landscape.batches import Batch
+from mindsummary_lightning.landscape.batches import Batch, digest, tensors_in_batch
 from mindsummary_lightning.landscape.checkpoint_names import named_tensors
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.module_state import RestorableState, reachable_tensors
-from mindsummary_lightning.landscape.plane import FlatPlane
+from mindsummary_lightning.landscape.plane import FlatPlane, strided_parts
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -54,7 +53,10 @@ class EvaluationOptions:
 
 
 class PlaneLoss:
-    """Mean loss over batches at points of a plane, everything on one device; ``loss.module`` is the plane's network."""
+    """Mean loss over batches at points of a plane, everything on one device.
+
+    The parameters of ``loss`` get the plane's memory; each point is computed by a copy of ``loss`` that has these.
+    """
 
     def __init__(
         self,
@@ -69,133 +71,152 @@ class PlaneLoss:
         self._plane = plane
         self._options = options
         self._autocast = autocast
-        samples = torch.tensor([batch.samples for batch in batches], dtype=torch.float64)
-        self._weights = samples / samples.sum()
-        # Not a method of its own: a cycle would keep the plane's memory until the garbage collector comes by.
-        self._call: Callable[[Any, int], Tensor] = torch.compile(loss) if options.compile else loss
+        self._samples = torch.tensor([batch.samples for batch in batches], dtype=torch.float64)
         own_dtype = plane.own_dtype()
         self._batch_dtype = None if own_dtype == torch.float32 else own_dtype
-        self._start: RestorableState | None = None
-        self._copied: list[tuple[Tensor, Tensor]] = []
+        self._is_prepared = False
+        self._written: list[tuple[Tensor, Tensor]] = []
+        self._bound: list[Tensor] = []
         self._complex: set[str] = set()
-        loss.canonical_names()
+        moving = self._bind()
+        self._copy = loss.copies(moving)
         with self.prepared():
             self._place(0.0, 0.0)
+            network = self._copy()
             self.batches = [
-                loss.on_device(batch.data, plane.device, self._batch_dtype, move or _move) for batch in batches
+                network.on_device(batch.data, plane.device, self._batch_dtype, move or _move) for batch in batches
             ]
+            if options.compile:
+                network = self._copy()
+                self._compiled, self._buffers = (
+                    torch.compile(network),
+                    list(zip(network.buffers(), loss.buffers(), strict=True)),
+                )
 
     def losses(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean loss at each of ``points``, shape ``(n, 2)``; the result has shape ``(n,)`` and may hold NaN or inf.
 
-        The network and all random states are as before when this returns.
+        All random states are as before when this returns.
         """
-        with self.prepared() as start:
-            compute = self._many if self._options.points_at_once > 1 else self._one_by_one
-            if start.is_new and len(points) > 1:
-                compute(points[:1])
-                start.learn_volatile()
-            losses = compute(points)
-            while start.learn_volatile():  # something changed that no earlier point has changed
-                start.restore()
-                losses = compute(points)
-            return (losses.cpu().double() @ self._weights).numpy()
+        with self.prepared():
+            losses = (self._many if self._options.points_at_once > 1 else self._one_by_one)(points)
+            return (losses.cpu().double() @ self._samples / self._samples.sum()).numpy()
 
-    def run(self, x: float, y: float, index: int) -> Tensor:
-        """The loss of one batch at one point; inside :meth:`prepared` only."""
-        self._place(x, y)
-        return self._batch_loss(index)
+    def release(self) -> None:
+        """Let go of the plane's memory; nothing can be computed any more."""
+        for tensor in self._bound:
+            tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+
+    def try_out(self) -> float:
+        """The loss of the first batch at the origin; notes whether the step changes it, and the size of its tensors."""
+        with self.prepared():
+            self._place(0.0, 0.0)
+            network, batch, largest = self._copy(), copy.deepcopy(self.batches[0]), 0
+
+            def note(_: nn.Module, args: Any, output: Any) -> None:
+                nonlocal largest
+                tensors = tensors_in_batch([args, output])
+                largest = max(largest, *(part.nbytes for tensor in tensors for part in strided_parts(tensor)))
+
+            for module in network.modules():
+                if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks
+                    module.register_forward_hook(note)
+            before = digest([batch])
+            value = float(network(batch, 0).detach())
+            self._loss.changes_batches = digest([batch]) != before
+            self._loss.bytes_per_sample = largest / float(self._samples[0])
+            return value
 
     @contextmanager
-    def prepared(self) -> Iterator[RestorableState]:
-        """The network at the plane's point, on the device and in the wanted mode; all of it is undone afterwards.
+    def prepared(self) -> Iterator[None]:
+        """The settings that the network runs in, and random numbers of its own.
 
         Inside another :meth:`prepared` nothing is done.
         """
-        if self._start is not None:
-            yield self._start
+        if self._is_prepared:
+            yield
             return
-        loss, options = self._loss, self._options
-        bound = {id(tensor) for _, tensor in named_tensors(loss.module)}
-        overlapping = _overlapping(loss)
-        outside = RestorableState(loss, unwritten=bound - overlapping)
+        options, before = self._options, (random.getstate(), np.random.get_state())  # noqa: NPY002 - a user may use it
         try:
-            if any(tensor.device != self._plane.device for _, tensor in named_tensors(loss)):
-                for part in loss.children():  # each by itself, so that a LightningModule knows its device
-                    part.to(self._plane.device)
-                overlapping = _overlapping(loss)
-            moved = self._bind(overlapping)
-            if self._batch_dtype is not None:
-                loss.module.to(self._batch_dtype)
-            loss.train(options.train_mode)
-            loss.attach()
+            self._is_prepared = True
             with ExitStack() as contexts:
-                contexts.enter_context(torch.set_grad_enabled(loss.needs_gradients))
+                contexts.enter_context(torch.set_grad_enabled(self._loss.needs_gradients))
                 contexts.enter_context(_forked_rng(self._plane.device))
                 contexts.enter_context(_default_dtype(self._batch_dtype))
                 contexts.enter_context(self._autocast())
                 contexts.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", message=".*self.log.*")
                 random.seed(options.seed)
-                np.random.seed(options.seed % 2**32)  # noqa: NPY002 - the generator that a user's code may use
-                self._start = RestorableState(loss, unrecorded=moved)
-                yield self._start
+                np.random.seed(options.seed % 2**32)  # noqa: NPY002
+                self._random = random.getstate(), np.random.get_state()  # noqa: NPY002
+                yield
         finally:
-            self._start, self._copied = None, []
-            outside.restore()
+            self._is_prepared = False
+            _set_random(before)
 
-    def _bind(self, overlapping: set[int]) -> set[int]:
-        """Give every parameter and buffer of the plane the plane's memory; returns which of them move.
+    def _bind(self) -> list[Tensor]:
+        """Give every parameter and buffer of the plane the plane's memory; returns those that move.
 
-        Those that are ``overlapping`` keep their own, and get the values of each point.
+        Those whose memory something else refers to keep their own, and get the values of each point.
         """
-        names = self._loss.canonical_names()
-        moved = set()
-        done: set[int] = set()
-        for name, tensor in named_tensors(self._loss.module):
+        loss, plane = self._loss, self._plane
+        if any(tensor.device != plane.device for _, tensor in named_tensors(loss)):
+            for part in loss.children():  # each by itself, so that a LightningModule knows its device
+                part.to(plane.device)
+        names = loss.canonical_names()
+        moving = {}
+        for name, tensor in named_tensors(loss.module):
             first = names[name]
-            if id(tensor) in done:
-                continue
-            done.add(id(tensor))
-            if first in self._plane.tensors:
-                value = self._plane.tensors[first]
-                moved.add(id(tensor))
-            elif first in self._plane.fixed:
-                value = self._plane.fixed[first].clone()
-            else:
+            value = plane.tensors.get(first, plane.fixed.get(first))
+            if value is None:
                 continue
             if tensor.is_complex() and value.ndim > tensor.ndim:
                 value = torch.view_as_complex(value)
                 self._complex.add(first)
             if is_lazy(tensor):
                 tensor.materialize(value.shape, value.device, value.dtype)
-            if id(tensor) in overlapping and (tensor.dtype, tensor.device) == (value.dtype, value.device):
-                self._copied.append((tensor.data, value))
+            if name in loss.overlapping and (tensor.dtype, tensor.device) == (value.dtype, value.device):
+                self._written.append((tensor.data, value))
             else:
                 tensor.data = value
-        return moved
+                self._bound += [tensor] if value.layout == torch.strided else []
+            if first in plane.tensors:
+                moving[id(tensor)] = tensor
+        if self._batch_dtype is not None:
+            loss.module.to(self._batch_dtype)
+        loss.train(self._options.train_mode)
+        return list(moving.values())
 
     def _one_by_one(self, points: NDArray[np.float64]) -> Tensor:
         losses = []
         for x, y in points.tolist():
-            self._place(x, y)
-            losses += [self._batch_loss(index).float() for index in range(len(self.batches))]
+            network = self.network_at(x, y)
+            losses += [network(self._batch(index), index).detach().float() for index in range(len(self.batches))]
         return torch.stack(losses).view(len(points), len(self.batches))
+
+    def network_at(self, x: float, y: float) -> Any:
+        """A copy of the network at a point; if it is compiled, the only one, with the buffers of the start."""
+        self._place(x, y)
+        if not self._options.compile:
+            return self._copy()
+        for own, start in self._buffers:
+            own.copy_(start)
+        return self._compiled
 
     def _many(self, points: NDArray[np.float64]) -> Tensor:
         slots = _slots(self._loss, self._plane.tensors)
         losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):
             self._place(0.0, 0.0)
-            stacked = self._plane.stacked(chunk)
+            network, stacked = self._copy(), self._plane.stacked(chunk)
 
-            def one_point(moving: Mapping[str, Tensor], index: int) -> Tensor:
+            def one_point(moving: Mapping[str, Tensor], index: int, network: MeanLoss = network) -> Tensor:
                 tensors = {
                     slot: torch.view_as_complex(moving[name]) if name in self._complex else moving[name]
                     for slot, name in slots.items()
                 }
                 data = (self._batch(index), index)
-                answer: Tensor = functional_call(self._loss, tensors, data, tie_weights=False)
+                answer: Tensor = functional_call(network, tensors, data, tie_weights=False)
                 return answer
 
             columns = [
@@ -211,14 +232,10 @@ class PlaneLoss:
         if self._plane.device.type != "cpu":
             torch.get_device_module(self._plane.device).manual_seed(self._options.seed)
         torch.clear_autocast_cache()  # it knows a parameter's cast by the parameter, not by its values
-        if self._start is not None:
-            self._start.restore_volatile()
+        _set_random(self._random)
         self._plane.place(x, y)
-        for own, value in self._copied:
+        for own, value in self._written:
             own.copy_(value)
-
-    def _batch_loss(self, index: int) -> Tensor:
-        return self._call(self._batch(index), index).detach()
 
     def _batch(self, index: int) -> Any:
         batch = self.batches[index]
@@ -233,10 +250,8 @@ def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
     while True:
         try:
             plane_loss = make()
-            batches = RestorableState(plane_loss.batches)
-            value = float(plane_loss.losses(np.zeros((1, 2)))[0])
-            loss.changes_batches = batches.learn_volatile()
-            batches.restore()
+            value = plane_loss.try_out()
+            plane_loss.release()
             return value
         except Exception as error:
             if not loss.adapt(error):
@@ -244,21 +259,6 @@ def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
                 if explained is error:
                     raise
                 raise explained from error
-
-
-def _overlapping(loss: MeanLoss) -> set[int]:
-    """Tensors that share memory with a view of a weight, a flat buffer or something else that is not one of them."""
-    named = {id(tensor) for _, tensor in named_tensors(loss.module)}
-    by_memory: dict[int, list[Tensor]] = {}
-    for tensor in reachable_tensors(loss):
-        if not is_lazy(tensor) and tensor.layout == torch.strided and tensor.untyped_storage().nbytes():
-            by_memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(tensor)
-    return {
-        id(tensor)
-        for tensors in by_memory.values()
-        if len({(one.data_ptr(), one.shape, one.stride(), id(one) in named) for one in tensors}) > 1
-        for tensor in tensors
-    }
 
 
 def _slots(loss: MeanLoss, moving: Mapping[str, Tensor]) -> dict[str, str]:
@@ -273,6 +273,11 @@ def _slots(loss: MeanLoss, moving: Mapping[str, Tensor]) -> dict[str, str]:
         for key in part._parameters
         if (first := names.get(f"{prefix}.{key}" if prefix else key, "")) in moving
     }
+
+
+def _set_random(states: tuple[Any, Any]) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
 
 
 def _move(batch: Any, device: torch.device) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.landscape.directions import (
     OpenState,
+    State,
     final_axes,
     opened,
     path_axes,
@@ -42,6 +43,7 @@ class LandscapeGrid:
     y: NDArray[np.float64]
     path: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     plane_hash: str = ""
+    anchor: OpenState = field(default_factory=dict)
 
     @property
     def tag(self) -> str:
@@ -96,13 +98,15 @@ def interval_grid(
     plane = interval_plane(states, names, seed)
     path = path_coordinates(states, plane.first, plane.second)
     x, y = path_axes(path, size)
-    return LandscapeGrid(numbers, partial(interval_plane, states, names, seed), x, y, path, _hash(plane))
+    make_plane = partial(interval_plane, states, names, seed)
+    return LandscapeGrid(numbers, make_plane, x, y, path, _hash(plane.anchor, plane.first, plane.second), states[-1])
 
 
 def final_grid(number: int, anchor: OpenState, names: list[str], size: int, seed: int) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions."""
     make_plane = partial(final_plane, anchor, names, seed)
-    return LandscapeGrid((number,), make_plane, *final_axes(size), plane_hash=_hash(make_plane()))
+    plane_hash = f"{_hash(opened(anchor))} {names} {seed}"  # which are all that its directions are made of
+    return LandscapeGrid((number,), make_plane, *final_axes(size), plane_hash=plane_hash, anchor=anchor)
 
 
 def interval_plane(states: Sequence[OpenState], names: list[str], seed: int) -> Plane:
@@ -119,9 +123,9 @@ def final_plane(anchor: OpenState, names: list[str], seed: int) -> Plane:
     return Plane(opened(anchor), first, second)
 
 
-def _hash(plane: Plane) -> str:
+def _hash(*states: State) -> str:
     sha = hashlib.sha256()
-    for state in (plane.anchor, plane.first, plane.second):
+    for state in states:
         for name, tensor in state.items():
             sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
             for part in strided_parts(tensor):

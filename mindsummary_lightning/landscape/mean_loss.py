@@ -1,6 +1,6 @@
-"""Loss of the network that a landscape is computed for, as its training computes it.
+"""Loss of a copy of the network that a landscape is computed for, as its training computes it.
 
-`evaluation` puts other tensors into the network and takes them out again; here it is only called.
+`evaluation` puts other tensors into the copy; here it is only called.
 """
 
 from __future__ import annotations
@@ -13,38 +13,43 @@ import pickle
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
 from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.collection.loss import loss_of
-from mindsummary_lightning.landscape.checkpoint_names import canonical_names
-from mindsummary_lightning.landscape.module_state import RestorableState
+from mindsummary_lightning.landscape.checkpoint_names import canonical_names, named_tensors
+from mindsummary_lightning.landscape.network_copies import LIGHTNING, NetworkCopies, NetworkPickler, address
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
-_LIGHTNING = ("lightning", "pytorch_lightning")
 _WAY_OUT = "pass loss_fn (or metrics), a callable of (output, target), and a network with such an output"
 
 
 class MeanLoss(nn.Module):
-    """The loss of a batch as one module.
+    """The loss of a batch as one module, of a copy of the given one on the same memory, which has no Trainer.
 
     Without a ``loss_fn`` the module's ``training_step`` or, if that returns ``None``, its ``validation_step`` gives it.
+    ``overlapping`` are the names of tensors whose memory something else refers to; these have memory of their own.
     """
 
     def __init__(self, module: nn.Module, loss_fn: LossFunction | None = None, datamodule: Any = None) -> None:
         super().__init__()
-        # As Lightning does with a compiled LightningModule.
-        self.module: nn.Module = getattr(module, "_orig_mod", module)
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn must be callable, not {type(loss_fn).__name__}")
+        # Of a compiled LightningModule Lightning asks the module itself.
+        self.module: nn.Module = getattr(module, "_orig_mod", module)
         self.loss_fn = loss_fn
+        tensors = {id(tensor): tensor for _, tensor in named_tensors(self.module)}
+        memory = NetworkCopies(vars(self), shared=tensors.values()).memory
+        self.overlapping = {name for name, tensor in named_tensors(self.module) if address(tensor) in memory}
+        vars(self).update(NetworkCopies(vars(self)).make(shares_memory=not self.overlapping))
+        _leave_training(self.module)
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
         is_asked = any(hook and hook.__self__ is datamodule for hook in self._transfers)  # type: ignore[attr-defined]
@@ -53,6 +58,8 @@ class MeanLoss(nn.Module):
         self.needs_gradients = False
         self.needs_trainer = False
         self.changes_batches = False
+        self.bytes_per_sample = 0.0  # of the largest tensor that a module takes or returns
+        self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of
 
     def forward(self, batch: Any, index: int) -> Tensor:
         """The mean loss of one batch, a tensor without dimensions."""
@@ -115,7 +122,7 @@ class MeanLoss(nn.Module):
         frame = traceback.extract_tb(error.__traceback__)[-1]
         if self.loss_fn is not None or not self.needs_trainer:
             return error
-        if isinstance(error, AttributeError) and any(error.obj is part for part in self.module.modules()):
+        if isinstance(error, AttributeError) and isinstance(error.obj, nn.Module):
             missing = (
                 f"reads {error.name!r}, which {type(error.obj).__name__} does not have outside of a fit; set it, or "
             )
@@ -124,6 +131,10 @@ class MeanLoss(nn.Module):
         else:
             return error
         return TypeError(f"{next(iter(self._steps))} of {type(self.module).__name__} {missing}{_WAY_OUT}")
+
+    def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
+        """What makes copies of this as it is now, on ``shared`` tensors."""
+        return partial(_copy, NetworkCopies(vars(self), [*shared, self._names]))
 
     def __reduce__(self) -> Any:
         with self._data_with(None):
@@ -138,29 +149,23 @@ class MeanLoss(nn.Module):
                     vars(part)["_trainer"] = trainer
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles modules that cannot pickle themselves: those with parametrizations, and compiled ones."""
+def _copy(copies: NetworkCopies) -> MeanLoss:
+    copied = _with_attributes(copies.make())
+    copied.attach()
+    return copied
 
-    def reducer_override(self, value: Any) -> Any:
-        if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(value, types.FunctionType):
-            return _ignored, ()  # a hook for loading older state dicts, local to a function
-        if isinstance(value, nn.Module):
-            if parametrize.is_parametrized(value):
-                return (
-                    _parametrized,
-                    (type(value).__mro__[1], list(vars(value)["_modules"]["parametrizations"])),
-                    vars(value),
-                )
-            if type(value).__name__ == "OptimizedModule":
-                return torch.compile, (value._orig_mod,)
-        return NotImplemented
+
+def _with_attributes(attributes: dict[str, Any]) -> MeanLoss:
+    loss = MeanLoss.__new__(MeanLoss)
+    vars(loss).update(attributes)
+    return loss
 
 
 def _pickled(attributes: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     try:
         # Not pickle's own way: views of one memory are views of one memory again in the other process.
-        torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=_Pickler, __name__="pickle"))
+        torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=NetworkPickler, __name__="pickle"))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"several devices need a module and loss that can be pickled ({error}); use devices=1"
@@ -169,40 +174,21 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
 
 
 def _unpickled(attributes: bytes) -> MeanLoss:
-    loss = MeanLoss.__new__(MeanLoss)
-    vars(loss).update(torch.load(io.BytesIO(attributes), weights_only=False))
-    return loss
+    return _with_attributes(torch.load(io.BytesIO(attributes), weights_only=False))
 
 
-def _parametrized(kind: type[nn.Module], names: list[str]) -> nn.Module:
-    """An empty module of the class that torch makes for a module with parametrizations (torch 2.5 to 2.13)."""
-    module = kind.__new__(kind)
-    parametrize._inject_new_class(module)
-    for name in names:
-        parametrize._inject_property(module, name)
-    return module
+def _leave_training(module: nn.Module) -> None:
+    """Set a module up as for a training, and detach it from the Trainer that it may have.
 
-
-@contextmanager
-def borrowed(loss: MeanLoss) -> Iterator[None]:
-    """The network set up as for a training and detached from its Trainer; afterwards it is what it was.
-
-    ``self.log`` of a LightningModule does nothing: it would write into the results of the Trainer's last loop. Reads
-    ``LightningModule._trainer`` and ``_fabric`` (lightning 2.4 to 2.6.6).
+    ``self.log`` of a LightningModule does nothing. Sets ``LightningModule._trainer`` and ``_fabric`` (lightning 2.4 to
+    2.6.6).
     """
-    module = loss.module
-    state = RestorableState(module, unwritten={id(parameter) for parameter in module.parameters()})
-    try:
-        if _lightning_package(module):
-            with torch.random.fork_rng(devices=[]):
-                module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
-        for part in module.modules():
-            if "_trainer" in vars(part):
-                vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)
-        yield
-    finally:
-        state.restore()
-        _idle_trainer.cache_clear()
+    if _lightning_package(module):
+        with torch.random.fork_rng(devices=[]):
+            module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
+    for part in module.modules():
+        if "_trainer" in vars(part):
+            vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)
 
 
 def _as_loss(answer: Any) -> Tensor:
@@ -250,13 +236,13 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 def is_overridden(value: Any, name: str) -> bool:
     """Whether a method is the user's and not that of Lightning's base class."""
     owner = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
-    return owner is not None and owner.__module__.partition(".")[0] not in (*_LIGHTNING, "torch")
+    return owner is not None and owner.__module__.partition(".")[0] not in (*LIGHTNING, "torch")
 
 
 def _lightning_package(module: nn.Module) -> str:
     """The package whose LightningModule a module is; empty for any other."""
     for kind in type(module).__mro__:
-        if kind.__name__ == "LightningModule" and (package := kind.__module__.partition(".")[0]) in _LIGHTNING:
+        if kind.__name__ == "LightningModule" and (package := kind.__module__.partition(".")[0]) in LIGHTNING:
             return package
     return ""
 
@@ -277,10 +263,6 @@ def _idle_trainer(package: str) -> Any:
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
     trainer.training = True  # augmentations ask
     return trainer
-
-
-def _ignored() -> Callable[..., None]:
-    return _ignore
 
 
 def _ignore(*_: Any, **__: Any) -> None:

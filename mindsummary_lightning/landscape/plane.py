@@ -57,7 +57,8 @@ class FlatPlane:
     """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
 
     ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in ``dtype``; ``fixed``
-    are all other tensors. No copy is made of directions that are flat already.
+    are all other tensors. No copy is made of directions that are flat already, nor on the CPU of the anchor, which may
+    be a file that is mapped: in memory are the file's pages, the two directions and the point.
     """
 
     def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
@@ -67,7 +68,7 @@ class FlatPlane:
         self._wide = torch.float64 if torch.float64 in types.values() else torch.float32
         self._shapes = {name: plane.anchor[name].shape for name in plane.first}
         self.first, self.second = self._flat(plane.first), self._flat(plane.second)
-        self.anchor = self._flat({name: plane.anchor[name] for name in plane.first})
+        self.anchor = {name: plane.anchor[name].to(device) for name in self._shapes}
         self._point = FlatState(self._shapes, self._wide, device)
         self.tensors = {name: view.to(dtype or types[name]) for name, view in self._point.items()}
         self._cast = [
@@ -88,7 +89,8 @@ class FlatPlane:
 
     def place(self, x: float, y: float) -> None:
         """Move ``tensors`` to a point."""
-        torch.add(self.anchor.flat, self.second.flat, alpha=y, out=self._point.flat)
+        for name, point in self._point.items():
+            torch.add(self.anchor[name], self.second[name], alpha=y, out=point)
         self._point.flat.add_(self.first.flat, alpha=x)
         for tensor, view in self._cast:
             tensor.copy_(view)
@@ -96,9 +98,8 @@ class FlatPlane:
     def stacked(self, points: Tensor) -> dict[str, Tensor]:
         """The parameters at several points, stacked along a new first dimension."""
         x, y = points.to(self.device, self._wide).T[:, :, None]
-        flat = self.anchor.flat + x * self.first.flat + y * self.second.flat
-        views = FlatState(self._shapes, self._wide, self.device, flat)
-        return {name: view.to(self.tensors[name].dtype) for name, view in views.items()}
+        views = FlatState(self._shapes, self._wide, self.device, x * self.first.flat + y * self.second.flat)
+        return {name: (self.anchor[name] + view).to(self.tensors[name].dtype) for name, view in views.items()}
 
     def _flat(self, state: Mapping[str, Tensor]) -> FlatState:
         names, place = list(self._shapes), (self._wide, self.device)

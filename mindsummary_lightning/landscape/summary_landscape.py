@@ -24,6 +24,7 @@ from mindsummary_lightning.landscape.checkpoints import (
     SavedState,
     remove_checkpoints,
 )
+from mindsummary_lightning.landscape.directions import opened
 from mindsummary_lightning.landscape.evaluation import (
     TRUE_PRECISIONS,
     EvaluationOptions,
@@ -32,8 +33,8 @@ from mindsummary_lightning.landscape.evaluation import (
 )
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.loaders import is_datamodule
-from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, borrowed
-from mindsummary_lightning.landscape.plane import FlatPlane
+from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
+from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
@@ -171,24 +172,21 @@ class SummaryLandscape:
             return {}
         loss = MeanLoss(module, loss_fn, dataloader if is_datamodule(dataloader) else None)
         options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)
-        with borrowed(loss):
-            jobs = _jobs(saved, loss.module, seed, prefix)
-            batches = take_batches(dataloader, saved.settings.num_samples, seed)
-            fabric = make_fabric(
-                accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision
+        jobs = _jobs(saved, loss.module, seed, prefix)
+        batches = take_batches(dataloader, saved.settings.num_samples, seed)
+        fabric = make_fabric(accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision)
+        first = f"{_first_loss(loss, jobs[-1], batches, fabric.device, options):.4g}"
+        about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
+        names = [job.fingerprint(about) for job in jobs]
+        stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
+        try:
+            work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
+            losses = launch(fabric, work)
+        except KeyboardInterrupt:
+            _LOG.warning(
+                "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
             )
-            first = f"{_first_loss(loss, jobs[-1], batches, fabric.device, options):.4g}"
-            about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-            names = [job.fingerprint(about) for job in jobs]
-            stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
-            try:
-                work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
-                losses = launch(fabric, work)
-            except KeyboardInterrupt:
-                _LOG.warning(
-                    "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
-                )
-                raise
+            raise
         made = {
             job.tag: job.landscape(of_job, saved.settings.unit, saved.step_per_epoch)
             for job, of_job in zip(jobs, losses, strict=True)
@@ -250,7 +248,7 @@ def _first_loss(
 ) -> float:
     """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
     once = replace(options, compile=False, points_at_once=1)
-    flat = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
+    flat = FlatPlane(Plane(opened(job.anchor), {}, {}), device, TRUE_PRECISIONS.get(options.precision or ""))
     return first_loss(lambda: PlaneLoss(loss, flat, batches[:1], once, move=move_to_device), loss)
 
 

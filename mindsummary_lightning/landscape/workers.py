@@ -162,6 +162,7 @@ def _compute(
                 prepared.enter_context(wanted.prepared())
                 active = wanted
             finish(position, wanted.losses(points[row]))
+    plain.release()
 
 
 def _positions(fabric: Fabric, count: int, name: str) -> Iterator[int]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.landscape.shortcuts import AffinePlaneLoss
+from mindsummary_lightning.landscape.kept_layer import KeptLayerLoss
 from tests.landscape import nets
 from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of
 
@@ -30,18 +30,13 @@ class ScaledFirst(nets.Mlp):
         return super().forward(x * self.input_weight)
 
 
-class Borrowing(nets.Mlp):
-    """Its first layer's input depends, too little for the loss to show, on a layer called later."""
+class Again(nets.Mlp):
+    """Calls its first layer a second time on the same input, after its output was changed in place."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x * (1 + 1e-5 * self[3].bias.mean()))
-
-
-class Twice(nets.Tied):
-    """Calls its first layer twice, so that one output cannot replace both."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.encoder(self.encoder(x)))
+        x = self[0](x)
+        self[1](x).mul_(0)
+        return self[3](self[1](x).relu())
 
 
 class TanhLinear(nn.Linear):
@@ -65,26 +60,41 @@ def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(cls: typ
     net = cls()
     plane = plane_of(net)
     found = evaluation(net, plane)
-    assert isinstance(found, AffinePlaneLoss)
+    assert isinstance(found, KeptLayerLoss)
     np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", [ScaledFirst, Borrowing, Twice, NotAffine, nets.Transformer])
-def test_other_first_layers_run_at_every_point(cls: type[nn.Module]) -> None:
+@pytest.mark.parametrize("cls", [ScaledFirst, Again, NotAffine, nets.Transformer])
+def test_a_layer_on_other_inputs_computes(cls: type[nn.Module]) -> None:
     net = cls()
     plane = plane_of(net)
-    found = evaluation(net, plane)
-    assert not isinstance(found, AffinePlaneLoss)
+    found = evaluation(net, plane).losses(POINTS)
+    np.testing.assert_allclose(found, plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
+
+
+class Bound(nets.Mlp):
+    """Takes batches of 32 alone, and counts what it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.sizes.append(len(x))
+        return super().forward(x.view(32, 80))
+
+
+def test_batches_that_cannot_be_joined_stay_apart_which_one_line_says(caplog: pytest.LogCaptureFixture) -> None:
+    net = Bound()
+    plane = plane_of(net)
+    with caplog.at_level("INFO"):
+        found = evaluation(net, plane)
+    assert len(found.batches) == 3
     np.testing.assert_allclose(found.losses(POINTS), plain_loop(net, plane, nets.loader(net)), rtol=1e-5)
-
-
-def test_the_layer_computes_again_once_the_losses_are_there() -> None:
-    net = nets.Mlp()
-    x, _ = net.data()
-    before = net(x)
-    evaluation(net, plane_of(net)).losses(POINTS)
-    assert torch.equal(net(x), before)
+    (message,) = caplog.messages
+    assert message.startswith("loss landscape: computed without joining batches, which raises RuntimeError: shape")
+    assert net.sizes == []
 
 
 def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
@@ -104,5 +114,5 @@ def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
 def test_no_shortcut_is_tried_where_it_could_change_the_loss(option: dict[str, object]) -> None:
     net = nets.Mlp()
     found = evaluation(net, plane_of(net), **option)
-    assert not isinstance(found, AffinePlaneLoss)
+    assert not isinstance(found, KeptLayerLoss)
     assert len(found.batches) == 3

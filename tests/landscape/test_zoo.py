@@ -7,7 +7,6 @@ import os
 import random
 import signal
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,7 +19,6 @@ from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape import summary_landscape, workers
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
-from mindsummary_lightning.landscape.mean_loss import borrowed as lent
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values import LossLandscape
@@ -41,8 +39,8 @@ FEW = ("running mean", "viewed", "metrics", "bf16-true")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run per model."""
     base = tmp_path_factory.mktemp("zoo")
-    settings = LandscapeSettings(SIZE, num_samples=24, intervals=(NUMBERS,))
     for name, animal in ZOO.items():
+        settings = LandscapeSettings(SIZE, num_samples=animal.samples, intervals=(NUMBERS,))
         writer = LandscapeCheckpointWriter(base / name, "Net", settings)
         for number, state in enumerate(walk(animal, len(NUMBERS)), 1):
             writer.save(number, state)
@@ -308,9 +306,8 @@ def test_two_processes_give_the_bits_of_one(
         works.append(work)
         raise InterruptedError
 
-    with monkeypatch.context() as patch, contextlib.ExitStack() as borrowed:
+    with monkeypatch.context() as patch:
         patch.setattr(summary_landscape, "launch", collect)
-        patch.setattr(summary_landscape, "borrowed", lambda loss: nullcontext(borrowed.enter_context(lent(loss))))
         for name in names:
             with pytest.raises(InterruptedError):
                 generate(runs, name)

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
-from tests.landscape import nets
+from tests.landscape import bound_networks, nets
 
 COUNT, WIDTH, CLASSES = 24, 8, 3
 LOSS = nn.CrossEntropyLoss()
@@ -612,6 +612,7 @@ class Animal:
     prefix: str | None = None
     dtype: torch.dtype = torch.float32
     has_gradients: bool = False  # in its loss
+    samples: int = COUNT
 
 
 def lit(make: Callable[[], nn.Module], loss: Any = step, **others: Any) -> Animal:
@@ -666,6 +667,11 @@ ZOO = {
     "bf16-true": lit(Lit, dtype=torch.bfloat16),
     "64-true": lit(Lit, dtype=torch.float64),
     "compiled": lit(lambda: torch.compile(Lit())),  # not run compiled: only its LightningModule is asked
+}
+
+
+ZOO |= {
+    f"bound: {make.__name__}": lit(make, batches=bound_networks.batches, samples=48) for make in bound_networks.BOUND
 }
 
 
