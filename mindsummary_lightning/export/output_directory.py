@@ -37,7 +37,7 @@ class OutputDirectory:
 
     def __init__(self, path: str, mode: int = 0o600, *, force: bool = False) -> None:
         self.files: list[str] = []
-        self.unfinished = ""
+        self.unfinished: str = ""
         self._path = path
         self._mode = mode
         self._force = force

@@ -65,7 +65,7 @@ class ModuleNames:
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
         self._places: dict[int, Place] = {}  # holds the modules, so that no id is used again
-        self.root = self._add(Place(unwrapped(network), "", ""))
+        self.root: Place = self._add(Place(unwrapped(network), "", ""))
 
     def place(self, module: nn.Module, caller: Place) -> Place:
         """The place of a module that is being called.

@@ -83,7 +83,7 @@ class PlaneLoss:
         with self.prepared():
             self._place(0.0, 0.0)
             network = self._copy()
-            self.batches = [
+            self.batches: list[Any] = [
                 network.on_device(batch.data, plane.device, self._batch_dtype, move or _move) for batch in batches
             ]
             if options.compile:

@@ -55,8 +55,8 @@ class MeanLoss(nn.Module):
         is_asked = any(hook and hook.__self__ is datamodule for hook in self._transfers)  # type: ignore[attr-defined]
         self._datamodule = datamodule if is_asked else None
         self._names: dict[str, str] = {}
-        self.needs_gradients = False
-        self.needs_trainer = False
+        self.needs_gradients: bool = False
+        self.needs_trainer: bool = False
         self.changes_batches = False
         self.bytes_per_sample = 0.0  # of the largest tensor that a module takes or returns
         self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of

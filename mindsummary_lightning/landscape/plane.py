@@ -67,14 +67,15 @@ class FlatPlane:
         types = {name: plane.anchor[name].dtype for name in plane.first}
         self._wide = torch.float64 if torch.float64 in types.values() else torch.float32
         self._shapes = {name: plane.anchor[name].shape for name in plane.first}
-        self.first, self.second = self._flat(plane.first), self._flat(plane.second)
-        self.anchor = {name: plane.anchor[name].to(device) for name in self._shapes}
+        self.first: FlatState = self._flat(plane.first)
+        self.second: FlatState = self._flat(plane.second)
+        self.anchor: dict[str, Tensor] = {name: plane.anchor[name].to(device) for name in self._shapes}
         self._point = FlatState(self._shapes, self._wide, device)
-        self.tensors = {name: view.to(dtype or types[name]) for name, view in self._point.items()}
+        self.tensors: dict[str, Tensor] = {name: view.to(dtype or types[name]) for name, view in self._point.items()}
         self._cast = [
             (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
         ]
-        self.fixed = {
+        self.fixed: dict[str, Tensor] = {
             name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype, copy=True)
             for name, tensor in plane.anchor.items()
             if name not in plane.first

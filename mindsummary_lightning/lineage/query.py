@@ -27,8 +27,8 @@ from mindsummary_lightning.values.text import listed
 _LOG = logging.getLogger(__name__)
 
 
-class LineageOfRun(TypedDict, total=False):
-    """One run of an answer; only the parts that ``lineage_type`` asks for."""
+class LineageOfRun(TypedDict):
+    """One run of an answer; without a part that ``lineage_type`` does not ask for."""
 
     summary_dir: str
     model_lineage: dict[str, Any]

@@ -246,7 +246,8 @@ class EvaluationHooks:
         if recorder is not None:
             recorder.evaluation_has_all_batches()
 
-    on_test_start, on_test_end = on_validation_start, on_validation_end
+    on_test_start = on_validation_start
+    on_test_end = on_validation_end
     on_test_batch_start = on_validation_batch_start
     on_test_epoch_end = on_validation_epoch_end
 
