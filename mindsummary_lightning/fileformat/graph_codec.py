@@ -125,7 +125,8 @@ def _number(data_type: DataType) -> anf_ir_pb2.DataType:
 
 def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
     kind = message.WhichOneof("value")
-    if kind == "tensor_type":
+    stated = message.data_type if message.HasField("data_type") else anf_ir_pb2.DT_TENSOR
+    if kind == "tensor_type" and stated == anf_ir_pb2.DT_TENSOR:
         shape = tuple(dimension.size for dimension in message.tensor_type.shape.dim)
         return TensorType(DataType(message.tensor_type.elem_type), shape)
     if kind == "sequence_type":

@@ -125,6 +125,8 @@ class RunTree:
             seen[train_id] = directory
             if directory.files:
                 has_changed |= _refresh(directory, train_id)
+            elif (known := self._directories.get(train_id)) is not None and known.run is not None:
+                has_changed = True  # its files are gone
             pending += directory.children
         if has_changed or seen.keys() != self._directories.keys():
             runs = [directory.run for directory in seen.values() if directory.run is not None]

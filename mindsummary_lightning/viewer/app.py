@@ -26,6 +26,7 @@ from mindsummary_lightning.viewer.pages import own_files, page_handlers, without
 _LOG = logging.getLogger(__name__)
 
 API_PREFIX = "/v1/mindinsight/"
+_METHODS = ("GET", "POST", "PUT", "DELETE")  # that MindInsight has addresses for
 _THREADS = 32  # at a time; some may wait for a file system for long
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
@@ -76,10 +77,11 @@ class _Site:
             path, only = without_selection(path)
             if path in self._endpoints:
                 return await self._call(request, f"{request.method} {path.removeprefix(API_PREFIX)}", only)
+            is_file = path in self._files or path.startswith("/static/")
+            if request.method not in (_METHODS[:1] if is_file else _METHODS):
+                raise _WRONG_METHOD
             if path not in self._files:
                 raise _NOT_FOUND
-            if request.method != "GET":
-                raise _WRONG_METHOD
             return _file_response(request, self._files[path])
         except ApiError as error:
             return _error_response(error)

@@ -116,9 +116,14 @@ class LoadedRuns:
                 self._runs.pop(train_id, None)
                 self._summaries.pop(train_id, None)
             return None
-        if has_changed or train_id not in self._summaries:
+        known = self._summaries.get(train_id)
+        if has_changed or known is None or known.is_complete != run.is_complete:
             self._summarize(train_id, run)
         return run
+
+    def is_loaded(self, train_id: str) -> bool:
+        """Whether the samples of a run are in memory, so that :meth:`run` only reads on."""
+        return train_id in self._runs
 
     def summary(self, train_id: str) -> RunSummary | None:
         """What is known of a run without reading it: ``None`` until :meth:`run` has been asked for it."""

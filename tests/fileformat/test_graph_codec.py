@@ -39,6 +39,13 @@ def test_a_scalar_tensor_has_a_shape_without_dimensions() -> None:
     assert written.tensor_type.HasField("shape")
 
 
+def test_a_stated_type_that_is_no_tensor_counts_and_not_a_tensor_type_beside_it() -> None:
+    message = parsed(Graph((GraphNode("1", "Print", output_type=TensorType(DataType.FLOAT32, (2, 3))),)))
+    message.node[0].output_type.data_type = int(DataType.STRING)
+
+    assert decode_graph(message).nodes[0].output_type == DataType.STRING
+
+
 @pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, 2**64 - 1])
 def test_an_integer_of_64_bits_stays_a_number(number: int) -> None:
     (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", number),)))).constants

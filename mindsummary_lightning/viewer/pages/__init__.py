@@ -13,9 +13,10 @@ import functools
 import importlib
 import importlib.resources
 import json
+from collections.abc import Callable
 from typing import Any
 
-from mindsummary_lightning.viewer.api import ApiRequest, Handler
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, Handler
 from mindsummary_lightning.viewer.frontend import StaticFile, file_of
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.markup import as_recorded
@@ -49,6 +50,15 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "GET explainer/explain-jobs": "train_jobs.explain_jobs",
 }
 
+# Of a run with nothing but lineage MindInsight says that whatever tag is asked for has no values.
+_UNKNOWN_TAG = ("5054500D", "5054500E", "5054500F", "50545012")
+_OF_NO_VALUES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "scalars.scalar_metadata": lambda asked: {"metadatas": []},
+    "images.image_metadata": lambda asked: {"metadatas": []},
+    "histograms.histograms": lambda asked: {**asked, "histograms": []},
+    "tensors.tensors": lambda asked: {"tensors": [{**asked, "values": []}]},
+}
+
 
 def page_handlers() -> dict[str, Handler]:
     """The functions that answer the endpoints, by ``METHOD path``."""
@@ -80,4 +90,15 @@ def own_files() -> dict[str, StaticFile]:
 
 def _answer(name: str, runs: LoadedRuns, request: ApiRequest) -> Any:
     page, function = name.split(".")
-    return getattr(importlib.import_module(f"{__name__}.{page}"), function)(runs, request)
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{page}"), function)(runs, request)
+    except ApiError as error:
+        if error.code not in _UNKNOWN_TAG or name not in _OF_NO_VALUES or not _has_lineage_only(runs, request):
+            raise
+        asked = {"tag": request.first("tag"), "train_id": request.first("train_id")}
+        return _OF_NO_VALUES[name](asked)
+
+
+def _has_lineage_only(runs: LoadedRuns, request: ApiRequest) -> bool:
+    run = runs.find(request.first("train_id") or "")
+    return run is not None and not run.summary_files and not run.graph_files

@@ -34,7 +34,8 @@ _NO_TAGS: dict[str, list[str]] = {plugin: [] for plugin in PLUGINS}
 def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """A page of the list of runs, or one run.
 
-    A row of the list shows the tags of a run that has been asked for before, and says ``NOT_IN_CACHE`` of any other:
+    A row of the list shows the tags of a run that has been asked for before (those that it has now, if it is still in
+    memory), and says ``NOT_IN_CACHE`` of any other:
     thousands of runs are listed without a file being opened. A run asked for by name is read. The pages that compare
     runs show nothing unless the list tells them some tags; for them the newest runs are read, a few seconds at most.
     """
@@ -43,6 +44,7 @@ def train_jobs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     if train_id is None:
         listing = [run for run in runs.listing() if request.only is None or run.train_id in request.only]
         listed, total = listing[rows], len(listing)
+        _read(runs, (run.train_id for run in listed if runs.is_loaded(run.train_id)), _LIST_LIMIT_S)
         if rows.stop - rows.start > _MANY_ROWS:
             with_values = [run.train_id for run in listed if run.summary_files]
             if request.only is None:
@@ -110,7 +112,9 @@ def _read(runs: LoadedRuns, train_ids: Iterable[str], limit_s: float) -> None:
 
 
 def _status(runs: LoadedRuns, train_id: str) -> str:
-    return "NOT_IN_CACHE" if runs.summary(train_id) is None else "CACHED"
+    run = runs.find(train_id)
+    has_values = run is not None and bool(run.summary_files or run.graph_files)
+    return "CACHED" if has_values and runs.summary(train_id) is not None else "NOT_IN_CACHE"
 
 
 def _train_ids(request: ApiRequest) -> list[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.values import Tensor, TrainInfo
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import train_jobs
@@ -42,6 +42,42 @@ def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(tmp
 
     assert (first["cache_status"], first["plugins"]["scalar"]) == ("NOT_IN_CACHE", [])
     assert (second["cache_status"], second["plugins"]["scalar"]) == ("CACHED", ["loss/scalar"])
+
+
+def test_a_run_whose_files_are_deleted_leaves_the_list_at_the_next_look(tmp_path: Path) -> None:
+    now = [0.0]
+    runs = LoadedRuns(str(tmp_path), clock=lambda: now[0])
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    ask(runs, PLUGINS, train_id="./a")
+
+    path.unlink()
+    now[0] += 1.0
+
+    assert ask(runs, LIST)["train_jobs"] == []
+
+
+def test_half_a_record_at_the_end_of_a_run_in_memory_is_seen_by_the_list(tmp_path: Path) -> None:
+    runs = LoadedRuns(str(tmp_path))
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    ask(runs, PLUGINS, train_id="./a")
+    assert [row["is_integrity"] for row in ask(runs, LIST)["train_jobs"]] == [True]
+
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:20])
+
+    assert [row["is_integrity"] for row in ask(runs, LIST)["train_jobs"]] == [False]
+
+
+def test_of_a_run_with_lineage_alone_every_tag_is_without_values(tmp_path: Path) -> None:
+    write_lineage(tmp_path / "a", [TrainInfo(network="LeNet")])
+    runs = LoadedRuns(str(tmp_path))
+    asked = {"train_id": "./a", "tag": "x"}
+
+    assert ask(runs, "datavisual/scalar/metadata", **asked) == {"metadatas": []}
+    assert ask(runs, "datavisual/image/metadata", **asked) == {"metadatas": []}
+    assert ask(runs, "datavisual/histograms", **asked) == {**asked, "histograms": []}
+    assert ask(runs, "datavisual/tensors", **asked) == {"tensors": [{**asked, "values": []}]}
+    assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == ["NOT_IN_CACHE"]
 
 
 def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
