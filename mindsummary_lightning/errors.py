@@ -98,3 +98,8 @@ def missing_packages(what: str, *packages: str) -> ImportError:
     """
     named = packages[0] if len(packages) == 1 else f"{', '.join(packages[:-1])} and {packages[-1]}"
     return ImportError(f"{what} needs {named}: pip install {' '.join(packages)}")
+
+
+def named_error(name: str, error: BaseException) -> BaseException:
+    """An error as it is raised, its text after the name of the value; of other classes than our own checks' itself."""
+    return type(error)(f"{name}: {error}") if type(error) in (TypeError, ValueError, RecordTooLargeError) else error

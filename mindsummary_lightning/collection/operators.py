@@ -6,6 +6,7 @@ activations, and cost one look at a flag on a step that is not collected.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -112,8 +113,53 @@ def _put(plugin: str, name: str, value: Any) -> None:
     elif not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
         torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
     elif operator_buffer.is_open:
-        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, utf8_text(name), tensor.detach())
+        _put_compiled(plugin, utf8_text(name), value)
+
+
+def _put_compiled(plugin: str, name: str, value: Any) -> None:
+    tensor = _as_tensor(value)
+    if tensor is not None:
+        torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
+    else:
+        kind = next((text for text, kind in _KINDS if isinstance(value, kind)), "an object")
+        torch.ops.mindsummary_lightning.put_unreadable(_SIDE_EFFECT, plugin, name, kind)
+
+
+def _as_tensor(value: Any) -> torch.Tensor | None:
+    """The numbers of a value while a compiler traces; ``None`` if there are none, for an error would end the training.
+
+    In lists only numbers are read, and tensors of one element.
+    """
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        value = float(value) if abs(value) < _LARGEST else math.copysign(math.inf, value)
+    if isinstance(value, (bool, int, float, complex)) or _shape(value) is not None:
+        return torch.tensor(value)
+    return torch.as_tensor(value) if hasattr(value, "__array__") else None
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """Lengths of nested lists of numbers; ``None`` if they are ragged, or hold anything else."""
+    if isinstance(value, (bool, int, float)):
+        return ()
+    if not isinstance(value, (list, tuple)):
+        return None
+    shapes = [_shape(part) for part in value]
+    if not shapes:
+        return (0,)
+    first = shapes[0]
+    return None if first is None or any(shape != first for shape in shapes) else (len(shapes), *first)
+
+
+class _Unreadable:
+    """A value that a compiled program cannot hand over: reading it tells what it was."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"expected a number, an array or a tensor; found {self._kind}")
 
 
 def _in_backward() -> bool:
@@ -126,6 +172,8 @@ def _in_backward() -> bool:
     return current is not None and current() != -1
 
 
+_KINDS = (("None", type(None)), ("a text", str), ("a dict", dict), ("a ragged list, or one of objects", (list, tuple)))
+_LARGEST = 2**1023  # of the ints that are taken as a float
 # A compiler removes an operation without results unless it changes something it can see.
 _SIDE_EFFECT = torch.zeros(1)
 
@@ -137,6 +185,16 @@ def _compiled_put(changed: torch.Tensor, plugin: str, name: str, value: torch.Te
 
 @_compiled_put.register_fake
 def _(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
+    return None
+
+
+@torch.library.custom_op("mindsummary_lightning::put_unreadable", mutates_args=("changed",))
+def _compiled_put_unreadable(changed: torch.Tensor, plugin: str, name: str, kind: str) -> None:
+    operator_buffer.put(plugin, name, _Unreadable(kind), _in_backward())
+
+
+@_compiled_put_unreadable.register_fake
+def _(changed: torch.Tensor, plugin: str, name: str, kind: str) -> None:
     return None
 
 

@@ -63,6 +63,8 @@ class CollectOptions:
             return base
         if not isinstance(data, Mapping):
             raise TypeError(f"collect_specified_data must be a dict or None, not {data!r}")
+        if not all(isinstance(key, str) for key in data):
+            raise TypeError(f"keys of collect_specified_data must be str, not {[*data]}")
         unknown = [key for key in data if key not in _KNOWN]
         if unknown:
             near = closest(str(unknown[0]), _KNOWN)

@@ -25,6 +25,7 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
+from mindsummary_lightning.errors import named_error
 from mindsummary_lightning.values import SummaryValue
 from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
@@ -49,6 +50,11 @@ class StepCollector:
     ``named`` are the parameters that the run begins with; each collected step asks for them again. Gradients are
     those of the parameters that have histograms (``True``), or of others by an expression. On ranks above
     zero, only what all ranks must collect together is collected.
+
+    Attributes:
+        step: number of steps done.
+        raises: whether a value that cannot be recorded is raised when the others of its step are handed out, instead of
+            skipped with a warning.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class StepCollector:
         statistics_pattern: str | None = None,
     ) -> None:
         self.step: int = step
+        self.raises = False
         self._specified = specified
         self._schedule = schedule
         self._is_rank_zero = is_rank_zero
@@ -180,6 +187,8 @@ class StepCollector:
             for tag, problem in values.problems:
                 self._warn(tag, "%s is not recorded: %s", tag, error_text(problem))
             yield step, pairs
+            if self.raises and self._is_rank_zero and values.problems:
+                raise named_error(*values.problems[0])
         if wait and self._statistics is not None:
             yield self._last_statistics, self._statistics.rest()
 

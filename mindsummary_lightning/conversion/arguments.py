@@ -117,11 +117,28 @@ def checked_path(name: str, path: Any) -> str:
 
 
 def checked_directory(name: str, directory: Any) -> str:
-    """An absolute :func:`checked_path`, not empty; it need not exist."""
+    """An absolute :func:`checked_path`, not empty; it need not exist, but no file may be in its way."""
     local = checked_path(name, directory)
     if not os.fspath(directory):
         raise ValueError(f"{name} must be a path of text, not {directory!r}")
-    return os.path.abspath(local)
+    path = os.path.abspath(local)
+    refuse_file_in_the_way(path)
+    return path
+
+
+def refuse_file_in_the_way(directory: str) -> None:
+    """Refuse a directory that can never be made, before anything is recorded or trained.
+
+    Raises:
+        NotADirectoryError: it is a file, or lies below one.
+    """
+    path = os.path.abspath(directory)
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        raise NotADirectoryError(
+            f"{path} is not a directory, so nothing can be recorded in {directory}; give another directory"
+        )
 
 
 def refuse_remote(name: str, path: str, instead: str = "") -> None:
@@ -143,6 +160,8 @@ def check_export_options(export_options: Any) -> bool:
         return False
     if not isinstance(export_options, Mapping):
         raise TypeError(f"export_options must be a dict or None, not {export_options!r}")
+    if not all(isinstance(key, str) for key in export_options):
+        raise TypeError(f"keys of export_options must be str, not {[*export_options]}")
     unknown = set(export_options) - {"tensor_format"}
     if unknown:
         raise ValueError(f"export_options knows only 'tensor_format', not {sorted(map(repr, unknown))}")

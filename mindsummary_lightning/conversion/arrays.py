@@ -47,6 +47,11 @@ def to_array(value: Any) -> NDArray[Any]:
     return _in_a_known_dtype(array, value)
 
 
+def at_least_1d(value: Any) -> NDArray[Any]:
+    """:func:`to_array`, of a single number an array of one element."""
+    return np.atleast_1d(to_array(value))
+
+
 def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
     dtype = array.dtype
     if dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8):

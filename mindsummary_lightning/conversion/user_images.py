@@ -21,19 +21,19 @@ from mindsummary_lightning.values import Image
 _CHANNELS = (1, 3, 4)
 _BOX_COLOUR, _BOX_WIDTH = "red", 2
 _LARGEST = 1e300  # infinities become this large, so that differences stay finite
-_TO_NCHW = {
-    "HW": lambda array: array[None, None],
-    "HWC": lambda array: array.transpose(2, 0, 1)[None],
-    "CHW": lambda array: array[None],
-    "NHWC": lambda array: array.transpose(0, 3, 1, 2),
-    "NCHW": lambda array: array,
-}
+_LAYOUTS = ("HW", "CHW", "NCHW")  # their letters in any order
 
 
 def check_dataformats(dataformats: str | None) -> None:
-    """Raise ValueError for a layout that is neither ``None`` nor one of HW, HWC, CHW, NHWC and NCHW."""
-    if dataformats is not None and str(dataformats).upper() not in _TO_NCHW:
-        raise ValueError(f"dataformats must be one of {', '.join(_TO_NCHW)}, not {dataformats!r}")
+    """Raise ValueError for a layout that is neither ``None`` nor the letters of HW, CHW or NCHW in any order."""
+    letters = "".join(sorted(str(dataformats).upper(), key="NCHW".find))
+    if dataformats is not None and letters not in _LAYOUTS:
+        raise ValueError(f"dataformats must be the letters of {', '.join(_LAYOUTS)} in any order, not {dataformats!r}")
+
+
+def _to_nchw(array: NDArray[Any], layout: str) -> NDArray[Any]:
+    array = array.transpose([layout.index(letter) for letter in "NCHW" if letter in layout])
+    return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 
 def to_image(image: Any, dataformats: str | None = None) -> Image:
@@ -47,8 +47,8 @@ def to_image(image: Any, dataformats: str | None = None) -> Image:
     Args:
         image: an array, tensor or nested list; a Pillow image; the path of an image file (rotated as its metadata
             demands); or a matplotlib figure.
-        dataformats: layout of an array: ``"HW"``, ``"HWC"``, ``"CHW"``, ``"NHWC"`` or ``"NCHW"``, with 1 (grey), 3
-            (RGB) or 4 (RGBA) channels. ``None`` infers it if the shape is unambiguous.
+        dataformats: layout of an array: the letters of ``"HW"``, ``"CHW"`` or ``"NCHW"`` in the order of its axes, with
+            1 (grey), 3 (RGB) or 4 (RGBA) channels. ``None`` infers it if the shape is unambiguous.
 
     Returns:
         An RGB image in PNG.
@@ -101,7 +101,7 @@ def boxes_to_image(image: Any, boxes: Any, dataformats: str, rescale: float = 1,
 
 def _pixels(image: Any, dataformats: str | None) -> NDArray[np.uint8]:
     array = to_array(image)
-    batch = _TO_NCHW[_layout(array, dataformats)](array)
+    batch = _to_nchw(array, _layout(array, dataformats))
     if batch.shape[1] not in _CHANNELS or not batch.size:
         raise ValueError(f"{_found(array, dataformats)}: an image needs 1, 3 or 4 channels and at least one pixel")
     return _levels(batch)
@@ -156,8 +156,9 @@ def _from_pillow(image: PillowImage.Image) -> Image:
 def _layout(array: NDArray[Any], dataformats: str | None) -> str:
     if dataformats is not None:
         layout = dataformats.upper()
-        if len(layout) != array.ndim or layout not in _TO_NCHW:
-            raise ValueError(f"{_found(array, dataformats)}: use one of {', '.join(_TO_NCHW)} that fits the shape")
+        check_dataformats(layout)
+        if len(layout) != array.ndim:
+            raise ValueError(f"{_found(array, dataformats)}: it needs a letter for each dimension")
         return layout
     if array.ndim == 2:
         return "HW"
@@ -166,7 +167,8 @@ def _layout(array: NDArray[Any], dataformats: str | None) -> str:
         if first != last:
             return ("N" if array.ndim == 4 else "") + ("CHW" if first else "HWC")
     raise ValueError(
-        f"{_found(array, None)}, whose layout is ambiguous: pass dataformats, one of {', '.join(_TO_NCHW)}"
+        f"{_found(array, None)}, whose layout is ambiguous: pass dataformats, the letters of one of "
+        f"{', '.join(_LAYOUTS)} in the order of its axes"
     )
 
 

@@ -11,7 +11,7 @@ import inspect
 import random
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,15 @@ from mindsummary_lightning.values.graph_nodes import Graph
 from mindsummary_lightning.values.text import error_text
 
 
-def capture_example(module: nn.Module, example: Any) -> Graph:
+def capture_example(
+    module: nn.Module, example: Any, prepare: Callable[[Any, Any], Any] = lambda module, example: example
+) -> Graph:
     """Run a network once, in the mode (train or eval) it is in, on an example input; the graph of what ran.
 
     The example is what ``forward`` takes: a tuple or list of positional arguments, a mapping of keyword arguments, or
     the single argument, as Lightning reads ``example_input_array``, also if it does not fit the signature. Tensors are
-    moved to the device of the weights, ``float32`` ones to their dtype if all share one.
+    moved to the device of the weights, ``float32`` ones to their dtype if all share one. Before that, ``prepare`` makes
+    of the module and the example what it is called with; what that changes is put back too.
 
     Raises:
         GraphCaptureError: the pass failed, or must not be run (several processes, uninitialized parameters).
@@ -40,8 +43,8 @@ def capture_example(module: nn.Module, example: Any) -> Graph:
     network = unwrapped(module)
     try:
         _refuse_unready(network)
-        args, kwargs = _arguments(network, _placed(example, network))
         with _preserved_state(network), torch.enable_grad(), _uncompiled():
+            args, kwargs = _arguments(network, _placed(prepare(module, example), network))
             _, graph, error = observed_call(network, network, args, kwargs, {})
         if graph is None:
             raise error or GraphCaptureError("nothing was seen")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.errors import RecordTooLargeError, named_error
 from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -85,17 +85,17 @@ class FailurePolicy:
             self.write_failed(f"{kind} {tag!r}", error)
             return
         if self.raise_exception:
-            raise error
+            raise named_error(f"{kind} {tag!r}", error)
         self.warnings.warn(
             ("value", kind, tag if per_tag else ""),
             "%s %r is skipped: %s. Further ones that cannot be recorded are skipped silently",
             *(kind, tag, error_text(error)),
         )
 
-    def skip_closed(self, what: str, step: int) -> None:
-        """Say once that nothing is recorded after the end."""
-        text = "the record of %s is closed: %s at step %d is not recorded; record before close(), or make a new one"
-        self.warnings.warn("closed", text, self._directory, what, step)
+    def skip_closed(self, what: str, when: str = "") -> None:
+        """Say once of each tag or kind of value that nothing is recorded after the end."""
+        text = "the record of %s is closed: %s%s is not recorded; record before close(), or make a new one"
+        self.warnings.warn(("closed", what), text, self._directory, what, when)
 
     def log_total(self) -> None:
         """Log how many records were lost, if any were since the last call."""

@@ -59,6 +59,7 @@ class PendingValues:
         self._keeps_originals = recorder.exports_tensors  # in the dtype that they had
         self._values: dict[tuple[str, str], Any] = {}
         self._originals: dict[str, NDArray[Any]] = {}
+        self._has_skipped = False  # a value, since the last `take`
         self._operators = operator_buffer.OperatorBuffer(is_of_one_step=False)
         weakref.finalize(self, operator_buffer.close, self._operators).atexit = False
 
@@ -76,6 +77,7 @@ class PendingValues:
         try:
             self._keep(*key, value)
         except (RecordTooLargeError, MemoryError) as error:
+            self._has_skipped = True
             self._policy.skip(*key, error)
             return
         if is_repeated:
@@ -84,8 +86,10 @@ class PendingValues:
 
     def take(
         self, plugin_filter: Callable[[str], bool] | None, with_operators: bool
-    ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]]]:
-        """Remove everything; return ``(plugin, tag, value)`` in order, and the original arrays of tensors by tag.
+    ) -> tuple[list[tuple[str, str, Any]], dict[str, NDArray[Any]], bool]:
+        """Remove everything; ``(plugin, tag, value)`` in order, original arrays of tensors by tag, and if that is all.
+
+        It is not if a value that was given has been skipped.
 
         ``plugin_filter`` is called once per plugin. Values of operators come after those that were added, and not where
         one was added under the same name.
@@ -95,11 +99,13 @@ class PendingValues:
         for plugin, name, value in given if with_operators else ():
             if (plugin, name) not in self._values:
                 self._policy.converted(plugin, name, self._keep, plugin, name, value)
+                self._has_skipped |= (plugin, name) not in self._values
         values, self._values = self._values, {}
         originals, self._originals = self._originals, {}
+        is_all, self._has_skipped = not self._has_skipped, False
         plugins = {plugin for plugin, _ in values}
         wanted = plugins if plugin_filter is None else set(filter(plugin_filter, plugins))
-        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals
+        return [(plugin, tag, value) for (plugin, tag), value in values.items() if plugin in wanted], originals, is_all
 
     def _keep(self, plugin: str, tag: str, value: Any) -> None:
         recorded = _convert(plugin, value)

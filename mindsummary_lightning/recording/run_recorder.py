@@ -33,6 +33,7 @@ class RunRecorder:
         policy: what happens to a value that cannot be recorded.
         has_recorded: whether anything was recorded through this object.
         is_closed: whether :meth:`close` was called; nothing is recorded after it.
+        is_reopened: whether a value after :meth:`close` goes on in the same run instead.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class RunRecorder:
         self.policy: FailurePolicy = FailurePolicy(directory, raise_exception)
         self.has_recorded: bool = False
         self.is_closed: bool = False
+        self.is_reopened = False
         self._export = TensorExport(self.policy, directory, self.options.mode) if exports_tensors else None
         self._deferred_lineage: list[LineageValue] = []
         self._has_graph = False
@@ -78,7 +80,8 @@ class RunRecorder:
         if not values:
             return True
         if self.is_closed:
-            self.policy.skip_closed(repr(next(iter(values))[0]), step)
+            for tag, _ in values:
+                self.policy.skip_closed(repr(tag), f" at step {step}")
             return False
         is_done = self._export is None or self._export.save_all(step, values, originals)
         if not -(2**63) <= step < 2**63:
@@ -99,9 +102,12 @@ class RunRecorder:
         self.write_deferred_lineage()
         return self._attempt("the graph", self._acquire().write_graph, graph)
 
-    def capture_graph(self, network: Any, example: Any) -> bool:
+    def capture_graph(
+        self, network: Any, example: Any, prepare: Callable[[Any, Any], Any] = lambda network, example: example
+    ) -> bool:
         """Capture and write the graph of a ``torch.nn.Module``, once; what cannot be captured is logged.
 
+        ``prepare`` makes of the network and the example what the network is called with.
         Returns whether the graph is in the file, now or since an earlier call.
         """
         # The only import that brings torch, and only when asked for: docs/decisions/0003.
@@ -109,7 +115,7 @@ class RunRecorder:
 
         if not self._has_graph:
             try:
-                self._has_graph = self.write_graph(capture_example(network, example))
+                self._has_graph = self.write_graph(capture_example(network, example, prepare))
             except GraphCaptureError as error:
                 self.policy.warnings.warn("graph", "the computational graph is not recorded: %s", error)
             except MemoryError as error:
@@ -164,12 +170,13 @@ class RunRecorder:
         self.policy.log_total()
 
     def close(self) -> None:
-        """Close the files for good; a second call does nothing."""
-        if not self.is_closed:
-            self.is_closed = True
-            self.release()
+        """Close the files, for good unless ``is_reopened``; a second call does nothing."""
+        self.is_closed = not self.is_reopened
+        self.release()
 
     def _attempt(self, what: str, action: Callable[..., bool | None], *arguments: Any) -> bool:
+        if self.is_closed:
+            self.policy.skip_closed(what)
         is_done = not self.is_closed and self.policy.attempt(what, action, *arguments)
         self.has_recorded |= is_done
         return is_done

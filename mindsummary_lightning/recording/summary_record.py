@@ -193,12 +193,12 @@ class SummaryRecord(TensorBoardMethods):
         optional_module("train_network", train_network)
         if plugin_filter is not None and not callable(plugin_filter):
             raise TypeError(f"plugin_filter must be callable or None, not {plugin_filter!r}")
-        values, originals = self._pending.take(plugin_filter, self._mode == "train")
+        values, originals, is_done = self._pending.take(plugin_filter, self._mode == "train")
         if self._recorder.is_closed:
-            if values:
-                self._recorder.policy.skip_closed(repr(values[0][1]), step)
+            for _, tag, _ in values:
+                self._recorder.policy.skip_closed(repr(tag), f" at step {step}")
             return False
-        is_done = self._capture_graph(train_network)
+        is_done &= self._capture_graph(train_network)
         pairs: list[tuple[str, SummaryValue]] = []
         for plugin, tag, value in values:
             if plugin in LINEAGE_PLUGINS:

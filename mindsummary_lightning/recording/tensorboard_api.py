@@ -10,7 +10,11 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
+from mindsummary_lightning.conversion.arrays import at_least_1d, to_array
+from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
@@ -18,6 +22,10 @@ from mindsummary_lightning.conversion.user_images import boxes_to_image, check_d
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 
+NO_EXAMPLE = (
+    "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
+    "SummaryCollector records the graph of the first training step without"
+)
 _F = TypeVar("_F", bound=Callable[..., None])
 _NO_PAGE = [
     "add_audio",
@@ -25,7 +33,6 @@ _NO_PAGE = [
     "add_custom_scalars_marginchart",
     "add_custom_scalars_multilinechart",
     "add_embedding",
-    "add_histogram_raw",
     "add_mesh",
     "add_onnx_graph",
     "add_pr_curve",
@@ -56,6 +63,7 @@ class TensorBoardMethods:
     def __init__(self, recorder: RunRecorder) -> None:
         self._recorder = recorder
         self._counters: dict[str, int] = {}
+        self._params: dict[str, Any] = {}  # of the last `add_hparams`
 
     @_named_global_step
     def add_scalar(
@@ -99,8 +107,33 @@ class TensorBoardMethods:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Record the distribution of a tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
-        self._write("histogram", tag, global_step, to_histogram, values)
+        """Record the distribution of a number, tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
+        self._write("histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values)
+
+    @_named_global_step
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,  # noqa: A002 - TensorBoard's names
+        max: float,  # noqa: A002
+        num: float,
+        sum: float,  # noqa: A002
+        sum_squares: float,
+        bucket_limits: Any,
+        bucket_counts: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Record a distribution that was counted already: right edges of buckets, and the elements in each.
+
+        Of more than 90 buckets neighbours are joined; the sum of squares is not used.
+        """
+
+        def convert(limits: Any) -> SummaryValue:
+            edges, counts = (to_array(part).astype(np.float64) for part in (limits, bucket_counts))
+            return histogram_of_limits(edges, counts, float(min), float(max), float(num), float(sum))
+
+        self._write("histogram", tag, global_step, convert, bucket_limits)
 
     @_named_global_step
     def add_image(
@@ -162,8 +195,8 @@ class TensorBoardMethods:
 
     @_named_global_step
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
-        """Record a tensor element by element."""
-        self._write("tensor", tag, global_step, to_tensor, tensor)
+        """Record a number, tensor or array element by element."""
+        self._write("tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
 
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
@@ -173,6 +206,8 @@ class TensorBoardMethods:
         example = getattr(model, "example_input_array", None) if input_to_model is None else input_to_model
         if example is not None:
             self._recorder.capture_graph(model, example)
+        else:
+            self._recorder.policy.warnings.warn("no example", NO_EXAMPLE, "add_graph")
 
     @_named_global_step
     def add_hparams(
@@ -183,13 +218,22 @@ class TensorBoardMethods:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Record hyper-parameters as custom lineage and metrics as evaluation lineage."""
-        params = flatten(hparam_dict)
-        if params:
-            self._recorder.write_lineage(UserDefinedInfo(params))
-        metrics = finite_metrics(metric_dict)
-        if metrics:
-            self._recorder.write_lineage(EvaluationInfo(metric=metric_json(metrics)))
+        """Record hyper-parameters as custom lineage and metrics as evaluation lineage; a run has one set of them."""
+        if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
+            found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
+            raise TypeError(f"hparam_dict and metric_dict must be dicts, not {found}")
+        params, metrics = flatten(hparam_dict), finite_metrics(metric_dict)
+        if any(self._params.get(key, value) != value for key, value in params.items()):
+            text = (
+                "add_hparams replaces the values of an earlier trial in %s: a run has one row on MindInsight's page. "
+                "Give each trial a run of its own"
+            )
+            self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
+        self._params = params
+        self._recorder.write_lineage(
+            *([UserDefinedInfo(params)] if params else ()),
+            *([EvaluationInfo(metric=metric_json(metrics))] if metrics else ()),
+        )
 
     def get_logdir(self) -> str:
         """The run directory."""

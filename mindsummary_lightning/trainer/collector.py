@@ -36,10 +36,11 @@ from mindsummary_lightning.conversion.arguments import (
     max_file_bytes,
     optional_positive_int,
     positive_int,
+    refuse_file_in_the_way,
 )
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.recording.run_recorder import RunRecorder
-from mindsummary_lightning.trainer.fit_run import FitRun, refuse_unusable
+from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.landscape_writer import landscape_writer
@@ -186,7 +187,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )
         if self._is_on and self._own_run is not None:
-            refuse_unusable(self._own_run.directory)
+            refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
@@ -195,8 +196,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             if stage == "fit" or not is_at_same_step:  # after an evaluation the user may save a checkpoint
                 self._steps = None
             if self._is_on:
-                runs = (self._own_run, None if logger is None else logger._run)
-                self._runs = [run for run in runs if run is not None]
+                self._runs = [run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None]
                 for run in self._runs:
                     run.enter(trainer)
                 if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
@@ -221,6 +221,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._steps = StepCollector(
             self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics
         )
+        self._steps.raises = self._guard.raise_exception
         if record is None or lineage is None:
             return
         with self._guard("the train lineage"):
@@ -329,12 +330,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._is_on and self._steps is not None:  # a tuner saves one before any training
             self._has_saved_checkpoint = True
             is_in_step = trainer.global_step != self._global_step  # a callback before this one saves it
-            save_state(checkpoint, self._steps, is_in_step, self._directories(), self._graph.recorded)
+            runs = [] if self._record is None else self._runs
+            directories = [*dict.fromkeys(os.path.abspath(run.directory) for run in runs)]
+            save_state(checkpoint, self._steps, is_in_step, directories, self._graph.recorded)
             if self._lineage is not None:
                 save_rates(checkpoint, self._lineage.first_rates)
-
-    def _directories(self) -> list[str]:
-        return [] if self._record is None else [*dict.fromkeys(os.path.abspath(run.directory) for run in self._runs)]
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from mindsummary_lightning.conversion.arguments import refuse_file_in_the_way
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
@@ -37,6 +38,8 @@ class FitRun:
     """
 
     def __init__(self, root_dir: str, version: int | str | None, sub_dir: str, options: Mapping[str, Any]) -> None:
+        self._working_dir = os.getcwd()
+        self._directory: str | None = None  # where a subclass of the logger says
         self._root_dir = os.path.abspath(root_dir)
         self.version: RunVersion = RunVersion(self._root_dir, version)
         self.open_recorder: RunRecorder | None = None  # once something has asked for it
@@ -60,13 +63,15 @@ class FitRun:
     @property
     def directory(self) -> str:
         """The directory of the run's files, absolute."""
-        return self.directory_below(self._root_dir)
+        return self._directory or run_directory(self._root_dir, self.version.value, self._sub_dir)
 
-    def directory_below(self, root_dir: str) -> str:
-        """The same, for a root directory as the user wrote it."""
-        value = self.version.value
-        version = f"version_{value}" if isinstance(value, int) else value
-        return os.path.join(root_dir, version, self._sub_dir).rstrip(os.sep) or os.sep
+    def move(self, root_dir: str, directory: str | None = None) -> None:
+        """Record below another root directory from the next run on, and where given, in just this directory."""
+        self._root_dir = self._view_dir = self.version.root_dir = os.path.abspath(
+            os.path.join(self._working_dir, root_dir)
+        )
+        if directory is not None:
+            self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
 
     @property
     def _short_directory(self) -> str:
@@ -84,6 +89,7 @@ class FitRun:
             self._record = SummaryRecord(self.directory, **self._options)
             self._record.set_mode("eval")  # values of summary operators are the collector's
             self.open_recorder = recorder_of(self._record)
+            self.open_recorder.is_reopened = True  # users of a SummaryWriter close it in hooks
             if self._dropped is not None:
                 self.open_recorder.take_deferred_lineage(self._dropped)
                 self._dropped = None
@@ -103,7 +109,7 @@ class FitRun:
     def enter(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
-            refuse_unusable(self.directory)
+            refuse_file_in_the_way(self.directory)
             self._is_fitting = trainer.state.fn == "fit" and not ends_with_tuning(trainer)
             if self._is_fitting:
                 self._begin_fit(trainer)
@@ -209,6 +215,12 @@ class FitRun:
             self._dropped, self.open_recorder, self._record = self.open_recorder, None, None
 
 
+def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
+    """The directory of a version below a root directory."""
+    name = f"version_{version}" if isinstance(version, int) else version
+    return os.path.join(root_dir, name, sub_dir).rstrip(os.sep) or os.sep
+
+
 class RunVersion:
     """The version of one run below a root directory: the user's number or name, or the number after the highest there.
 
@@ -222,7 +234,7 @@ class RunVersion:
         if isinstance(given, int) and given < 0:
             raise ValueError(f"version must be 0 or more, not {given}")
         self.is_given: bool = given is not None
-        self._root_dir = root_dir
+        self.root_dir = root_dir
         self._value = given
         self._made: list[str] = []  # what `claim` made, outermost first; empty unless this object holds a claim
         self._cleanup: weakref.finalize[..., RunVersion] | None = None
@@ -231,7 +243,7 @@ class RunVersion:
     def value(self) -> int | str:
         """The version; until it is claimed, the number that is free now."""
         if self._value is None:
-            self._value = _next_number(self._root_dir)
+            self._value = _next_number(self.root_dir)
         return self._value
 
     def adopt(self, value: int | str) -> None:
@@ -245,7 +257,7 @@ class RunVersion:
         """
         if self.is_given or self._made:
             return
-        root, number = self._root_dir, int(self.value)
+        root, number = self.root_dir, int(self.value)
         with contextlib.suppress(OSError):
             parents = _missing_parents(root)
             while not self._made:
@@ -279,22 +291,6 @@ class RunVersion:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cleanup": None}
-
-
-def refuse_unusable(directory: str) -> None:
-    """Refuse a directory that can never be made, before anything is trained.
-
-    Raises:
-        NotADirectoryError: it is a file, or lies below one.
-    """
-    path = os.path.abspath(directory)
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    if not os.path.isdir(path):
-        raise NotADirectoryError(
-            f"{path} is not a directory, so nothing can be recorded in {directory}; give the logger another "
-            "save_dir, or the callback another directory"
-        )
 
 
 def _shortest(path: str) -> str:

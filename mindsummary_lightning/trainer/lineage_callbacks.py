@@ -10,10 +10,9 @@ import os
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
-from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory
+from mindsummary_lightning.conversion.arguments import checked_bool, checked_directory, refuse_file_in_the_way
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
-from mindsummary_lightning.trainer.fit_run import refuse_unusable
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
@@ -58,7 +57,7 @@ class _LineageCallback(CallbackBase):
         if trainer.fast_dev_run:
             return
         if self._owns_recorder and self._recorder is not None:
-            refuse_unusable(self._recorder.directory)
+            refuse_file_in_the_way(self._recorder.directory)
         with self._guard("in setup"):
             if self._logger is not None:
                 self._logger._run.enter(trainer)

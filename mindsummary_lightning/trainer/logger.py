@@ -19,22 +19,27 @@ from mindsummary_lightning.conversion.arguments import (
     file_permissions,
     max_file_bytes,
     optional_module,
+    refuse_file_in_the_way,
 )
+from mindsummary_lightning.conversion.arrays import at_least_1d
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.trainer.fit_run import FitRun, refuse_unusable
+from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE
+from mindsummary_lightning.trainer.fit_run import FitRun, run_directory
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import (
     LoggerBase,
     rank_zero_experiment,
     rank_zero_only,
 )
-from mindsummary_lightning.trainer.trainer_state import calling_trainer
+from mindsummary_lightning.trainer.trainer_state import calling_trainer, transferred
 from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
 from mindsummary_lightning.values.text import utf8_text
+
+_PLACES = ("save_dir", "name", "version", "root_dir", "log_dir")  # what a subclass may override to place its files
 
 
 class MindInsightLogger(LoggerBase):
@@ -107,7 +112,11 @@ class MindInsightLogger(LoggerBase):
             "raise_exception": checked_bool("raise_exception", raise_exception),
             "file_mode": file_permissions(file_mode),
         }
-        self._run = FitRun(self.root_dir, version, checked_sub_dir, options)
+        self._sub_dir = checked_sub_dir
+        self._fit_run = FitRun(os.path.join(self._save_dir, self._name), version, checked_sub_dir, options)
+        changed = {name for name in _PLACES if getattr(type(self), name) is not getattr(MindInsightLogger, name)}
+        self._is_placed_by_subclass = bool(changed)
+        self._fit_run.version.is_given |= bool(changed & {"version", "log_dir"})
         self._log_graph = checked_bool("log_graph", log_graph)
 
     def __repr__(self) -> str:
@@ -128,17 +137,25 @@ class MindInsightLogger(LoggerBase):
     @property
     def version(self) -> int | str:
         """Number or name of this run. A number is the next free one until a Trainer starts or a value is logged."""
-        return self._run.version.value
+        if self._is_placed_by_subclass:
+            self._fit_run.move(self.root_dir)
+        return self._fit_run.version.value
 
     @property
     def root_dir(self) -> str:
         """Directory of all versions, which is what MindInsight's ``--summary-base-dir`` should be."""
-        return os.path.join(self._save_dir, self._name) if self._name else self._save_dir
+        return os.path.join(self.save_dir, self.name) if self.name else self.save_dir
 
     @property
     def log_dir(self) -> str:
-        """Directory of this run's files."""
-        return self._run.directory_below(self.root_dir)
+        """Directory of this run's files: that of the version below the root, also where a subclass names these."""
+        return run_directory(self.root_dir, self.version, self._sub_dir)
+
+    @property
+    def _run(self) -> FitRun:
+        if self._is_placed_by_subclass:
+            self._fit_run.move(self.root_dir, self.log_dir)
+        return self._fit_run
 
     # ---- what Lightning calls
 
@@ -149,7 +166,7 @@ class MindInsightLogger(LoggerBase):
 
         It answers TensorBoard's ``add_scalar``, ``add_histogram``, ``add_image`` and their kin too.
         """
-        refuse_unusable(self._run.directory)
+        refuse_file_in_the_way(self._run.directory)
         self._run.is_in_trainer = True
         return self._run.record()
 
@@ -165,13 +182,14 @@ class MindInsightLogger(LoggerBase):
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
             return
-        record = self._run.open_recorder or self._run.recorder()
+        run = self._fit_run
+        record = run.open_recorder or self._run.recorder()
         pairs = self._scalars.pairs(without_added_epoch(metrics, self), record)
-        number = checked_step(step, self._run.last_step, record)
+        number = checked_step(step, run.last_step, record)
         if number is None:
             return
         if number.bit_length() < 64:  # SummaryRecord skips the values of others
-            self._run.last_step = number
+            run.last_step = number
         record.write_values(number, pairs)
 
     @rank_zero_only
@@ -216,7 +234,8 @@ class MindInsightLogger(LoggerBase):
         Args:
             model: any ``torch.nn.Module``.
             input_array: what its ``forward`` takes: a tensor, a tuple of positional or a dict of keyword arguments;
-                ``None`` takes the module's ``example_input_array``, and without one does nothing.
+                ``None`` takes the module's ``example_input_array``. Within a Trainer it passes the module's hooks of
+                batch transfer, as batches do. Without one a warning says that none is recorded.
 
         Raises:
             TypeError: ``model`` is not a module.
@@ -233,7 +252,9 @@ class MindInsightLogger(LoggerBase):
     def _record_graph(self, model: Any, input_array: Any) -> None:
         example = input_array if input_array is not None else getattr(model, "example_input_array", None)
         if example is not None and self._log_graph:
-            self._run.recorder().capture_graph(model, example)
+            self._run.recorder().capture_graph(model, example, transferred)
+        elif self._log_graph and calling_trainer(model, self) is None:  # a Trainer calls it at each fit, unasked
+            self._run.recorder().policy.warnings.warn("no example", NO_EXAMPLE, "log_graph")
 
     # ---- images, figures, histograms, tensors
 
@@ -268,13 +289,13 @@ class MindInsightLogger(LoggerBase):
 
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
-        """Record the distribution of a tensor or array of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write("histogram", checked_name(key), step, to_histogram, values)
+        """Record the distribution of a number, tensor or array; ``step`` as in :meth:`log_image`."""
+        self._write("histogram", checked_name(key), step, lambda values: to_histogram(at_least_1d(values)), values)
 
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
-        """Record a tensor or array, element by element, of at least one dimension; ``step`` as in :meth:`log_image`."""
-        self._write("tensor", checked_name(key), step, to_tensor, tensor)
+        """Record a number, tensor or array, element by element; ``step`` as in :meth:`log_image`."""
+        self._write("tensor", checked_name(key), step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
 
     @rank_zero_only
     def log_figure(self, key: str, figure: Any, step: int | None = None) -> None:

@@ -1,24 +1,33 @@
 """The base classes of whichever Lightning namespaces are installed.
 
+Importing a namespace sets levels and makes it the one in whose name both log; what was set before stands again.
+
 ``lightning.pytorch`` and ``pytorch_lightning`` have different ``Logger`` and ``Callback`` classes. Their Trainers take
 either kind, their ``LightningCLI`` takes only its own, so ours derive from both where both are installed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["CallbackBase", "LoggerBase", "rank_zero_experiment", "rank_zero_info", "rank_zero_only"]
 
 
+_NAMES = ("lightning.pytorch", "pytorch_lightning")
+_LOGGERS = (*_NAMES, "lightning", "lightning.fabric", "lightning_fabric")
+
+
 def _installed() -> list[ModuleType]:
     found = []
-    for name in ("lightning.pytorch", "pytorch_lightning"):
+    for name in _NAMES:
         try:
-            found.append(importlib.import_module(name))
+            with _logging_as_before():
+                found.append(importlib.import_module(name))
         except ModuleNotFoundError as error:
             if error.name not in (name, name.partition(".")[0]):
                 raise
@@ -28,6 +37,24 @@ def _installed() -> list[ModuleType]:
             "the callbacks need"
         )
     return found
+
+
+@contextlib.contextmanager
+def _logging_as_before() -> Iterator[None]:
+    """A context in which an import replaces no level of a logger, and not the one that Lightning's messages go to."""
+    known = {logging.getLogger(name) for name in _LOGGERS if name in logging.root.manager.loggerDict}
+    levels = {logger: logger.level for logger in known if logger.level}
+    try:
+        rank_zero: Any = importlib.import_module("lightning_utilities.core.rank_zero")
+    except ModuleNotFoundError:  # nor is there a namespace
+        yield
+        return
+    speaker = rank_zero.log
+    yield
+    for logger, level in levels.items():
+        logger.setLevel(level)
+    if speaker.name != rank_zero.__name__:  # it was another namespace's
+        rank_zero.log = speaker
 
 
 _NAMESPACES = _installed()

@@ -36,6 +36,16 @@ def calling_trainer(module: Any, logger: Any) -> Any | None:
     return trainer if is_its_own and any(known is logger for known in trainer.loggers) else None
 
 
+def transferred(module: Any, batch: Any) -> Any:
+    """A batch as a Trainer hands it to its module: through the hooks of batch transfer; elsewhere as it is.
+
+    Calls ``_on_before_batch_transfer`` and ``_apply_batch_transfer_handler`` (lightning 2.4 to 2.6.6).
+    """
+    if getattr(module, "_trainer", None) is None:
+        return batch
+    return module._apply_batch_transfer_handler(module._on_before_batch_transfer(batch))
+
+
 def planned_steps(trainer: Any) -> int | None:
     """Optimizer steps of the whole run, or ``None`` if unknown."""
     total: Any = None

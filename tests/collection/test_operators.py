@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from mindsummary_lightning import (
     HistogramSummary,
     ImageSummary,
+    MindInsightLogger,
     ScalarSummary,
     SummaryCollector,
     SummaryReader,
@@ -633,3 +634,66 @@ def test_a_scripted_model_is_compiled_saved_and_run_without_its_operators(tmp_pa
         assert record.record(1)
 
     assert not (tmp_path / "run").exists()
+
+
+_NO_NUMBERS: list[Any] = [None, "", {}, [[1, 2], [3]], object()]
+_NUMBERS = [2**70, True, 1.5]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["eager", "compiled", "fullgraph"])
+def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
+    tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def step(x: Tensor, value: Any) -> Tensor:
+        scalar_summary("part", value)
+        return x * 2
+
+    if way != "eager":
+        torch._dynamo.reset()
+        step = torch.compile(step, backend="aot_eager", fullgraph=way == "fullgraph")
+    values = [0.5, *_NO_NUMBERS, *_NUMBERS] if way == "eager" else [0.5, *_NO_NUMBERS[:-1], *_NUMBERS]
+    with SummaryRecord(tmp_path) as record:
+        answers = []
+        for number, value in enumerate(values):
+            step(torch.ones(2), value)
+            answers.append(record.record(number))
+
+    expected = [isinstance(value, (int, float)) for value in values]
+    assert answers == expected  # True only if everything is in the files
+    assert points(tmp_path, "part") == [
+        (number, float(value)) for number, value in enumerate(values) if expected[number]
+    ]
+    (warning,) = [text for text in caplog.messages if "skipped" in text]
+    assert "scalar 'part' is skipped: expected a number" in warning
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_part_of_the_loss_that_turns_none_ends_a_training_only_if_asked_to(
+    tmp_path: Path, is_compiled: bool, raises: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Parts(Net):
+        def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+            self.note(batch[0].mean(), None if batch_idx == 2 else 0.5)
+            return super().training_step(batch, batch_idx)
+
+        def note(self, x: Tensor, part: Any) -> Tensor:
+            scalar_summary("part", part)
+            return x * 2
+
+    torch._dynamo.reset()
+    net = Parts()
+    if is_compiled:
+        net.note = torch.compile(net.note, backend="aot_eager", fullgraph=True)  # type: ignore[method-assign]
+    logger = MindInsightLogger(tmp_path, name="", version="run", raise_exception=raises)
+    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=4)
+    if raises:
+        with pytest.raises(TypeError, match="part: expected a number"):
+            running.fit(net, loader())
+    else:
+        running.fit(net, loader())
+
+    assert steps(tmp_path / "run", "part") == ([1, 2] if raises else [1, 2, 4])
+    assert len([text for text in caplog.messages if text.startswith("part is not recorded: expected a number")]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_a_layout_without_doubt_is_found(array: Any, expected: NDArray[np.uint8]
 
 @pytest.mark.parametrize("shape", [(3, 20, 3), (5, 6, 7), (4, 3, 20, 3), (2, 5, 6, 7), (9,), (1, 1, 1, 1, 3), ()])
 def test_a_layout_in_doubt_is_refused_with_shape_and_dtype(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="pass dataformats, one of HW, HWC, CHW, NHWC, NCHW") as refusal:
+    with pytest.raises(ValueError, match="pass dataformats, the letters of one of HW, CHW, NCHW") as refusal:
         to_image(np.zeros(shape, np.float32))
 
     assert f"shape {shape} and dtype float32" in str(refusal.value)
@@ -68,10 +69,32 @@ def test_dataformats_settles_the_doubt(dataformats: str, size: tuple[int, int]) 
     assert (picture.width, picture.height) == ((3, 20) if dataformats == "CHW" else (20, 3))
 
 
-@pytest.mark.parametrize("dataformats", ["HW", "NCHW", "CWH", "rgb", ""])
-def test_dataformats_that_do_not_fit_are_refused(dataformats: str) -> None:
-    with pytest.raises(ValueError, match=f"with dataformats '{dataformats}': use one of"):
+@pytest.mark.parametrize(
+    ("dataformats", "text"),
+    [
+        ("HW", "needs a letter for each dimension"),
+        ("NCHW", "needs a letter for each dimension"),
+        ("CWH", "needs 1, 3 or 4 channels"),
+        ("rgb", "must be the letters of HW, CHW, NCHW in any order, not 'RGB'"),
+        ("NHW", "must be the letters of"),
+        ("HHW", "must be the letters of"),
+        ("", "must be the letters of"),
+    ],
+)
+def test_dataformats_that_do_not_fit_are_refused(dataformats: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         to_image(RGB, dataformats)
+
+
+@pytest.mark.parametrize("layout", ["HW", "CHW", "NCHW"])
+def test_dataformats_are_the_letters_in_any_order(layout: str) -> None:
+    sizes = {"N": 2, "C": 3, "H": 4, "W": 5}
+    array = np.random.default_rng(0).integers(0, 256, [sizes[letter] for letter in layout], np.uint8)
+    expected = pixels_of(to_image(array, layout))
+
+    for order in itertools.permutations(layout):
+        turned = array.transpose([layout.index(letter) for letter in order])
+        np.testing.assert_array_equal(pixels_of(to_image(turned, "".join(order))), expected)
 
 
 @pytest.mark.parametrize(("shape", "dataformats"), [((5, 20, 30), "CHW"), ((20, 30, 2), "HWC"), ((0, 20, 30, 3), None)])

@@ -112,8 +112,8 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
 def test_a_directory_that_cannot_be_made_costs_the_records_and_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "file").touch()
     record = SummaryRecord(tmp_path / "file" / "run")
+    (tmp_path / "file").touch()  # one that is there already is refused by the constructor
 
     assert not recorder_of(record).write_values(1, [("a", 1.0)])
     assert "could not be recorded" in caplog.text
@@ -139,7 +139,7 @@ def test_what_is_deleted_is_made_again(
 def test_a_giant_tensor_is_skipped_and_the_run_continues(tmp_path: Path, is_full: bool, figure: Figure) -> None:
     record = SummaryRecord(tmp_path, free_space_factor=0)
     record.add_value("tensor", "t", np.zeros(10_000_001, np.bool_))
-    assert record.record(0) is True
+    assert record.record(0) is False
     record.add_scalar("a", 1.0, 1)
     if is_full:
         assert not recorder_of(record).write_values(1, [("giant", Image(1, 1, bytes(500_000_001)))])

@@ -153,7 +153,7 @@ def test_a_metric_that_is_no_number_is_skipped_with_one_warning(
 _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseException], str]] = [
     (lambda logger: logger.log_image("a", ["no/such/file.png"]), OSError, "image 'a' is skipped"),
     (lambda logger: logger.log_image("a", [np.zeros((2, 5, 7))]), ValueError, "image 'a' is skipped"),
-    (lambda logger: logger.log_histogram("a", 3.0), ValueError, "histogram 'a' is skipped"),
+    (lambda logger: logger.log_histogram("a", "x"), TypeError, "histogram 'a' is skipped"),
     (lambda logger: logger.log_tensor("a", "text"), TypeError, "tensor 'a' is skipped"),
     (
         lambda logger: logger.log_tensor("a", np.zeros(10_000_001, bool)),
@@ -163,7 +163,7 @@ _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseExce
     (lambda logger: logger.log_figure("a", 3), TypeError, "figure 'a' is skipped"),
     (lambda logger: logger.log_metrics({"a": Quitting()}, 1), SystemExit, "metric 'a' is skipped: no float"),
     (lambda logger: logger.log_metrics(None), TypeError, "metrics of 'log_metrics' is skipped"),  # type: ignore[arg-type]
-    (lambda logger: logger.experiment.add_tensor("a", 3.0), ValueError, "tensor 'a' is skipped"),
+    (lambda logger: logger.experiment.add_tensor("a", "x"), TypeError, "tensor 'a' is skipped"),
 ]
 
 
@@ -306,7 +306,7 @@ _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda p: MindInsightLogger(p).log_image("", [np.zeros((4, 4))]), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_image(3, []), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_image("a", np.zeros((4, 4))), TypeError, "list of images"),
-    (lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WH"), ValueError, "dataformats"),
+    (lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WX"), ValueError, "dataformats"),
     (lambda p: MindInsightLogger(p).log_histogram(3, np.zeros(2)), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_tensor("", np.zeros(2)), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_figure(None, 3), TypeError, "name"),  # type: ignore[arg-type]

@@ -6,6 +6,9 @@ import copy
 import importlib
 import os
 import pickle
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +301,122 @@ def test_a_metric_without_a_name_is_said_once(tmp_path: Path, caplog: pytest.Log
 
     assert [record.getMessage() for record in caplog.records] == ["a metric without a name is not recorded"]
     assert steps(logger.log_dir, "loss") == [0, 1]
+
+
+# ---- what the originals' own tests ask for
+
+
+class _Named(MindInsightLogger):
+    @property
+    def name(self) -> str:
+        return "mine"
+
+
+class _Versioned(MindInsightLogger):
+    @property
+    def version(self) -> str:
+        return f"v{super().version}"
+
+
+class _Placed(MindInsightLogger):
+    @property
+    def log_dir(self) -> str:
+        return os.path.join(self.save_dir, "here")
+
+
+@pytest.mark.parametrize(
+    ("kind", "run", "checkpoints"),
+    [
+        (MindInsightLogger, "lightning_logs/version_0", "lightning_logs/version_0"),
+        (_Named, "mine/version_0", "mine/version_0"),
+        (_Versioned, "lightning_logs/v0", "lightning_logs/v0"),
+        (_Placed, "here", "lightning_logs/version_0"),  # Lightning asks for name and version alone
+    ],
+)
+def test_files_lie_where_the_properties_of_a_subclass_say(
+    tmp_path: Path, kind: type[MindInsightLogger], run: str, checkpoints: str
+) -> None:
+    logger = kind(tmp_path)
+    trainer(logger=logger, limit_train_batches=2, enable_checkpointing=True).fit(Net(), loader())
+
+    assert (logger.log_dir, steps(tmp_path / run, "train/loss")) == (str(tmp_path / run), [0, 1])
+    assert os.listdir(tmp_path / checkpoints / "checkpoints")
+    assert {path.parent for path in tmp_path.rglob("events*")} == {tmp_path / run}
+
+
+class _Transferring(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.example_input_array = {"numbers": [0.0, 1.0, 2.0, 3.0]}  # as its loader gives them
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return torch.tensor([batch["numbers"]]) if isinstance(batch, dict) else batch
+
+
+def test_the_graph_of_an_example_goes_through_the_hooks_of_batch_transfer(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    trainer(logger=logger, limit_train_batches=1).fit(_Transferring(), loader())
+
+    assert SummaryReader(logger.log_dir).graph() is not None
+
+
+def test_a_missing_example_is_said_to_who_asks_for_a_graph_and_not_in_each_fit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    trainer(logger=logger, limit_train_batches=1).fit(Net(), loader())
+    before = [text for text in caplog.messages if "records no graph" in text]
+    for _ in range(2):
+        logger.log_graph(torch.nn.Linear(2, 2))
+
+    assert before == []
+    assert [text[:24] for text in caplog.messages if "records no graph" in text] == ["log_graph records no gra"]
+
+
+class _Closing(Net):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        with self.logger.experiment as writer:
+            writer.add_scalar("own", batch_idx, batch_idx)
+        self.logger.experiment.close()
+        return super().training_step(batch, batch_idx)
+
+
+def test_a_module_that_closes_the_experiment_in_each_step_loses_nothing(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path)
+    trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=4).fit(
+        _Closing(), loader()
+    )
+
+    assert steps(logger.log_dir, "own") == steps(logger.log_dir, "train/loss") == [0, 1, 2, 3]
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "silenced"),
+    [
+        ("import lightning.pytorch", "lightning.pytorch"),
+        ("import pytorch_lightning", "pytorch_lightning"),
+        ("", "lightning.pytorch"),
+    ],
+)
+def test_importing_the_package_changes_nothing_of_lightnings_logging(
+    tmp_path: Path, before: str, silenced: str
+) -> None:
+    space = silenced if before else "lightning.pytorch"
+    script = f"""
+        import logging, warnings
+        warnings.simplefilter("ignore")
+        {before or "pass"}
+        logging.getLogger({silenced!r}).setLevel(logging.ERROR)
+        from mindsummary_lightning import MindInsightLogger
+        from {space} import Trainer
+        Trainer(logger=False, accelerator="cpu", enable_checkpointing=False)
+        print("level", logging.getLogger({silenced!r}).level)
+    """
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(script))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "level 40"
+    assert "GPU available" not in done.stderr

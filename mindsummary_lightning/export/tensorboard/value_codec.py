@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.export.tensorboard.bucket_limits import (
+from mindsummary_lightning.conversion.bucket_limits import (
     histogram_of_limits,
     histogram_of_rows,
     limits_of_buckets,

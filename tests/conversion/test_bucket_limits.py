@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.export.tensorboard.bucket_limits import histogram_of_buckets, limits_of_buckets
+from mindsummary_lightning.conversion.bucket_limits import histogram_of_buckets, limits_of_buckets
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
