@@ -17,7 +17,10 @@ from typing import NamedTuple
 from aiohttp import web
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
-_MISSING_TOKEN = "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start."
+_MISSING_TOKEN = (
+    "403 Forbidden. Open the address that `mindsummary view` printed; its token changes with every start.\n"
+    "403 禁止访问。请打开 `mindsummary view` 打印的地址。其中的令牌每次启动都不同。\n"
+)
 _WRONG_HOST = "this host name is not one of the viewer's; open the address that it printed"
 _PAGE_POLICY = (
     "default-src 'none'; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -235,6 +236,62 @@ def test_a_condition_on_what_no_run_has_is_said(browser: Browser, serve: Serve, 
     assert _run(browser, _NAMES) == []
 
 
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("version_1 -version_1*", []),
+        ("version_10 OR version_11", ["version_10", "version_11"]),
+        ("v*n_12 OR version_13 -nothing", ["version_12", "version_13"]),
+        ("written>=2020-01-01 version_14", ["version_14"]),
+        ("written<2020-01-01", []),
+    ],
+)
+def test_words_are_alternatives_excluded_and_have_gaps(
+    browser: Browser, serve: Serve, sweep: Path, query: str, names: list[str]
+) -> None:
+    _open(browser, f"{serve(sweep)}#q={quote(query)}")
+
+    assert sorted(name.rpartition("/")[2] for name in _run(browser, _NAMES)) == names
+
+
+def test_a_word_that_is_nowhere_is_said(browser: Browser, serve: Serve, sweep: Path) -> None:
+    _open(browser, f"{serve(sweep)}#q=version_1+nowhere")
+
+    assert _run(browser, _COUNT) == "no run has “nowhere” in its name or settings"
+
+
+def test_ranges_and_all_that_is_found_are_ticked(browser: Browser, serve: Serve, sweep: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    ticked = "return document.getElementById('ticked').textContent.split(' ')[0]"
+    _open(browser, f"{serve(sweep)}#q=version_1&size=20")
+    boxes = browser.driver.find_elements(By.CSS_SELECTOR, "tbody input")
+    boxes[1].click()
+    ActionChains(browser.driver).key_down(Keys.SHIFT).click(boxes[4]).key_up(Keys.SHIFT).perform()
+    assert _run(browser, ticked) == "4"
+
+    browser.driver.find_element(By.CSS_SELECTOR, "thead input").click()
+    assert _run(browser, ticked) == _run(browser, _COUNT).split()[0] == "11"
+    assert "compare loss landscapes" not in browser.text()  # no run of the sweep has one
+    browser.driver.find_element(By.CSS_SELECTOR, "thead input").click()
+    assert _run(browser, "return document.getElementById('ticked').hidden")
+
+
+def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    name = "a" * 120 + "b" * 100
+    write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+
+    _open(browser, serve(tmp_path))
+
+    (shown,) = _run(browser, _NAMES)
+    assert shown.startswith("./aaa")
+    assert shown.endswith("bbb")
+    assert len(shown) < 90
+    assert _run(browser, "return document.querySelector('td.name > a').title") == f"./{name}"
+
+
 def test_ticked_runs_have_addresses_of_pages_about_them(browser: Browser, serve: Serve, sweep: Path) -> None:
     address = serve(sweep)
     _open(browser, address)
@@ -284,8 +341,9 @@ def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, s
     press("/", "version_2")
     assert _run(browser, "return document.activeElement.id") == "search"
     assert all("version_2" in name for name in _run(browser, _NAMES))
-    _run(browser, "document.activeElement.blur()")
-    press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    press(Keys.ENTER)
+    assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[0]
+    press(Keys.ARROW_DOWN)
     assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[1]
     press(Keys.ENTER)
     _wait(browser, "return location.hash.startsWith('#/train-manage/training-dashboard?id=')")
@@ -296,6 +354,9 @@ def test_chinese_is_spoken_and_kept(browser: Browser, serve: Serve, sweep: Path)
     _open(browser, address)
     _run(browser, "document.getElementById('language').click()")
     assert "最近写入" in browser.text()
+    for word in ("学习率", "网络", "优化器", "个训练，符合条件"):
+        assert word in browser.text()
+    assert not re.search(r"[\u4e00-\u9fff][,:;]|[,:;][\u4e00-\u9fff]", browser.text())  # punctuation of full width
     _open(browser, address)
     assert "最近写入" in browser.text()
     _run(browser, "document.getElementById('language').click()")

@@ -118,6 +118,7 @@ def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     info = dict(lineage.sections["run_info"])
     fields = {**lineage.fields, "status": info.pop("status", None)}
     custom = {**info, **lineage.sections["user_defined"]}
+    custom = {name: value for name, value in custom.items() if name not in fields or fields[name] != value}
     row = flat_record({"model_lineage": {**fields, "metric": lineage.sections["metric"], "user_defined": custom}})
     return {name: value for name, value in row.items() if value is not None}
 
@@ -138,9 +139,11 @@ def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
         run = runs.run(listed.train_id)
         known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
     row = table.rows.get(listed.train_id)
-    has_ended = row is not None and "status" in row[2] and written <= ended
+    facts = {name: value for name, value in known[1].items() if name != "recorded"}
+    # A landscape is written after the end of the run that it belongs to; scalars are not.
+    has_ended = row is not None and "status" in row[2] and known[1].get("recorded", written) <= ended
     is_growing = not has_ended and time.time() - written < _GROWING_S
-    return {**known[1], "written": max(written, ended), "is_growing": is_growing}
+    return {**facts, "written": max(written, ended), "is_growing": is_growing}
 
 
 def _read(run: FollowedRun) -> dict[str, Any]:
@@ -152,6 +155,7 @@ def _read(run: FollowedRun) -> dict[str, Any]:
         "tag": loss,
         "loss": None if loss is None else _rounded(series[loss].values[-1]),
         "line": [] if loss is None else _line(series[loss].values),
+        "recorded": max((float(one.wall_times[-1]) for one in series.values()), default=0.0),
         "has_graph": bool(run.graphs()),
         "has_landscape": bool(tags["loss_landscape"]),
     }

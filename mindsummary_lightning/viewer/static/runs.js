@@ -3,22 +3,35 @@
 (() => {
   const API = "v1/mindinsight/run-table";
   const REFRESH_MS = 10000;
+  const LONGEST = 80; // characters of a name that are shown
   const SETTINGS = 8; // columns of settings that are shown at first
   const HIDDEN = /path$|^dataset_mark$|^status$|_version$/; // of these none at first
   const TEXTS = {
-    "language": ["中文", "English"],
+    "language": ["中文", "English"], "title": ["Runs: {0}", "训练列表：{0}"],
     "run": ["run", "训练"], "written": ["last written", "最近写入"], "status": ["status", "状态"],
-    "steps": ["steps", "步数"], "curve": ["loss curve", "损失曲线"], "front": ["MindInsight's list", "MindInsight列表"],
-    "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "列"], "size": ["rows", "每页行数"],
-    "search": ["search names and settings, or metric/accuracy>0.9", "搜索名称和参数,或输入 metric/accuracy>0.9"],
-    "count": ["{0} of {1} runs", "{1} 个训练中的 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页,共 {1} 页"],
-    "ticked": ["{0} ticked:", "已选 {0} 个:"], "untick": ["untick all", "全部取消"], "reading": [", {0} being read", ",正在读取 {0} 个"],
-    "compare": ["compare curves", "对比标量"], "difference": ["where they part", "从哪里开始不同"], "surfaces": ["compare loss landscapes", "对比损失地形图"],
-    "table": ["model lineage of these", "所选训练的溯源"], "dashboard": ["dashboard", "看板"], "graph": ["graph", "计算图"],
-    "landscape": ["landscape", "损失地形"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
-    "unknown": ["no run has {0}", "没有训练含有 {0}"], "number": ["{0} is compared with a number", "{0} 应与数字比较"],
+    "steps": ["steps", "步数"], "curve": ["loss curve", "损失曲线"], "front": ["MindInsight's list", "训练列表（MindInsight）"],
+    "lineage": ["model lineage", "模型溯源"], "columns": ["columns", "选择列"], "size": ["rows", "每页行数"], "csv": ["CSV", "CSV"],
+    "search": ["search names and settings, or metric/accuracy>0.9", "搜索名称和参数，或输入 metric/accuracy>0.9"],
+    "count": ["{0} of {1} runs", "共 {1} 个训练，符合条件 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页，共 {1} 页"],
+    "ticked": ["{0} ticked:", "已选 {0} 个："], "untick": ["untick all", "取消全选"], "reading": [", {0} being read", "，正在读取 {0} 个"],
+    "all": ["tick all that are found", "全选符合条件的训练"],
+    "compare": ["compare curves", "标量对比"], "difference": ["where they part", "查看差异起点"], "surfaces": ["compare loss landscapes", "损失函数图形对比"],
+    "table": ["model lineage of these", "所选训练的模型溯源"], "graph": ["graph", "计算图"],
+    "landscape": ["landscape", "损失函数多维分析"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
+    "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "number": ["{0} is compared with a number", "{0} 只能与数值比较"],
+    "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
-    "keys": ["Keys: / searches, ↑ and ↓ move between runs, Enter opens one. Nothing here changes a run.", "按键:/ 搜索,↑ ↓ 在训练间移动,Enter 打开。此页不会更改任何训练。"],
+    "keys": [
+      "Keys: / searches, ↑ and ↓ move between runs, Enter opens one. Search: word, -word, a*b, \"two words\", name>1, one OR other, written>=2026-01-31. Nothing here changes a run.",
+      "快捷键：/ 搜索，↑ ↓ 切换训练，Enter 打开。搜索：词、-词、a*b、\"多个词\"、name>1、甲 OR 乙、written>=2026-01-31。本页面不会修改任何训练日志。",
+    ],
+  };
+  // MindInsight's own Chinese names of columns, and states.
+  const CHINESE = {
+    learning_rate: "学习率", model_size: "模型大小", network: "网络", optimizer: "优化器", loss_function: "损失函数", loss: "损失值", epoch: "epoch",
+    batch_size: "batch size", train_dataset_count: "训练样本数量", test_dataset_count: "测试样本数量", device_num: "device数目",
+    train_dataset_path: "训练数据集路径", test_dataset_path: "测试数据集路径", dataset_mark: "数据处理",
+    success: "成功", failed: "失败", finished: "已完成", pruned: "提前终止", interrupted: "已中止",
   };
   const FIXED = ["run", "written", "status", "curve", "steps"];
   const NUMBERS = /^(metric\/.+|loss|learning_rate|(train|test)_dataset_count|epoch|batch_size|device_num|model_size|steps|curve)$/;
@@ -39,6 +52,7 @@
   const outdated = new Set(); // train ids of those that may have grown since
   let wanted = []; // train ids whose curves are to be read
   let isReading = false;
+  let lastTicked = ""; // train id of the run whose box was clicked last
 
   const t = (key, ...values) => values.reduce((text, value, i) => text.replaceAll(`{${i}}`, value), TEXTS[key][language]);
   const make = (name, attributes = {}, ...children) => {
@@ -92,7 +106,9 @@
   const has = Object.hasOwn; // an address may name anything, `constructor` too
   const names = () => [...Object.keys(table.columns), ...Object.keys(table.same)];
   const known = (name) => has(table.columns, name) || has(table.same, name) || FIXED.includes(name) || name === "summary_dir";
-  const label = (name) => (FIXED.includes(name) ? t(name) : name.replace(/^(metric|user_defined)\//, ""));
+  const chinese = (text) => (language && has(CHINESE, text) ? CHINESE[text] : text);
+  const bare = (name) => name.replace(/^(metric|user_defined)\//, "");
+  const label = (name) => (FIXED.includes(name) ? t(name) : chinese(bare(name)));
 
   function shownColumns() {
     if (state.cols) return ["run", ...state.cols.filter((name) => name !== "run" && known(name))];
@@ -107,22 +123,32 @@
 
   // ---- search, in the language of `mindsummary lineage --where`
 
+  // Alternatives between OR; of each the words that a run must have or not have, and the conditions that it must meet.
   function parsed(query) {
-    const words = [], tests = [];
+    const alternatives = [{ words: [], tests: [] }];
     problem = "";
     for (const [, field, operator, text, quoted, word] of query.matchAll(TOKEN)) {
+      const { words, tests } = alternatives.at(-1);
       if (!field) {
-        words.push((quoted ?? word).toLowerCase());
+        if (word === "OR") alternatives.push({ words: [], tests: [] });
+        else words.push(wantedWord(quoted ?? word, quoted === undefined));
         continue;
       }
       const name = resolved(field.replace(/^"(.*)"$/, "$1"));
-      const isQuoted = /^(".*"|'.*')$/.test(text);
+      const isQuoted = /^(".*"|'.*')$/.test(text), isDate = name === "written" && /^\d{4}-/.test(text);
       const number = !isQuoted && !WORDS.test(name) && text.trim() !== "" && !Number.isNaN(Number(text)) ? Number(text) : null;
       if (!known(name)) problem = t("unknown", name);
       else if (number === null && NUMBERS.test(name)) problem = t("number", name);
-      tests.push([name, TESTS[operator], number ?? (isQuoted ? text.slice(1, -1) : text)]);
+      tests.push([name, TESTS[operator], isDate ? text : number ?? (isQuoted ? text.slice(1, -1) : text), isDate]);
     }
-    return { words, tests };
+    return alternatives;
+  }
+
+  function wantedWord(text, isPlain) {
+    const isExcluded = isPlain && /^-./.test(text);
+    const plain = (isExcluded ? text.slice(1) : text).toLowerCase();
+    const pattern = isPlain && plain.includes("*") ? new RegExp(plain.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")) : null;
+    return { plain, isExcluded, isIn: (text) => (pattern ? pattern.test(text) : text.includes(plain)) };
   }
 
   function resolved(field) {
@@ -130,7 +156,7 @@
     const old = field.replace(/^metric_/, "metric/").replace(/^user_defined\/(?=status$)/, ""); // as `lineage --where` takes it
     if (known(old)) return old;
     const ending = names().filter((name) => name.endsWith(`/${field}`));
-    return names().find((name) => label(name) === field) ?? (ending.length === 1 ? ending[0] : field);
+    return names().find((name) => bare(name) === field || label(name) === field) ?? (ending.length === 1 ? ending[0] : field);
   }
 
   function meets(actual, compare, expected) {
@@ -142,20 +168,26 @@
 
   function haystack(row) {
     const parts = [table.train_ids[row], ...shared];
-    for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${label(name)}=${table.columns[name][row]}`);
+    for (const name in table.columns) if (table.columns[name][row] !== null) parts.push(`${bare(name)}=${table.columns[name][row]}`);
     return parts.join("\n").toLowerCase();
   }
 
   function find() {
-    const { words, tests } = parsed(state.q);
-    shared = Object.entries(table.same).map(([name, one]) => `${label(name)}=${one}`);
+    const alternatives = parsed(state.q);
+    const words = alternatives.flatMap((one) => one.words), found = new Set();
+    shared = Object.entries(table.same).map(([name, one]) => `${bare(name)}=${one}`);
     order = [];
     for (let row = 0; row < table.train_ids.length; row++) {
       if (words.length) haystacks[row] ??= haystack(row);
-      if (words.every((word) => haystacks[row].includes(word)) && tests.every(([name, compare, expected]) => meets(value(row, name), compare, expected))) order.push(row);
+      for (const word of words) if (word.isIn(haystacks[row])) found.add(word);
+      const isFound = alternatives.some(({ words, tests }) => words.every((word) => word.isIn(haystacks[row]) !== word.isExcluded)
+        && tests.every(([name, compare, expected, isDate]) => meets(isDate ? written(row).slice(0, expected.length) : value(row, name), compare, expected)));
+      if (isFound) order.push(row);
     }
+    const nowhere = words.find((word) => !word.isExcluded && !found.has(word));
+    if (!order.length && table.train_ids.length && nowhere && !problem) problem = t("nowhere", nowhere.plain);
     if (state.sort) sort();
-    if (/steps|curve/.test(state.sort) || tests.some(([name]) => name === "steps" || name === "curve")) ask(table.train_ids);
+    if (/steps|curve/.test(state.sort) || alternatives.some(({ tests }) => tests.some(([name]) => name === "steps" || name === "curve"))) ask(table.train_ids);
   }
 
   function sort() {
@@ -179,9 +211,10 @@
     const columns = shownColumns();
     const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
     const focus = focusIn(document.activeElement);
-    document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...columns.map((name) => head(name, numbers.has(name)))));
+    document.querySelector("thead").replaceChildren(make("tr", {}, make("th", {}, tickAll()), ...columns.map((name) => head(name, numbers.has(name)))));
     document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
     focus?.();
+    ask(rows.map((row) => table.train_ids[row]));
     const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
     const count = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
     if ($("count").textContent !== count) $("count").textContent = count; // once: it is read aloud
@@ -190,7 +223,6 @@
     $("before").disabled = page <= 1;
     $("after").disabled = page >= pages;
     drawTicked();
-    ask(rows.map((row) => table.train_ids[row]));
   }
 
   // The table is drawn anew as runs grow: what gives the focus back to the same link, box or button.
@@ -217,16 +249,36 @@
   function line(row, columns, numbers) {
     const id = table.train_ids[row];
     const tick = make("input", { type: "checkbox", checked: state.ticked.has(id), ariaLabel: id });
-    tick.addEventListener("change", () => {
-      state.ticked[tick.checked ? "add" : "delete"](id);
-      tick.closest("tr").classList.toggle("on", tick.checked);
-      writeAddress();
-      drawTicked();
+    tick.addEventListener("click", (event) => {
+      const from = event.shiftKey ? order.findIndex((one) => table.train_ids[one] === lastTicked) : -1, to = order.indexOf(row);
+      const range = from < 0 ? [row] : order.slice(Math.min(from, to), Math.max(from, to) + 1);
+      for (const one of range) state.ticked[tick.checked ? "add" : "delete"](table.train_ids[one]);
+      lastTicked = id;
+      drawTicks();
     });
     const cells = columns.map((name) => (name === "run" ? nameCell(row) : make("td", { className: numbers.has(name) ? "number" : "" }, ...cellContent(row, name))));
     const element = make("tr", { className: state.ticked.has(id) ? "on" : "" }, make("td", {}, tick), ...cells);
     element.dataset.id = id;
     return element;
+  }
+
+  function tickAll() {
+    const box = make("input", { type: "checkbox", title: t("all"), ariaLabel: t("all") });
+    box.addEventListener("click", () => {
+      for (const row of order) state.ticked[box.checked ? "add" : "delete"](table.train_ids[row]);
+      drawTicks();
+    });
+    return box;
+  }
+
+  function drawTicks() {
+    for (const row of document.querySelectorAll("tbody tr")) {
+      const isOn = state.ticked.has(row.dataset.id);
+      row.classList.toggle("on", isOn);
+      row.querySelector("input").checked = isOn;
+    }
+    writeAddress();
+    drawTicked();
   }
 
   function nameCell(row) {
@@ -235,20 +287,24 @@
     const more = make("div", { className: "small" });
     if (facts.has_graph) more.append(link("graph?train_id", t("graph")));
     if (facts.has_landscape) more.append(link("loss-analysis?train_id", t("landscape")));
-    return make("td", { className: "name", role: "rowheader" }, link("training-dashboard?id", id), more);
+    const short = id.length > LONGEST ? `${id.slice(0, LONGEST / 2)}…${id.slice(-LONGEST / 2)}` : id;
+    const name = link("training-dashboard?id", short);
+    name.title = id;
+    return make("td", { className: "name", role: "rowheader" }, name, more);
   }
 
   function cellContent(row, name) {
     const found = value(row, name);
-    if (name === "written") return [new Date(found * 1000).toLocaleString(language ? "zh" : "sv", { dateStyle: "short", timeStyle: "medium" })];
+    if (name === "written") return [written(row)];
     if (name === "status") {
       if (curve(row).is_growing) return [make("span", { className: "growing" }, t("growing"))];
-      return [make("span", { className: /fail|exception/i.test(found ?? "") ? "failed" : "" }, found ?? "–")];
+      return [make("span", { className: /fail|exception/i.test(found ?? "") ? "failed" : "" }, chinese(found) ?? "–")];
     }
     if (name === "curve") return found === null ? ["–"] : [sparkline(curve(row).line), make("span", { title: curve(row).tag }, readable(found))];
     return [readable(found)];
   }
 
+  const written = (row) => new Date(value(row, "written") * 1000).toLocaleString("sv", { dateStyle: "short", timeStyle: "medium" });
   const readable = (found) => (found === null ? "–" : typeof found === "number" && !Number.isInteger(found) ? String(Number(found.toPrecision(6))) : String(found));
 
   function sparkline(values) {
@@ -275,12 +331,14 @@
   }
 
   function drawTicked() {
-    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id)), drawn = JSON.stringify([language, ids]);
+    document.querySelector("thead input").checked = order.length > 0 && order.every((row) => state.ticked.has(table.train_ids[row]));
+    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id)), drawn = JSON.stringify([language, ids, ids.map((id) => curves.get(id)?.has_landscape)]);
     if ($("ticked").dataset.drawn === drawn) return; // a link in it keeps the focus
     $("ticked").dataset.drawn = drawn;
     const untick = make("button", { type: "button" }, t("untick"));
     untick.addEventListener("click", () => (state.ticked.clear(), update()));
-    const links = COMPARISONS.filter(([, , least, most]) => ids.length >= least && ids.length <= most);
+    const hasSurface = ids.some((id) => curves.get(id)?.has_landscape);
+    const links = COMPARISONS.filter(([key, , least, most]) => ids.length >= least && ids.length <= most && (key !== "surfaces" || hasSurface));
     $("ticked").replaceChildren(make("span", {}, t("ticked", ids.length)), ...links.map(([key, address]) => make("a", { href: address(ids) }, t(key))), untick);
     $("ticked").hidden = !ids.length;
   }
@@ -296,15 +354,15 @@
         writeAddress();
         draw();
       });
-      return make("label", {}, box, " ", FIXED.includes(name) ? t(name) : name);
+      return make("label", {}, box, " ", FIXED.includes(name) ? t(name) : chinese(name));
     }));
   }
 
   function drawWords() {
-    document.documentElement.lang = language ? "zh" : "en";
-    document.title = `${t("run")}: ${table.name ?? ""}`;
+    document.documentElement.lang = language ? "zh-CN" : "en";
+    document.title = t("title", table.name ?? "");
     $("title").textContent = table.name ?? "";
-    for (const id of ["front", "lineage", "language"]) $(id).textContent = t(id);
+    for (const id of ["front", "lineage", "language", "csv"]) $(id).textContent = t(id);
     $("search").placeholder = $("search").ariaLabel = t("search");
     $("before").ariaLabel = t("previous");
     $("after").ariaLabel = t("next");
@@ -383,6 +441,20 @@
     state.q = $("search").value;
     state.page = 1;
     update();
+  });
+  $("search").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    event.stopPropagation();
+    document.querySelector("td.name > a")?.focus();
+  });
+  $("csv").addEventListener("click", () => {
+    const columns = shownColumns(), cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const line = (row) => columns.map((name) => cell(name === "written" ? written(row) : String(value(row, name) ?? ""))).join(",");
+    const text = [columns.map(cell).join(","), ...order.map(line)].join("\n");
+    const link = make("a", { href: URL.createObjectURL(new Blob([`\ufeff${text}\n`], { type: "text/csv" })), download: "runs.csv" });
+    link.click();
+    URL.revokeObjectURL(link.href);
   });
   $("size").addEventListener("change", () => {
     state.size = Number($("size").value);
