@@ -39,6 +39,7 @@ def test_the_ends_of_every_integer_type_leave_as_they_were(tmp_path: Path, dtype
     (sample,) = accumulator.Tensors("t")
     array = make_ndarray(sample.tensor_proto)
     assert (array.dtype, array.tolist(), exported.changed) == (np.dtype(dtype), numbers.tolist(), {})
+    assert accumulator.SummaryMetadata("t").plugin_data.plugin_name == "tensor"
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,10 @@ def test_infinite_elements_are_counted_as_nan_and_said(tmp_path: Path) -> None:
     assert (after.count, after.nan_count, after.min, after.max) == (3, 1, 1.0, 2.0)
 
 
-def test_buckets_that_overlap_are_said_to_change(tmp_path: Path) -> None:
-    overlapping = Histogram(np.array([0.0, 0.5]), np.ones(2), np.array([1, 2]), 3, min=0.0, max=1.5, sum=1.0)
-    write_summary(tmp_path / "run", [values_at(1, {"h": overlapping})])
+@pytest.mark.parametrize("second", [0.5, 3.0], ids=["an overlap", "a gap"])
+def test_buckets_that_are_not_neighbours_are_said_to_change(tmp_path: Path, second: float) -> None:
+    apart = Histogram(np.array([0.0, second]), np.ones(2), np.array([1, 2]), 3, min=0.0, max=second + 1, sum=1.0)
+    write_summary(tmp_path / "run", [values_at(1, {"h": apart})])
 
     assert _exported(tmp_path)[0].changed == {"histogram: other extremes or buckets": 1}
 

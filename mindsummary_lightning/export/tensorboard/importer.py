@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -129,6 +130,7 @@ class _RunImport:
         self._run = run
         self._directory = directory
         self._second = 0
+        self._purged_from = math.inf
         self._wall_time = 0.0
         self._files = EventFiles(directory, FileOptions(), lambda: self._second)
         self._lineage = LineageFileWriter(self._files, lambda: self._wall_time)
@@ -142,7 +144,10 @@ class _RunImport:
         self._problems: dict[tuple[str, str], str] = {}
 
     def read(self, paths: Iterable[str], progress: Callable[[int], object]) -> None:
-        for path in paths:
+        paths = list(paths)
+        purges = [self._purge_step(path) for path in paths]
+        for number, path in enumerate(paths, 1):
+            self._purged_from = min(purges[number:], default=math.inf)
             for piece in self._pieces(path):
                 progress(piece.end - piece.start)
                 if piece.payload is not None:
@@ -152,6 +157,17 @@ class _RunImport:
             self._write_pending(path)
             self._close()  # MindInsight lets a later file replace the end of an earlier one, as a resumed run needs
         self._count()
+
+    def _purge_step(self, path: str) -> float:
+        """The step from which a file takes back what is in files before it: ``SummaryWriter(purge_step=...)``."""
+        with contextlib.suppress(OSError, self._tb.DecodeError):  # named where it is read
+            for piece in read_pieces(path):
+                event = self._tb.Event.FromString(piece.payload or b"")
+                if event.session_log.status == self._tb.START:
+                    return float(event.step)
+                if event.summary.value:
+                    break
+        return math.inf
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         try:
@@ -192,6 +208,9 @@ class _RunImport:
             return
         if not tag:
             raise ValueError(f"a {decoded.kind} without a tag")
+        if step >= self._purged_from:
+            self._decoded[decoded.kind] += len(decoded.values)
+            return
         if self._pending and step != self._pending_step:
             self._write_pending(place)
         if not self._pending:

@@ -31,6 +31,7 @@ def messages() -> SimpleNamespace:
     return SimpleNamespace(
         DecodeError=DecodeError,
         Event=event_pb2.Event,
+        START=event_pb2.SessionLog.START,
         GraphDef=graph_pb2.GraphDef,
         Summary=summary_pb2.Summary,
         HistogramProto=summary_pb2.HistogramProto,

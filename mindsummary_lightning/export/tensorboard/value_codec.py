@@ -44,6 +44,7 @@ def encode_value(tb: SimpleNamespace, tag: str, value: _Encodable) -> tuple[Any,
         message = tb.Summary.Value(tag=tag, histo=_histogram_message(tb, value))
     else:
         message = tb.Summary.Value(tag=tag, tensor=_tensor_message(tb, value))
+        message.metadata.plugin_data.plugin_name = "tensor"
     return message, _difference(tb, message, value)
 
 
@@ -126,7 +127,7 @@ def _typed(tensor: Tensor) -> NDArray[Any]:
 def _difference(tb: SimpleNamespace, message: Any, value: _Encodable) -> str | None:
     """What differs between a value and what its message says."""
     try:
-        (back,) = decode_value(tb, message, "").values
+        (back,) = decode_value(tb, message, message.metadata.plugin_data.plugin_name).values
     except ValueError as error:
         return f"{error}"
     if isinstance(value, Histogram) and isinstance(back, Histogram):
@@ -207,8 +208,8 @@ _OF_TENSOR = {
     "scalars": _scalar_of,
     "images": _images_of,
     "histograms": _histogram_of,
-    "": _tensor_of,  # an exported run's
-    "tensor": _tensor_of,  # torch's ``add_tensor``
+    "": _tensor_of,
+    "tensor": _tensor_of,  # torch's ``add_tensor``, and an exported run's
 }
 
 
