@@ -51,6 +51,33 @@ def is_loss_module(module: nn.Module, output: Any) -> bool:
     return is_number and next(module.parameters(), None) is None
 
 
+class WatchedLosses:
+    """Names of a user's own loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
+
+    For a training whose graph is not observed. Parts that are compiled are left alone: a hook would compile them again.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.names: dict[int, str] = {}
+        parts = list(network.modules())
+        if any(type(part).__name__ == "OptimizedModule" or part._compiled_call_impl is not None for part in parts):
+            parts = []
+        self._hooks = [
+            part.register_forward_hook(self._note)
+            for part in parts
+            if torch_class_name(part) is None and part is not network and next(part.parameters(), None) is None
+        ]
+
+    def _note(self, module: nn.Module, _: Any, output: Any) -> None:
+        if is_loss_module(module, output) and output.grad_fn is not None:
+            self.names[output.grad_fn._sequence_nr()] = module_class_name(module)
+
+    def end(self) -> None:
+        """Take the hooks off."""
+        while self._hooks:
+            self._hooks.pop().remove()
+
+
 def loss_name(loss: torch.Tensor, observed: Mapping[int, str], module: nn.Module) -> str | None:
     """The name of a loss that has not been propagated back yet; ``None`` if it comes from no known function.
 

@@ -61,6 +61,13 @@ def names_in_checkpoint(module: nn.Module, state: State, origin: str, prefix: st
             f"{origin} has {len(matching)} networks that could be this {type(module).__name__}: "
             f"{', '.join(repr(part.prefix) for part in matching)}; say which one with prefix="
         )
+    if not matching and prefix is not None:
+        every = [_Part(one, groups, shapes, keys, state) for one in _prefixes(keys, groups, None)]
+        others = [repr(part.prefix) for part in every if not part.difference()]
+        raise LandscapeCheckpointError(
+            f"prefix={prefix!r} does not name a {type(module).__name__} like this one in {origin}: "
+            f"{parts[0].difference()}; what does: {', '.join(others) or 'nothing'}"
+        )
     if not matching:
         nearest = min(parts, key=lambda part: (len(part.missing), len(part.other_shapes), len(part.extra)))
         raise LandscapeCheckpointError(f"{origin} is not of {type(module).__name__}: {nearest.difference()}")

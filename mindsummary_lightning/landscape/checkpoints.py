@@ -127,16 +127,24 @@ class LandscapeCheckpointWriter:
         written together, and all others at once. Entries that share one tensor are written once, entries that are not
         tensors or are sharded are skipped.
         """
-        tensors = self._owned_tensors(state_dict) if self.wants(number) else {}
+        tensors = self._tensors_to_save(state_dict) if self.wants(number) else {}
         size = sum(map(_bytes, tensors.values()))
         if tensors and self._fitting is None:
             self._begin(number, size)
         if not tensors or not self.wants(number):
             return False
-        self._waiting[number] = tensors
+        # Copied now that they are known to be kept: a large model does not fit into memory twice.
+        self._waiting[number] = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
         if self.unit == "epoch" or not self.wants(number + 1) or size * len(self._waiting) > _MOST_WAITING:
             self.write()
         return True
+
+    def end(self, number: int, state_dict: Mapping[str, Any]) -> None:
+        """The run is over after ``number``: write what waits; where only the last checkpoint fits, this is it."""
+        if self._fitting and len(self._fitting) == 1 and not self._names and not self._waiting:
+            self._fitting = frozenset({number})
+            self.save(number, state_dict)
+        self.write()
 
     def write(self) -> None:
         """Write the checkpoints that wait, and then their names."""
@@ -180,7 +188,7 @@ class LandscapeCheckpointWriter:
         names = {number: os.path.basename(path) for number, path in earlier.files.items()}
         return {number: name for number, name in names.items() if name.startswith(f"{self._network_name}_")}
 
-    def _owned_tensors(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
+    def _tensors_to_save(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
         seen: set[tuple[Any, ...]] = set()
         for name, entry in state_dict.items():
@@ -194,15 +202,13 @@ class LandscapeCheckpointWriter:
                 continue
             if hasattr(tensor, "to_local"):  # a DTensor that every rank has all of
                 tensor = tensor.to_local()
-            if tensor.layout != torch.strided:
-                tensors[name] = tensor.cpu()
-                continue
             # Tied weights: one storage under several names. An empty tensor has no address to compare.
-            key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
-            if tensor.numel() and key in seen:
-                continue
-            seen.add(key)
-            tensors[name] = tensor.to("cpu", copy=True)
+            if tensor.layout == torch.strided and tensor.numel():
+                key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
+                if key in seen:
+                    continue
+                seen.add(key)
+            tensors[name] = tensor
         return tensors
 
     def _write_metadata(self) -> None:

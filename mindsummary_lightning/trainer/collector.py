@@ -372,25 +372,27 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._record_finished(wait=self._record is not None)
             with self._guard("the train lineage"):
                 self._record_progress(trainer, pl_module)
-        self._end("failed")
+        self._end("failed", trainer, pl_module)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and close the files."""
         if self._has_saved_checkpoint and self._is_on:
             self._record_progress(trainer, pl_module)
-        self._end("success")
+        self._end("success", trainer, pl_module)
 
-    def _end(self, status: str) -> None:
-        if self._landscape is not None:
+    def _end(self, status: str, trainer: Any, pl_module: Any) -> None:
+        saver, self._landscape = self._landscape, None
+        if saver is not None and self._steps is not None:
             with self._guard("the parameters for a landscape"):
-                self._landscape.write()
+                number = self._steps.step if saver.unit == "step" else max(1, trainer.current_epoch)
+                saver.end(number, pl_module.state_dict())
         self._guard.log_total()
         self._graph.end()
         self._names.release()
         if self._steps is not None:
             self._steps.release()
         if self._is_on and self._lineage is not None:
-            self._lineage.flush()
+            self._lineage.end()
             if self._own_run is not None:
                 self._own_run.end(status, records_status=self._specified.collect_train_lineage)
 

@@ -71,7 +71,7 @@ class _LineageCallback(CallbackBase):
         """Write the evaluation that waits, and close the files, if this callback opened them."""
         if self._lineage is not None:
             with self._guard("the last evaluation"):
-                self._lineage.flush()
+                self._lineage.end()
         if self._owns_recorder and self._recorder is not None:
             self._recorder.release()
         self._guard.log_total()

@@ -15,7 +15,7 @@ from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.dataset.loader_sizes import UNKNOWN, CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
-from mindsummary_lightning.graph.loss_name import loss_name
+from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.trainer_info import (
@@ -62,6 +62,7 @@ class LineageRecorder:
         self._waiting: tuple[str, Any, list[int | None]] | None = None
         self._sizes: CheckedSizes | None = None  # from the first batch on
         self._data_graph: DatasetGraph | None = None
+        self._watched: WatchedLosses | None = None  # in the first batch
         self._losses: dict[str | None, None] = {}  # names of those of the first batch, as an ordered set
         self.is_first_batch: bool = False
         self._next_evaluation = -math.inf
@@ -87,6 +88,7 @@ class LineageRecorder:
             loader = training_loader(trainer)
             self._sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
+            self._watched = WatchedLosses(trainer.lightning_module)
         if self._sizes is not None:
             self._sizes.see(batch_idx, batch)
         if batch_idx == 0:
@@ -99,11 +101,13 @@ class LineageRecorder:
 
     def loss_computed(self, module: Any, loss: Any, observed: Mapping[int, str]) -> None:
         """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
-        self._losses[value_or_default(_NO_NAME, loss_name, loss, observed, module)] = None
+        watched = {} if self._watched is None else self._watched.names
+        self._losses[value_or_default(_NO_NAME, loss_name, loss, {**watched, **observed}, module)] = None
 
     def end_first_batch(self, trainer: Any, module: Any, has_training: bool = True, has_dataset: bool = True) -> None:
         """Write what the first batch has shown, of the training job and of its data."""
         self.is_first_batch = False
+        self._stop_watching()
         if has_training:
             self.training(trainer, module)
         if has_dataset and self._data_graph is not None:
@@ -194,6 +198,15 @@ class LineageRecorder:
         """Write the evaluation that waits, if the last one is ten seconds old; cheap, for every batch."""
         if self._waiting is not None and self._timer() >= self._next_evaluation:
             self.flush()
+
+    def end(self) -> None:
+        """The run is over, maybe in its first batch."""
+        self._stop_watching()
+        self.flush()
+
+    def _stop_watching(self) -> None:
+        if self._watched is not None:
+            self._watched.end()
 
     def flush(self) -> None:
         """Write the evaluation that waits, if one does."""

@@ -36,9 +36,16 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
         found(zoo.small()[:1], zoo.small())
 
 
-def test_a_prefix_that_no_tensor_has_is_refused() -> None:
-    with pytest.raises(LandscapeCheckpointError, match=r"it has no 'nobody\.0\.weight'"):
-        found(zoo.small(), zoo.Distilled(), "nobody")
+@pytest.mark.parametrize(
+    ("prefix", "width", "message"),
+    [
+        ("nobody", 8, r"it has no 'nobody\.0\.weight'.*; what does: 'teacher\.', 'student\.'$"),
+        ("student", 9, r"'student\.0\.weight' has shape \(6, 8\), the network's has \(6, 9\); what does: nothing$"),
+    ],
+)
+def test_a_prefix_of_something_else_is_refused_with_those_that_fit(prefix: str, width: int, message: str) -> None:
+    with pytest.raises(LandscapeCheckpointError, match=rf"prefix='{prefix}' does not name a Sequential.*{message}"):
+        found(zoo.small(width), zoo.Distilled(), prefix)
 
 
 def test_compiled_parts_have_the_names_of_what_they_compile() -> None:

@@ -109,6 +109,13 @@ def test_the_sizes_stay_in_the_lineage_that_checkpoints_and_the_end_write(tmp_pa
     assert lineage.train.loss is not None
 
 
+class LossWithSummary(nn.Module):
+    """One of the user's own."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x - y).pow(2).mean()
+
+
 class Hyper(Net):
     def __init__(self, loss: str | None = None, compute: Any = F.mse_loss) -> None:
         super().__init__()
@@ -129,9 +136,11 @@ class Hyper(Net):
         (F.mse_loss, "mse_loss", "mse_loss"),
         (nn.MSELoss(), "MSELoss", "MSELoss"),
         (nn.SmoothL1Loss(), "SmoothL1Loss", "SmoothL1Loss"),
+        (LossWithSummary(), "LossWithSummary", "LossWithSummary"),
         (lambda x, y: (x - y).abs().mean(), None, None),
+        (lambda x, y: F.mse_loss(x, y) + 0.5 * x.pow(2).mean(), None, None),
     ],
-    ids=["function", "module", "another module", "by hand"],
+    ids=["function", "module", "another module", "one of the user's own", "by hand", "with a penalty"],
 )
 @every_way
 def test_the_loss_is_named_by_what_computed_it(
@@ -140,6 +149,18 @@ def test_the_loss_is_named_by_what_computed_it(
     lineage = lineage_of(tmp_path, way, Hyper(compute=compute), loader())
 
     assert lineage.train.loss_function == (observed if way == "collector" else alone)
+
+
+@every_way
+def test_a_training_that_breaks_off_in_its_first_batch_leaves_no_hook(tmp_path: Path, way: str) -> None:
+    class Broken(Hyper):
+        def on_before_backward(self, loss: torch.Tensor) -> None:
+            raise RuntimeError("mine")
+
+    module = Broken(compute=LossWithSummary())
+    with pytest.raises(RuntimeError, match="mine"):
+        lineage_of(tmp_path, way, module, loader())
+    assert not any(part._forward_hooks for part in module.modules())
 
 
 @pytest.mark.parametrize("options", [{"accumulate_grad_batches": 2}, {"precision": "bf16-mixed"}], ids=str)

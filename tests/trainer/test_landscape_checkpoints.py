@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -169,3 +171,49 @@ def test_what_waits_is_written_when_the_run_breaks_off_or_has_an_end(tmp_path: P
 
     assert list(_metadata(broken.run)["model_params_file_map"]) == [str(step) for step in range(1, 8)]
     assert list(_metadata(short.run)["model_params_file_map"]) == [str(step) for step in range(1, 6)]
+
+
+class Failing(Net):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        if batch_idx == 4:
+            raise RuntimeError("mine")
+        return super().training_step(batch, batch_idx)
+
+
+@pytest.mark.parametrize("net", [Net, Failing])
+def test_where_only_the_last_checkpoint_fits_it_is_that_of_the_last_step_that_was(tmp_path: Path, net: Any) -> None:
+    module = net()
+    size = sum(tensor.nbytes for tensor in module.state_dict().values())
+    options = {"landscape_max_bytes": 2 * size, "collect_specified_data": {"collect_landscape": {}}}
+    with pytest.raises(RuntimeError, match="mine") if net is Failing else nullcontext():
+        _fit(tmp_path, module, loader(6), options)
+    last = 4 if net is Failing else 6
+    (name,) = _metadata(tmp_path)["model_params_file_map"].values()
+    assert name.endswith(f"_{last}_step.ckpt")
+    saved = torch.load(tmp_path / "ckpt_dir" / name, weights_only=True)
+    assert all(torch.equal(tensor, module.state_dict()[key]) for key, tensor in saved.items())
+
+
+class Trained(Large):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch, batch_idx) + self.ballast.pow(2).mean()
+
+
+def peak_of_first_step(callbacks: list[Any]) -> tuple[int, int]:
+    """Most bytes of tensors that a training of one step has at a time beside its weights, and those of the weights."""
+    torch.manual_seed(0)
+    net = Trained()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        trainer(logger=False, callbacks=callbacks, max_steps=1).fit(net, loader(1))
+    events = sorted(profile.profiler.kineto_results.events(), key=lambda event: event.start_ns())
+    live = np.cumsum([event.nbytes() for event in events if event.name() == "[memory]"])
+    return int(live.max()), sum(parameter.nbytes for parameter in net.parameters())
+
+
+@pytest.mark.slow
+def test_a_model_above_the_budget_is_not_copied_to_find_that_out(tmp_path: Path) -> None:
+    plain, size = peak_of_first_step([])
+    recorded, _ = peak_of_first_step([SummaryCollector(tmp_path)])
+    assert plain >= size
+    assert recorded - plain <= 0.05 * size
+    assert not (tmp_path / "ckpt_dir").exists()
