@@ -25,10 +25,9 @@ from mindsummary_lightning.cli.output import (
 from mindsummary_lightning.cli.parameters import parameter_facts, parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
-from mindsummary_lightning.reading.decode import read_graph, read_value
+from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
-from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
@@ -78,16 +77,16 @@ def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
     """What is shown of each tag, by kind, and of all else."""
     run.refresh()
     tags = run.tags()
-    series = {tag: run.scalars(tag) for tag in tags["scalar"]}
-    samples: dict[str, _Samples] = {
-        "scalars": {tag: _facts(len(curve), int(curve.steps[-1]), curve) for tag, curve in series.items()},
-        **{f"{kind}s": {tag: _last(run.samples(kind, tag)) for tag in tags[kind]} for kind in _KINDS},
-    }
-    landscapes = [
-        (tag, cast("LossLandscape", read_value(sample.location)))
-        for tag in tags["loss_landscape"]
-        for sample in run.samples("loss_landscape", tag)
-    ]
+    with OpenFiles() as files:
+        samples: dict[str, _Samples] = {
+            "scalars": {tag: _curve(run, tag) for tag in tags["scalar"]},
+            **{f"{kind}s": {tag: _last(run.samples(kind, tag), files) for tag in tags[kind]} for kind in _KINDS},
+        }
+        landscapes = [
+            (tag, cast("LossLandscape", files.value(sample.location)))
+            for tag in tags["loss_landscape"]
+            for sample in run.samples("loss_landscape", tag)
+        ]
     graph = next((read_graph(located)[0] for located in run.graphs() if not located.is_model), None)
     rest = {
         "landscapes": [
@@ -107,20 +106,21 @@ def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
     return samples, rest
 
 
-def _last(samples: Sequence[LocatedSample]) -> tuple[dict[str, Any], Any]:
-    newest = cast("Histogram | Image | Tensor", read_value(samples[-1].location))
-    return _facts(len(samples), samples[-1].step, newest)
+def _curve(run: FollowedRun, tag: str) -> tuple[dict[str, Any], Any]:
+    """What is shown of a scalar, and its values."""
+    parts = [(int(part.steps[-1]), part.values) for part in run.scalar_parts(tag)]
+    values = np.concatenate([values for _, values in parts])
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+    numbers = {"last": float(values[-1]), "min": low, "max": high}
+    digits = {name: None if number is None else shortest_float32(number) for name, number in numbers.items()}
+    return {"samples": values.size, "last_step": parts[-1][0], **digits}, values
 
 
-def _facts(samples: int, step: int, last: ScalarSeries | Histogram | Image | Tensor) -> tuple[dict[str, Any], Any]:
-    """What is shown of a tag, and the numbers of its curve."""
-    facts: dict[str, Any] = {"samples": samples, "last_step": step}
-    if isinstance(last, ScalarSeries):
-        finite = last.values[np.isfinite(last.values)]
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
-        numbers = {"last": float(last.values[-1]), "min": low, "max": high}
-        digits = {name: None if number is None else shortest_float32(number) for name, number in numbers.items()}
-        return {**facts, **digits}, last.values
+def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> tuple[dict[str, Any], Any]:
+    """What is shown of a tag of another kind, and the numbers of its curve."""
+    facts: dict[str, Any] = {"samples": len(samples), "last_step": samples[-1].step}
+    last = cast("Histogram | Image | Tensor", files.value(samples[-1].location))
     if isinstance(last, Histogram):
         return {**facts, "elements": last.count, "min": last.min, "max": last.max}, last.counts
     if isinstance(last, Image):
@@ -134,7 +134,7 @@ def _head(run: FollowedRun) -> Iterator[str]:
     files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(run_dir))}"
     yield heading(run_dir)
     yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
-    walls = [run.scalars(tag).wall_times for tag in run.tags()["scalar"]]
+    walls = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
     times = [float(time) for wall_times in walls for time in (wall_times.min(), wall_times.max())]
     if times:
         yield f"recorded {readable_time(min(times))} to {readable_time(max(times))}"
@@ -173,7 +173,7 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
 
 def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:
     if kind == "scalars":
-        return [*(short_number(facts[name]) for name in ("last", "min", "max")), sparkline(curve.tolist(), length)]
+        return [*(short_number(facts[name]) for name in ("last", "min", "max")), sparkline(memoryview(curve), length)]
     if kind == "histograms":
         low, high = short_number(facts["min"]), short_number(facts["max"])
         return [str(facts["elements"]), low, high, sparkline(curve.tolist(), length)]

@@ -73,7 +73,7 @@ class OutputDirectory:
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[IO[bytes]]:
-        """A file to write to; ``name`` may contain folders, parted by ``/``.
+        """A file to write to, gone if the block fails; ``name`` may contain folders, parted by ``/``.
 
         Raises:
             FileExistsError: it was written before, perhaps under a name that differs only in case.
@@ -83,7 +83,11 @@ class OutputDirectory:
         if os.path.lexists(path):
             raise FileExistsError(f"two values have the file name {name} here, where upper and lower case are the same")
         with open(path, "xb") as file:
-            yield file
+            try:
+                yield file
+            except BaseException:
+                os.unlink(path)
+                raise
         os.chmod(path, self._mode)
         self.files.append(os.path.join(self._path, *name.split("/")))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,9 +14,11 @@ from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
-from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.reading.decode import OpenFiles
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
-from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.values.text import utf8_text
 
 SAMPLE_COLUMNS = {"elements": "count"} | {
@@ -22,7 +26,12 @@ SAMPLE_COLUMNS = {"elements": "count"} | {
 }
 """Fields of a histogram by the column that has them in each row of its buckets."""
 
-_TABLES = ("scalars", "histograms", "parameters")
+# Name of the first column, its texts and the number of rows of each, and the other columns.
+_Block: TypeAlias = tuple[str, Sequence[str], Sequence[int], dict[str, Any]]
+_T = TypeVar("_T")
+
+_BLOCK_ROWS = 1 << 16
+_BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -69,111 +78,126 @@ def export_parquet_dataset(
         OSError: a file cannot be written, or no run can be read.
         RemotePathError: ``out_dir`` is not local.
     """
-    pyarrow, write_table = _import_pyarrow()
+    pyarrow = _import_pyarrow()
     refuse_remote("out_dir", out_dir)
     names = {run_dir: utf8_text(os.path.relpath(run_dir, root)) for run_dir in run_dirs}
     itself = utf8_text(os.path.basename(os.path.abspath(root)))
     names = {run: itself if name == "." and itself not in names.values() else name for run, name in names.items()}
     exported, rows = ExportedFiles(), []
     with OutputDirectory(out_dir, mode_of_runs(run_dirs), force=force) as out:
-
-        def save(name: str, columns: Mapping[str, Any]) -> None:
-            with out.file(name) as file:
-                write_table(pyarrow.table(columns), file)
-
         for run_dir, name in names.items():
             try:
                 reader = SummaryReader(run_dir)
-                columns_of = (_scalar_columns(reader), _histogram_columns(reader, pyarrow), _parameter_columns(reader))
-                tables = dict(zip(_TABLES, columns_of, strict=True))
-                rows.append({"run": name, **_renamed_run(lineage_values(reader.lineage()))})
+                run, lineage = table_of(reader), reader.lineage()
+                tables = {  # histograms first: only they can prove to be damaged once they are written
+                    "histograms": _histogram_blocks(run, pyarrow),
+                    "scalars": _scalar_blocks(run),
+                    "parameters": _parameter_blocks(read_parameter_table(run)),
+                }
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
+                for table, blocks in tables.items():
+                    _write(pyarrow, out, f"{table}/{_folder(name)}/part-0.parquet", name, blocks)
             except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-            for table, columns in tables.items():
-                if len(columns["step"]):
-                    label = next(iter(columns))
-                    texts, codes = columns.pop(label)
-                    runs = pyarrow.array([name], pyarrow.string()).take(np.zeros(len(codes), np.int64))
-                    labels = pyarrow.array(texts, pyarrow.string()).take(pyarrow.array(codes))
-                    save(f"{table}/{_folder(name)}/part-0.parquet", {"run": runs, label: labels, **columns})
+            rows.append({"run": name, **_renamed_run(lineage_values(lineage))})
             progress(1)
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
-        save("lineage.parquet", columns)
+        with out.file("lineage.parquet") as file:
+            pyarrow.parquet.write_table(pyarrow.table(columns), file)
     exported[:] = out.files
     return exported
 
 
-def samples_of(reader: SummaryReader) -> Iterator[tuple[str, int, float, Histogram]]:
-    """Tag, step, wall time and value of every histogram of a run."""
-    for tag in reader.tags()["histogram"]:
-        for step, wall_time, histogram in reader.histograms(tag):
-            yield tag, step, wall_time, histogram
+def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, Any]]:
+    """Tag, step, wall time and value of every sample of a kind, one at a time; each file is opened once."""
+    with OpenFiles() as files:
+        for tag in run.tags()[kind]:
+            for sample in run.samples(kind, tag):
+                yield tag, sample.step, sample.wall_time, files.value(sample.location)
 
 
-def _import_pyarrow() -> tuple[Any, Any]:
+def _import_pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise missing_packages("Parquet", "pyarrow") from error
-    return pyarrow, pyarrow.parquet.write_table
+    return pyarrow
 
 
-def _scalar_columns(reader: SummaryReader) -> dict[str, Any]:
-    series = reader.all_scalars()
-    fields = {"step": ("steps", np.int64), "wall_time": ("wall_times", np.float64), "value": ("values", np.float32)}
-    return {
-        "tag": (list(series), np.repeat(np.arange(len(series)), [len(one) for one in series.values()])),
-        **{
-            column: np.concatenate([np.empty(0, dtype), *(getattr(one, field) for one in series.values())])
-            for column, (field, dtype) in fields.items()
-        },
-    }
+def _write(pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block]) -> None:
+    """A file with a row group for each block, unless there is none."""
+    first = next(blocks, None)
+    if first is None:
+        return
+    with out.file(name) as file, contextlib.ExitStack() as stack:
+        writer = None
+        for label, texts, sizes, columns in itertools.chain([first], blocks):
+            codes = pyarrow.array(np.repeat(np.arange(len(texts)), sizes))
+            labels = pyarrow.array(texts, pyarrow.string()).take(codes)
+            runs = pyarrow.array([run], pyarrow.string()).take(pyarrow.array(np.zeros(len(codes), np.int64)))
+            table = pyarrow.table({"run": runs, label: labels, **columns})
+            if writer is None:
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
 
 
-def _histogram_columns(reader: SummaryReader, pyarrow: Any) -> dict[str, Any]:
-    samples = list(samples_of(reader))
-    histograms = [histogram for *_, histogram in samples]
-    sizes = [max(1, one.counts.size) for one in histograms]  # a sample without buckets has a row too
-    tags = reader.tags()["histogram"]
-    code_of = {tag: code for code, tag in enumerate(tags)}
-    columns: dict[str, Any] = {"tag": (tags, np.repeat([code_of[tag] for tag, *_ in samples], sizes).astype(np.int64))}
-    columns["step"] = np.repeat(np.array([step for _, step, _, _ in samples], np.int64), sizes)
-    columns["wall_time"] = np.repeat(np.array([wall_time for _, _, wall_time, _ in samples], np.float64), sizes)
-    none = pyarrow.nulls(1, pyarrow.float64())
-    for column, field in (("left", "lefts"), ("width", "widths")):
-        edges = (getattr(one, field) for one in histograms)
-        columns[column] = pyarrow.chunked_array(
-            [pyarrow.array(part, pyarrow.float64()) if part.size else none for part in edges], pyarrow.float64()
+def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """The items, as many at a time as have the rows of a block."""
+    batch: list[_T] = []
+    rows = 0
+    for item in items:
+        batch.append(item)
+        rows += size(item)
+        if rows >= _BLOCK_ROWS:
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch
+
+
+def _scalar_blocks(run: FollowedRun) -> Iterator[_Block]:
+    parts = ((tag, part) for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
+    for batch in _batches(parts, lambda part: len(part[1])):
+        fields = (("step", "steps"), ("wall_time", "wall_times"), ("value", "values"))
+        columns = {name: np.concatenate([getattr(part, field) for _, part in batch]) for name, field in fields}
+        yield "tag", [tag for tag, _ in batch], [len(part) for _, part in batch], columns
+
+
+def _histogram_blocks(run: FollowedRun, pyarrow: Any) -> Iterator[_Block]:
+    for batch in _batches(samples_of(run, "histogram"), lambda sample: max(1, sample[3].counts.size)):
+        tags, steps, wall_times, values = zip(*batch, strict=True)
+        sizes = [max(1, one.counts.size) for one in values]  # a sample without buckets has a row too
+        is_empty = np.repeat([one.counts.size == 0 for one in values], sizes)
+        none = np.zeros(1)
+        columns: dict[str, Any] = {
+            "step": np.repeat(np.array(steps, np.int64), sizes),
+            "wall_time": np.repeat(np.array(wall_times, np.float64), sizes),
+        }
+        for column, field, kind in _BUCKET_COLUMNS:
+            cells = np.concatenate([getattr(one, field) if one.counts.size else none for one in values]).astype(kind)
+            columns[column] = pyarrow.array(cells, mask=is_empty if column != "count" else None)
+        rows = pyarrow.array(np.repeat(np.arange(len(values)), sizes))
+        for column, field in SAMPLE_COLUMNS.items():
+            kind = pyarrow.float64() if column in ("min", "max", "sum") else pyarrow.int64()
+            columns[column] = pyarrow.array([getattr(one, field) for one in values], kind).take(rows)
+        yield "tag", tags, sizes, columns
+
+
+def _parameter_blocks(table: ParameterTable | None) -> Iterator[_Block]:
+    if table is not None:
+        steps, rows, _ = table.values.shape
+        numbers = dict(zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True))
+        yield (
+            "parameter",
+            table.parameters * steps,
+            [1] * (rows * steps),
+            {"step": np.repeat(table.steps, rows), **numbers},
         )
-    empty = np.zeros(1, np.int64)
-    columns["count"] = np.concatenate([empty[:0], *(one.counts if one.counts.size else empty for one in histograms)])
-    for column, field in SAMPLE_COLUMNS.items():
-        kind = (
-            pyarrow.int64()
-            if column in ("elements", "nan_count", "pos_inf_count", "neg_inf_count")
-            else pyarrow.float64()
-        )
-        cells = pyarrow.array([getattr(one, field) for one in histograms], kind)
-        columns[column] = cells.take(pyarrow.array(np.repeat(np.arange(len(histograms)), sizes)))
-    return columns
-
-
-def _parameter_columns(reader: SummaryReader) -> dict[str, Any]:
-    table = reader.parameter_statistics()
-    if table is None:
-        return {"parameter": ((), ()), "step": ()}
-    steps, rows, _ = table.values.shape
-    return {
-        "parameter": (table.parameters, np.tile(np.arange(rows), steps)),
-        "step": np.repeat(table.steps, rows),
-        **dict(zip(table.columns, table.values.reshape(steps * rows, -1).T.copy(), strict=True)),
-    }
 
 
 def _folder(name: str) -> str:

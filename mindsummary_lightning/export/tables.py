@@ -10,7 +10,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,10 +19,15 @@ from mindsummary_lightning.export.output_directory import ExportedFiles, OutputD
 from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
-from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import read_parameter_table
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.statistics_columns import COLUMNS
 
+_Rows: TypeAlias = Iterator[list[tuple[Any, ...]]]  # as many as are held at a time
+
+_SAMPLE = np.dtype([("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
@@ -59,22 +64,23 @@ def export_csv(
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
+    run = table_of(reader)
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
-        for name, header, rows in (
-            ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(reader)),
-            ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(reader)),
-            ("parameters.csv", ("parameter", "step", *COLUMNS), _parameter_rows(reader)),
+        for name, header, blocks in (
+            ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(run)),
+            ("histograms.csv", _HISTOGRAM_COLUMNS, _histogram_rows(run)),
+            ("parameters.csv", ("parameter", "step", *COLUMNS), _parameter_rows(run)),
         ):
-            first = next(rows, None)
+            first = next(blocks, None)
             if first is None:
                 continue
             with out.file(name) as binary:
                 file = io.TextIOWrapper(binary, encoding="utf-8", errors="backslashreplace", newline="")
                 writer = csv.writer(file)
                 writer.writerow(header)
-                for tag, *numbers in itertools.chain([first], rows):
-                    writer.writerow([_text_cell(tag), *numbers])
-                    progress(1)
+                for rows in itertools.chain([first], blocks):
+                    writer.writerows(rows)
+                    progress(len(rows))
                 file.detach()
     exported = ExportedFiles(out.files)
     exported.skip(reader, "image", "tensor", "loss_landscape", "graph", "lineage")
@@ -93,29 +99,30 @@ def export_npy(
     """
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
-    out = OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force)
+    run = table_of(reader)
     tag_of_file: dict[str, str] = {}
-
-    def save(name: str, tag: str, array: np.ndarray) -> None:
-        with out.file(name) as file:
-            np.save(file, array, allow_pickle=False)
-        tag_of_file[name] = tag
-
-    with out:
-        series_by_tag = reader.all_scalars()
-        for tag, series in series_by_tag.items():
-            table = np.empty(len(series), [("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
-            table["step"], table["wall_time"], table["value"] = series.steps, series.wall_times, series.values
-            save(f"scalar/{quoted_name(tag)}.npy", tag, table)
-            progress(len(series))
-        for tag in reader.tags()["tensor"]:
-            for step, _, tensor in reader.tensors(tag):
-                save(f"tensor/{quoted_name(tag)}_{step}.npy", tag, tensor.data)
-                progress(1)
+    with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
+        for tag in run.tags()["scalar"]:
+            name, count = f"scalar/{quoted_name(tag)}.npy", sum(map(len, run.scalar_parts(tag)))
+            with out.file(name) as file:
+                header = {"descr": np.lib.format.dtype_to_descr(_SAMPLE), "fortran_order": False, "shape": (count,)}
+                np.lib.format.write_array_header_1_0(file, header)
+                for part in run.scalar_parts(tag):
+                    table = np.empty(len(part), _SAMPLE)
+                    table["step"], table["wall_time"], table["value"] = part.steps, part.wall_times, part.values
+                    file.write(table.tobytes())
+            tag_of_file[name] = tag
+            progress(count)
+        for tag, step, _, tensor in samples_of(run, "tensor"):
+            name = f"tensor/{quoted_name(tag)}_{step}.npy"
+            with out.file(name) as file:
+                np.save(file, tensor.data, allow_pickle=False)
+            tag_of_file[name] = tag
+            progress(1)
         if tag_of_file:
             with out.file("names.json") as file:
                 file.write(json.dumps(tag_of_file, indent=1).encode())
-        parameters = reader.parameter_statistics()
+        parameters = read_parameter_table(run)
         if parameters is not None:
             with out.file(ROW_NAMES_FILE) as file:
                 file.write(encode_row_names(parameters.parameters))
@@ -124,27 +131,27 @@ def export_npy(
     return exported
 
 
-def _scalar_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
-    for tag, series in reader.all_scalars().items():
-        columns = (series.steps.tolist(), series.wall_times.tolist(), series.values)
-        for step, wall_time, value in zip(*columns, strict=True):
-            yield tag, step, repr(wall_time), str(value)
+def _scalar_rows(run: FollowedRun) -> _Rows:
+    for tag in run.tags()["scalar"]:
+        for part in run.scalar_parts(tag):
+            texts = itertools.repeat(_text_cell(tag)), map(repr, part.wall_times.tolist()), map(str, part.values)
+            yield list(zip(texts[0], part.steps.tolist(), *texts[1:], strict=False))
 
 
-def _histogram_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
-    for tag, step, wall_time, histogram in samples_of(reader):
+def _histogram_rows(run: FollowedRun) -> _Rows:
+    for tag, step, wall_time, histogram in samples_of(run, "histogram"):
         sample = [getattr(histogram, field) for field in SAMPLE_COLUMNS.values()]
         buckets = zip(histogram.lefts.tolist(), histogram.widths.tolist(), histogram.counts.tolist(), strict=True)
-        for left, width, count in list(buckets) or [(None, None, 0)]:
-            yield tag, step, wall_time, left, width, count, *sample
+        rows = list(buckets) or [(None, None, 0)]
+        yield [(_text_cell(tag), step, wall_time, *bucket, *sample) for bucket in rows]
 
 
-def _parameter_rows(reader: SummaryReader) -> Iterator[tuple[Any, ...]]:
-    table = reader.parameter_statistics()
+def _parameter_rows(run: FollowedRun) -> _Rows:
+    table = read_parameter_table(run)
     if table is not None:
         for step, values in zip(table.steps.tolist(), table.values, strict=True):
-            for name, numbers in zip(table.parameters, values.tolist(), strict=True):
-                yield name, step, *numbers
+            names = map(_text_cell, table.parameters)
+            yield [(name, step, *numbers) for name, numbers in zip(names, values.tolist(), strict=True)]
 
 
 def _text_cell(tag: str) -> str:

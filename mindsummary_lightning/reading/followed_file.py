@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import struct
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, O
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder, loose_scalars
 from mindsummary_lightning.fileio.salvage import find_record
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.series import ScalarSeries, joined
 from mindsummary_lightning.reading.value_locations import GraphLocation, Location
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -40,6 +40,21 @@ SAMPLE = np.dtype(
 )
 """A sample that is no scalar: where its value lies, the size of an image, the last bytes of a histogram."""
 _PACK = struct.Struct(f"<qdqqqii{TAIL}s").pack
+
+ScalarPart: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float32]]
+
+
+class _Chunk(NamedTuple):
+    """Scalars of neighbouring records with the same tags; ``values`` has a row for each tag."""
+
+    rows: NDArray[np.int64] | range
+    steps: NDArray[np.int64]
+    wall_times: NDArray[np.float64]
+    values: NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self if isinstance(part, np.ndarray))
 
 
 class FollowedFile:
@@ -74,16 +89,16 @@ class FollowedFile:
         self._warnings = WarnOnce(_LOG)
         self._rows = 0
         self._decoder = decoder
-        self._columns: dict[tuple[str, ...], list[ScalarColumns]] = {}
+        self._columns: dict[tuple[str, ...], list[_Chunk]] = {}
         # By tag: the chunks of each set of scalars it is in, and its place there; a search would take a run with very
         # many tags as long as the square of their number.
-        self._places: dict[str, list[tuple[list[ScalarColumns], int]]] = {}
+        self._places: dict[str, list[tuple[list[_Chunk], int]]] = {}
         self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE lays them out
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the content takes, roughly."""
-        columns = sum(_nbytes(one) for chunks in self._columns.values() for one in chunks)
+        columns = sum(one.nbytes for chunks in self._columns.values() for one in chunks)
         return columns + sum(map(len, self._samples.values()))
 
     @property
@@ -173,22 +188,26 @@ class FollowedFile:
             self.tags.update(("scalar", tag) for tag in columns.tags)
             for number, tag in enumerate(columns.tags):
                 self._places.setdefault(tag, []).append((chunks, number))
-        chunks.append(columns._replace(rows=_small_integers(columns.rows), steps=_small_integers(columns.steps)))
+        rows, steps, wall_times, _, values = columns
+        chunks.append(_Chunk(_compact_rows(rows), _small_integers(steps), wall_times, values))
         # Each joins only with one that is not much longer, so that a row is copied a few times, however long the run.
-        while len(chunks) > 1 and chunks[-2].rows.size < 2 * chunks[-1].rows.size and _nbytes(chunks[-2]) < _MAX_CHUNK:
+        while len(chunks) > 1 and len(chunks[-2].rows) < 2 * len(chunks[-1].rows) and chunks[-2].nbytes < _MAX_CHUNK:
             chunks[-2:] = [_joined(*chunks[-2:])]
 
-    def scalar_parts(self, tag: str) -> list[ScalarSeries]:
-        """Samples of a scalar that the file holds, in one part or more; all parts together are in file order."""
+    def scalar_parts(self, tag: str) -> list[ScalarPart]:
+        """Steps, wall times and values of a scalar, in one part or more; all parts together are in file order."""
         found = [
-            (one.rows, ScalarSeries(one.steps.astype(np.int64), one.wall_times, one.values[index]))
+            (one.rows, (one.steps, one.wall_times, one.values[index]))
             for chunks, index in self._places[tag]
             for one in chunks
         ]
         if all(before[-1] < rows[0] for (before, _), (rows, _) in itertools.pairwise(found)):
-            return [series for _, series in found]
+            return [part for _, part in found]
         order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-        return [joined([series for _, series in found], order)]
+        steps, wall_times, values = (
+            np.concatenate(column) for column in zip(*(part for _, part in found), strict=True)
+        )
+        return [(steps[order], wall_times[order], values[order])]
 
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
         """Samples of a tag in file order, as :data:`SAMPLE` says; ``kind`` is any but scalar."""
@@ -199,20 +218,17 @@ class FollowedFile:
         return [*self._places] if kind == "scalar" else [tag for found, tag in self._samples if found == kind]
 
 
-def _nbytes(columns: ScalarColumns) -> int:
-    rows, steps, wall_times, _, values = columns
-    return rows.nbytes + steps.nbytes + wall_times.nbytes + values.nbytes
-
-
-def _joined(one: ScalarColumns, other: ScalarColumns) -> ScalarColumns:
-    rows, steps, wall_times, values = (
-        np.concatenate([getattr(one, name), getattr(other, name)], axis=-1)
-        for name in ("rows", "steps", "wall_times", "values")
-    )
+def _joined(one: _Chunk, other: _Chunk) -> _Chunk:
+    rows, steps, wall_times, values = (np.concatenate(pair, axis=-1) for pair in zip(one, other, strict=True))
     if one.rows[-1] > other.rows[0]:  # records of two lengths in turns
         order = np.argsort(rows, kind="stable")
         rows, steps, wall_times, values = rows[order], steps[order], wall_times[order], values[:, order]
-    return ScalarColumns(rows, steps, wall_times, one.tags, values)
+    return _Chunk(_compact_rows(rows), steps, wall_times, values)
+
+
+def _compact_rows(rows: NDArray[np.int64]) -> NDArray[np.int64] | range:
+    first, last = int(rows[0]), int(rows[-1])
+    return range(first, last + 1) if last - first + 1 == rows.size else _small_integers(rows)
 
 
 def _small_integers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

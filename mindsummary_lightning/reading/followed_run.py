@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Literal, TypeVar, cast
 
 import numpy as np
@@ -20,13 +20,14 @@ from mindsummary_lightning.fileformat.file_names import is_summary_name, read_or
 from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
-from mindsummary_lightning.reading.series import ScalarSeries, joined
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
 from mindsummary_lightning.values.text import listed, printable
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_PART = 1 << 15  # scalars
 _MAX_CACHED = 4096  # results; of a run that is watched for days the oldest are forgotten
 
 
@@ -114,17 +115,25 @@ class FollowedRun:
         Raises:
             LookupError: the run has no scalar of this tag.
         """
-        parts = self.scalar_parts(tag)
-        return parts[0] if len(parts) == 1 else joined(parts)
+        with self._lock:
+            parts = merged_scalars(self._files_with("scalar", tag), tag)
+        steps, wall_times, values = (
+            parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
+        )
+        return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
-    def scalar_parts(self, tag: str) -> list[ScalarSeries]:
-        """The samples of :meth:`scalars` in parts of a bounded size, most of which are views of what is held anyway.
+    def scalar_parts(self, tag: str) -> Iterator[ScalarSeries]:
+        """The samples of :meth:`scalars`, some neighbours at a time: of what is held anyway, no second copy is made.
 
         Raises:
             LookupError: the run has no scalar of this tag.
         """
         with self._lock:
-            return merged_scalars(self._files_with("scalar", tag), tag)
+            parts = merged_scalars(self._files_with("scalar", tag), tag)
+        for steps, wall_times, values in parts:
+            for begin in range(0, steps.size, _PART):
+                some = slice(begin, begin + _PART)
+                yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
 
     def samples(
         self, kind: str, tag: str, select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import timestamp_of
-from mindsummary_lightning.reading.followed_file import FollowedFile
-from mindsummary_lightning.reading.series import ScalarSeries, joined
+from mindsummary_lightning.reading.followed_file import FollowedFile, ScalarPart
 
 KINDS = ("scalar", "image", "tensor", "histogram", "loss_landscape")
-_BLOCK = 1 << 16  # samples
 
 
 def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
@@ -30,17 +28,18 @@ def tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
     return found
 
 
-def merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarSeries]:
+def merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]:
     """One scalar of a run in parts, by step; ``files`` are in the reader's order, and at least one holds it."""
     parts = [(file.path, part) for file in files if ("scalar", tag) in file.tags for part in file.scalar_parts(tag)]
-    series = [part for _, part in parts]
-    ascends = all((part.steps[1:] > part.steps[:-1]).all() for part in series)
-    if ascends and all(before.steps[-1] < after.steps[0] for before, after in itertools.pairwise(series)):
-        return series
+    steps_of = [part[0] for _, part in parts]
+    ascends = all((one[1:] > one[:-1]).all() for one in steps_of)
+    if ascends and all(before[-1] < after[0] for before, after in itertools.pairwise(steps_of)):
+        return [part for _, part in parts]
     by_file = itertools.groupby(parts, key=lambda part: part[0])
-    steps = [(path, np.concatenate([part.steps for _, part in of_file])) for path, of_file in by_file]
-    whole = joined(series, selected_samples(steps))
-    return [whole.part(begin, begin + _BLOCK) for begin in range(0, len(whole), _BLOCK)]
+    kept = selected_samples([(path, np.concatenate([part[0] for _, part in of_file])) for path, of_file in by_file])
+    columns = zip(*(part for _, part in parts), strict=True)
+    steps, wall_times, values = (np.concatenate(column)[kept] for column in columns)
+    return [(steps, wall_times, values)]
 
 
 def merged_samples(

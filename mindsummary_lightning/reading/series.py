@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from html import escape
 from typing import Any, TypeVar
@@ -72,16 +71,6 @@ class ScalarSeries:
     def __repr__(self) -> str:
         of = f", steps {self.steps[0]} to {self.steps[-1]}, last {self.values[-1]:.6g}" if len(self) else ""
         return f"{type(self).__name__}({len(self)} samples{of})"
-
-    def part(self, begin: int, end: int) -> ScalarSeries:
-        """Some neighbouring samples."""
-        return ScalarSeries(*(getattr(self, name)[begin:end] for name in self.__slots__))
-
-
-def joined(parts: Sequence[ScalarSeries], chosen: NDArray[np.int64] | None = None) -> ScalarSeries:
-    """One series of several, with all their samples or the chosen ones in this order."""
-    columns = (np.concatenate([getattr(one, name) for one in parts]) for name in ScalarSeries.__slots__)
-    return ScalarSeries(*(column if chosen is None else column[chosen] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,6 +312,11 @@ class SummaryReader:
             raise FileNotFoundError(f"{self.run_dir} holds no event file; runs below it: {below}; give one of them")
 
 
+def table_of(reader: SummaryReader) -> FollowedRun:
+    """The run behind a reader, read as far as it has been written; raises as :meth:`SummaryReader.tags`."""
+    return reader._refreshed()
+
+
 def _behind(paths: list[str], path: str) -> list[str]:
     """Those of a run's files that follow another one, which may be gone, in the reader's order."""
     names = read_order({*map(os.path.basename, paths), os.path.basename(path)})
