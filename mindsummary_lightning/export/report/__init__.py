@@ -46,21 +46,23 @@ def write_report(
     except ImportError as error:
         raise missing_packages("the report", "bokeh", "contourpy", "jinja2") from error
     from mindsummary_lightning.export.report import contents
+    from mindsummary_lightning.reading.decode import OpenFiles
 
     runs, problems = contents.open_runs(run_dirs)
     announce(contents.expected_bytes(runs))
-    plan = contents.planned_cards(runs)
     sections: dict[str, list[Card]] = {}
     scripts: list[str] = []
     divisions: dict[str, str] = {}
-    for number, (title, make) in enumerate(plan, 1):
-        card = make()
-        sections.setdefault(title, []).append(card)
-        if card.figures:  # a document for each card: Bokeh goes through the whole document for each figure in it
-            script, parts = components({figure.id: figure for figure in card.figures}, wrap_script=False)
-            scripts.append(script)
-            divisions.update(parts)
-        progress(_FIGURES_PERCENT * number // len(plan) - _FIGURES_PERCENT * (number - 1) // len(plan))
+    with OpenFiles() as files:
+        plan = contents.planned_cards(runs, files)
+        for number, (title, make) in enumerate(plan, 1):
+            card = make()
+            sections.setdefault(title, []).append(card)
+            if card.figures:  # a document for each card: Bokeh goes through the whole document for each figure in it
+                script, parts = components({figure.id: figure for figure in card.figures}, wrap_script=False)
+                scripts.append(script)
+                divisions.update(parts)
+            progress(_FIGURES_PERCENT * number // len(plan) - _FIGURES_PERCENT * (number - 1) // len(plan))
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
         autoescape=True,

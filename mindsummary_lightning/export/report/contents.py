@@ -20,7 +20,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
-from mindsummary_lightning.reading.decode import read_graph, read_value
+from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries
@@ -132,17 +132,17 @@ def common_directory(run_dirs: Sequence[str]) -> str:
     return os.path.commonpath(paths) if len(paths) > 1 else os.path.dirname(paths[0])
 
 
-def planned_cards(runs: Sequence[ReportRun]) -> list[tuple[str, Callable[[], Card]]]:
+def planned_cards(runs: Sequence[ReportRun], files: OpenFiles) -> list[tuple[str, Callable[[], Card]]]:
     """Title of the section and maker of every card, in the order of the page."""
     curves = sorted({tag for run in runs for tag in run.scalars}, key=lambda tag: (tag == _EPOCH, tag))
     plan: list[tuple[str, Callable[[], Card]]] = [
         ("Scalars", partial(_curve_card, runs, tag)) for tag in curves if not _is_single(runs, tag)
     ]
     plan += [("Parameters", partial(_parameter_card, run, table)) for run in runs if (table := run.parameters)]
-    plan += [("Histograms", partial(_histogram_card, run, tag)) for tag, run in _tagged(runs, "histogram")]
-    plan += [("Images", partial(_image_card, run, tag)) for tag, run in _tagged(runs, "image")]
+    plan += [("Histograms", partial(_histogram_card, run, tag, files)) for tag, run in _tagged(runs, "histogram")]
+    plan += [("Images", partial(_image_card, run, tag, files)) for tag, run in _tagged(runs, "image")]
     plan += [
-        ("Loss landscapes", partial(_landscape_card, run, tag, sample))
+        ("Loss landscapes", partial(_landscape_card, run, tag, sample, files))
         for run in runs
         for tag in run.tags["loss_landscape"]
         for sample in run.content.samples("loss_landscape", tag)
@@ -199,9 +199,9 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
     return Card(tag, figures=figures, last_values=last, note=note if figures else "no finite value")
 
 
-def _histogram_card(run: ReportRun, tag: str) -> Card:
+def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
-    ridges = ridge_svg([(sample.step, _value(sample, Histogram)) for sample in samples], run.colour)
+    ridges = ridge_svg([(sample.step, _value(files, sample, Histogram)) for sample in samples], run.colour)
     return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
 
 
@@ -215,13 +215,13 @@ def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
     return Card("gradients by step", run, [parameter_figure(table)], note=note)
 
 
-def _image_card(run: ReportRun, tag: str) -> Card:
+def _image_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("image", tag, _first_middle_last)
-    return Card(tag, run, images=[(sample.step, _data_uri(_value(sample, Image))) for sample in samples])
+    return Card(tag, run, images=[(sample.step, _data_uri(_value(files, sample, Image))) for sample in samples])
 
 
-def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample) -> Card:
-    landscape = _value(sample, LossLandscape)
+def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample, files: OpenFiles) -> Card:
+    landscape = _value(files, sample, LossLandscape)
     plot = landscape_figure(landscape)
     surface = landscape.surface
     is_finite = surface.z.size > 0 and math.isfinite(float(surface.z.sum()))
@@ -240,8 +240,8 @@ def _first_middle_last(steps: NDArray[np.int64]) -> NDArray[np.intp]:
     return every_nth(steps.size, _MAX_IMAGES)
 
 
-def _value(sample: LocatedSample, kind: type[_T]) -> _T:
-    value = read_value(sample.location)
+def _value(files: OpenFiles, sample: LocatedSample, kind: type[_T]) -> _T:
+    value = files.value(sample.location)
     assert isinstance(value, kind)  # the kind is that of its tag
     return value
 
