@@ -15,11 +15,11 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from mindsummary_lightning.cli.arguments import VERBS, parser
+from mindsummary_lightning.cli.arguments import LEFT, VERBS, describe, parser
 from mindsummary_lightning.cli.output import UsageError, error_line, escaped_log, say, writable_output
 from mindsummary_lightning.errors import MindSummaryError, RemotePathError, closest
 
-_RUNS = ("directory", "run_dir", "runs", "a", "b")  # the arguments that name local runs
+_RUNS = ("directory", "directories", "run_dir", "runs", "a", "b")  # the arguments that name local runs
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
 
 
@@ -39,14 +39,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    made, verbs = parser()
     if not words:
-        parser().print_help()
+        made.print_help()
         return 0
+    if words[0] in ("help", "version"):  # as other programs have it
+        words = [*words[1:2], "--help"] if words[0] == "help" else ["--version"]
     verb = next((word for word in words if not word.startswith("-")), None)
     try:
         if verb is not None and verb not in VERBS:
-            parser().error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
-        arguments = parser().parse_args(words)
+            made.error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
+        if verb is not None and {"-h", "--help"}.intersection(words):
+            describe(verbs[verb], verb)
+        arguments, unknown = made.parse_known_args(words)
+        if unknown:
+            verbs[arguments.verb].refuse(unknown)
     except SystemExit as ended:  # argparse has printed the reason
         return ended.code if isinstance(ended.code, int) else 2
     try:
@@ -57,6 +64,8 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
         return 0
     except KeyboardInterrupt:
+        if arguments.verb in LEFT:
+            say(f"mindsummary: interrupted: {LEFT[arguments.verb].format(**vars(arguments))}", sys.stderr)
         return 130
     except (UsageError, MindSummaryError, OSError, ImportError) as error:
         if arguments.debug:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, TypeAlias
+import shutil
+import textwrap
+from typing import Any, NoReturn, TypeAlias
 
 from mindsummary_lightning import __version__
 
@@ -23,20 +25,25 @@ def _json(what: str) -> _Argument:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 def _tolerance(text: str) -> str | float:
-    return text if text in ("float32", "bfloat16", "float16") else float(text)
+    try:
+        return text if text in ("float32", "bfloat16", "float16") else float(text)
+    except ValueError:
+        expected = "must be float32, bfloat16, float16 or a number between 0 and 1"
+        raise argparse.ArgumentTypeError(f"{expected}, not {text!r}") from None
 
 
 _FOLLOW = _argument("--follow", action="store_true", help="draw it again every two seconds, until Ctrl-C")
-_OUT = _argument("--out", required=True, metavar="DIR", help="directory to write into; new or empty")
+_OUT = _argument("-o", "--out", "--output", required=True, metavar="DIR", help="directory to write into; new or empty")
 _FORCE = _argument("--force", action="store_true", help="replace what an earlier call left in --out")
-_DIRECTORY = _argument("directory", metavar="DIR", help="a run, or a directory that contains runs at any depth")
+_RUNS_IN = "a run, or a directory that contains runs at any depth"
+_DIRECTORY = _argument("directory", metavar="DIR", nargs="?", default=".", help=f"{_RUNS_IN} (default: here)")
+_DIRECTORIES = _argument("directories", metavar="DIR", nargs="*", default=["."], help=f"{_RUNS_IN} (default: here)")
 
 VERBS = {  # in the order of the help
     "view": _verb(
@@ -46,13 +53,16 @@ VERBS = {  # in the order of the help
         _argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)"),
         _argument("--no-browser", action="store_true", help="do not open a browser"),
         _argument("--no-token", action="store_true", help="answer everyone who reaches the port"),
-        _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded"),
+        _argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded (default: 320)"),
         _argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
     ),
-    "doctor": _verb("Check what `mindsummary view` needs; exit 1 if anything is missing.", _json("what was found")),
+    "doctor": _verb(
+        "Check what `mindsummary view` needs; exit 1 if anything is missing.",
+        _json("what was found"),
+    ),
     "list": _verb(
         "List the runs in a directory and below it.",
-        _DIRECTORY,
+        _DIRECTORIES,
         _argument(
             "--exact",
             action="store_true",
@@ -64,7 +74,13 @@ VERBS = {  # in the order of the help
     ),
     "show": _verb(
         "Show a run on one page: tags, steps, last values, curves and lineage.",
-        _argument("run_dir", metavar="RUN", help="a run, or a directory that contains one"),
+        _argument(
+            "run_dir",
+            metavar="RUN",
+            nargs="?",
+            default=".",
+            help="a run, or a directory with one (default: here)",
+        ),
         _FOLLOW,
         _json("the run"),
     ),
@@ -74,13 +90,13 @@ VERBS = {  # in the order of the help
     ),
     "verify": _verb(
         "Check every record of every run in a directory; exit 1 if anything is damaged.",
-        _DIRECTORY,
+        _DIRECTORIES,
         _json("the findings"),
     ),
     "repair": _verb(
         "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept in "
         "RUN/.damaged.",
-        _DIRECTORY,
+        _argument("directories", metavar="DIR", nargs="+", help=_RUNS_IN),
         _argument("--dry-run", action="store_true", help="say what would be done and do nothing; exit 1 if it is any"),
         _json("the rebuilt files"),
     ),
@@ -105,12 +121,14 @@ VERBS = {  # in the order of the help
         "Exit 0: the same, 1: different, 2: not comparable.",
         _argument("a", metavar="A", help="a run"),
         _argument("b", metavar="B", help="another run, of another framework perhaps"),
-        _argument("--map", metavar="FILE", help="lines of a tensor's name in A and its name in B"),
+        _argument(
+            "--names", "--map", dest="map", metavar="FILE", help="lines of a tensor's name in A and its name in B"
+        ),
         _argument(
             "--tolerance",
             type=_tolerance,
-            metavar="float32|bfloat16|NUMBER",
-            help="distance up to which values are the same; without it by the precision that the runs state",
+            metavar="PRECISION",
+            help="float32, bfloat16 or a number: values so far apart are the same (default: by the runs)",
         ),
         _json("the result"),
         _argument("--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"),
@@ -126,7 +144,7 @@ VERBS = {  # in the order of the help
             "the current directory is searched first",
         ),
         _argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between"),
-        _argument("--output", metavar="DIR", help="write the landscapes there and not into the run"),
+        _argument("-o", "--out", "--output", metavar="DIR", help="write the landscapes there and not into the run"),
         _argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"),
         _json("the landscapes"),
     ),
@@ -166,26 +184,114 @@ VERBS = {  # in the order of the help
     "report": _verb(
         "Write one self-contained HTML page about some runs.",
         _argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
-        _argument("-o", "--out", default="report.html", metavar="FILE", help="the page to write (%(default)s)"),
+        _argument(
+            "-o", "--out", "--output", default="report.html", metavar="FILE", help="the page to write (%(default)s)"
+        ),
     ),
+    "completion": _verb(
+        "Print what a shell needs to complete verbs, options and their values.",
+        _argument("shell", choices=["bash", "zsh", "fish"], help="the shell that reads it"),
+    ),
+}
+_MORE = {  # of each verb two lines that use it, and the page about it
+    "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),
+    "doctor": ("doctor", "doctor --json", "viewer"),
+    "list": ("list runs", "list runs/* --json", "command-line"),
+    "show": ("show runs/digits/version_0", "show runs/digits/version_0 --follow", "command-line"),
+    "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),
+    "verify": ("verify runs", "verify runs/a runs/b --json", "command-line"),
+    "repair": ("repair runs --dry-run", "repair runs/a", "command-line"),
+    "lineage": ("lineage runs --sort loss --limit 10", "lineage runs --where 'metric/accuracy>0.9'", "lineage"),
+    "compare": ("compare runs/mindspore runs/torch", "compare a b --html page.html", "is-my-port-right"),
+    "landscape": ("landscape runs/a --module train:make", "landscape a --module train:make --plot a.svg", "landscape"),
+    "export": ("export runs/a --to csv --out tables", "export runs --to parquet --out data", "command-line"),
+    "import": ("import lightning_logs --out runs", "import lightning_logs --out runs --force", "tensorboard"),
+    "sync": ("sync runs s3://bucket/runs --follow", "sync s3://bucket/runs runs", "remote"),
+    "report": ("report runs -o report.html", "report runs/a runs/b", "command-line"),
+    "completion": ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "command-line"),
+}
+LEFT = {  # by Ctrl-C
+    "repair": "each file is rebuilt completely or as it was; the same call goes on",
+    "export": "{out} is as it was before",
+    "import": "{out} is as it was before",
+    "sync": "{destination} has whole records only; the same call goes on",
+    "report": "{out} is as it was before",
+}
+_GROUPS = {
+    "look": ("view", "list", "show", "lineage", "compare", "report", "dump"),
+    "check": ("verify", "repair", "doctor"),
+    "convert": ("export", "import", "landscape"),
+    "share and set up": ("sync", "completion"),
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; the verb becomes the attribute ``verb``."""
+class _Parser(argparse.ArgumentParser):
+    """Says of a word that it does not take which option is meant, or what it takes, with the usage of the verb."""
+
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        from mindsummary_lightning.errors import closest
+
+        options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        if options:
+            known = [name for action in self._actions for name in action.option_strings]
+            self.error(f"no option {options[0]}{closest(options[0], known)}")
+        taken = [action.metavar or action.dest for action in self._actions if not action.option_strings]
+        self.error(f"it takes {' '.join(map(str, taken)) or 'no argument'}; there is {' '.join(unknown)} too")
+
+
+def parser() -> tuple[argparse.ArgumentParser, dict[str, _Parser]]:
+    """The parser of the whole command line, where the verb becomes the attribute ``verb``, and that of each verb."""
+    plain = argparse.RawDescriptionHelpFormatter
     made = argparse.ArgumentParser(
         prog="mindsummary",
+        usage="mindsummary [-h] [-V] [--debug] VERB ...",
         description="Show, check, repair and convert MindInsight run directories.",
-        epilog="Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line.",
+        epilog=_verbs_text()
+        + "\n\nExit codes: 0 all is well; 1 something is damaged, missing or could not\nbe done; 2 wrong "
+        "command line. `mindsummary VERB --help` has examples.",
+        formatter_class=plain,
     )
-    made.add_argument("--version", action="version", version=f"mindsummary {__version__}")
+    made.add_argument("-V", "--version", action="version", version=f"mindsummary {__version__}")
     debug = "show the traceback of an error instead of one line"
     made.add_argument("--debug", action="store_true", help=debug)
-    verbs = made.add_subparsers(metavar="VERB", required=True, dest="verb")
-    for name, (text, arguments) in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=text)
+    verbs = made.add_subparsers(
+        prog=made.prog, dest="verb", required=True, parser_class=_Parser, help=argparse.SUPPRESS
+    )
+    for name, (_, arguments) in VERBS.items():
+        added = verbs.add_parser(name, formatter_class=plain)
         for names, options in arguments:
-            verb.add_argument(*names, **options)
+            added.add_argument(*names, **options)
         # Suppressed, the default does not undo what stands before the verb.
-        verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug)
-    return made
+        added.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug)
+    return made, verbs.choices
+
+
+def _wrapped(text: str, indent: str, first: str = "") -> str:
+    width = max(30, shutil.get_terminal_size().columns - 2)
+    return textwrap.fill(text, width, initial_indent=first or indent, subsequent_indent=indent)
+
+
+def _verbs_text() -> str:
+    """The verbs with the first sentence of each, in groups."""
+    lines = []
+    for group, names in _GROUPS.items():
+        lines.append(f"{group}:")
+        texts = ((name, VERBS[name][0].partition("; exit")[0].partition(": ")[0]) for name in names)
+        lines += [_wrapped(text.rstrip("."), " " * 14, f"  {name:12}") for name, text in texts]
+    return "\n".join(lines)
+
+
+def describe(made: argparse.ArgumentParser, name: str) -> None:
+    """Give the parser of a verb its description, examples and the address of its page; looked up only for a help."""
+    import importlib.metadata
+
+    *examples, page = _MORE[name]
+    address = f"docs/{page}.md"
+    try:
+        links = importlib.metadata.metadata("mindsummary-lightning").get_all("Project-URL") or []
+        address = next(link for link in links if link.startswith("Documentation, "))[15:].replace("index", page)
+    except (importlib.metadata.PackageNotFoundError, StopIteration):  # not installed, or built without an address
+        pass
+    made.description = _wrapped(VERBS[name][0], "")
+    lines = "\n".join(f"  mindsummary {example}" for example in examples)
+    made.epilog = f"examples:\n{lines}\n\nmore: {address}"

@@ -27,12 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
     callback_fn = callback_from_reference(arguments.module)
     try:
         made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(
-            callback_fn, device_ids=arguments.device_ids, output=arguments.output
+            callback_fn, device_ids=arguments.device_ids, output=arguments.out
         )
     except MindSummaryError:
         raise
     except (TypeError, ValueError) as error:  # what the function returned, the devices or the checkpoints are refused
-        raise UsageError(str(error)) from error
+        takes = "is called without arguments and must return (model, network, dataset, metrics)"
+        said = f"{type(error).__name__}: {error}; --debug shows where"
+        raise UsageError(f"--module {arguments.module} {takes}: {said}") from error
     if arguments.plot is not None:
         plot_landscapes(made, arguments.plot)
     rows = [["tag", "grid", "smallest loss", "largest loss"]]

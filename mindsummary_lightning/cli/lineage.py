@@ -17,8 +17,10 @@ from typing import Any
 
 from mindsummary_lightning.cli.output import (
     UsageError,
+    cells,
     columns,
     counted,
+    cut,
     escaped,
     say,
     say_json,
@@ -188,7 +190,7 @@ def _is_number(value: Cell) -> bool:
 def _fitting(rows: Sequence[Sequence[str]], limit: int) -> int:
     """How many of the columns fit; the first one always does."""
     for number in range(len(rows[0]), 1, -1):
-        if max(map(len, columns([row[:number] for row in rows]))) <= limit:
+        if max(map(cells, columns([row[:number] for row in rows]))) <= limit:
             return number
     return 1
 
@@ -197,4 +199,4 @@ def _cell(value: Cell, is_terminal: bool) -> str:
     if value is None or isinstance(value, float):
         return short_number(value)
     text = escaped(str(value))
-    return text[: _WIDEST_CELL - 1] + "…" if is_terminal and len(text) > _WIDEST_CELL else text
+    return cut(text, _WIDEST_CELL) if is_terminal else text

@@ -21,7 +21,7 @@ from mindsummary_lightning.cli.output import (
     say_json,
     table_lines,
 )
-from mindsummary_lightning.cli.runs import files_size, runs_below
+from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.merge_rule import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
@@ -58,13 +58,13 @@ def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]
 
 
 def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]) -> list[dict[str, Any]]:
-    paths = runs_below(arguments.directory)
+    paths = runs_in(arguments.directories)
     sizes = [files_size(path) for path in paths]
     is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
     runs = []
     with contextlib.nullcontext(_no_bar) if arguments.follow else progress_bar("reading", len(paths), "run") as advance:
         for path, size in zip(paths, sizes, strict=True):
-            name = os.path.relpath(path, arguments.directory)
+            name = path if len(arguments.directories) > 1 else os.path.relpath(path, *arguments.directories)
             runs.append(_described(survey, path, name, size, is_exact, problems))
             advance(1)
     return runs

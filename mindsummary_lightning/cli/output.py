@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
@@ -96,28 +97,46 @@ def writable_output() -> Iterator[None]:
 
 def heading(text: str) -> str:
     """A heading, escaped: bold on a terminal, plain in a pipe or where ``NO_COLOR`` is set."""
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         return f"\x1b[1m{escaped(text)}\x1b[0m"
     return escaped(text)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide character, none for what combines with another."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.category(char) in ("Mn", "Me") for char in text)
+
+
+def cut(text: str, most: int, *, end: int = 0) -> str:
+    """The text in at most so many columns, with an ellipsis where it is cut: before its last ``end`` characters."""
+    if cells(text) <= most:
+        return text
+    last, first = text[len(text) - end :], text
+    while first and cells(first) + 1 + cells(last) > most:
+        first = first[:-1]
+    return f"{first}…{last}"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
     """Lines of a table, two spaces between columns and cells escaped; the columns ``right`` are right-aligned."""
     rows = [[escaped(cell) for cell in row] for row in rows]
-    widths, aligned = [max(map(len, cells)) for cells in zip(*rows, strict=True)], set(right)
+    widths, aligned = [max(map(cells, column)) for column in zip(*rows, strict=True)], set(right)
     for row in rows:
-        cells = [
-            cell.rjust(size) if index in aligned else cell.ljust(size)
-            for index, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
+        padded = []
+        for index, (cell, size) in enumerate(zip(row, widths, strict=True)):
+            gap = " " * (size - cells(cell))
+            padded.append(gap + cell if index in aligned else cell + gap)
+        yield "  ".join(padded).rstrip()
 
 
 def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
     """Lines of a table whose first row names the columns, cut at a terminal's edge; arguments as :func:`columns`."""
     most = width() if sys.stdout.isatty() else sys.maxsize
     for index, line in enumerate(columns(rows, right)):
-        line = line if len(line) <= most else f"{line[: most - 1]}…"
+        line = cut(line, most)
         yield line if index else heading(line)
 
 

@@ -7,13 +7,14 @@ import sys
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.output import counted, error_line, progress_bar, readable_size, say, say_json
-from mindsummary_lightning.cli.runs import files_size, runs_below
+from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.maintenance.repair import RepairedFile, repair_run
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Repair and list what was rebuilt; 1 if something could not be, or would be in a dry run."""
-    runs = runs_below(arguments.directory)
+    runs = runs_in(arguments.directories)
+    named = " ".join(arguments.directories)
     damaged: list[RepairedFile] = []
     refusals: list[OSError] = []
     with progress_bar("repairing", sum(map(files_size, runs))) as advance:
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = 1 if unreadable or refusals or (repaired and arguments.dry_run) else 0
     if arguments.json:
         facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
-        say_json({"run": runs[0] if len(runs) == 1 else arguments.directory, **facts})
+        say_json({"run": runs[0] if len(runs) == 1 else named, **facts})
     for refusal in refusals:
         say(f"mindsummary: {error_line(refusal)}", sys.stderr)
     if arguments.json:
@@ -41,5 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
     for file in unreadable:
         say(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
     if not damaged:
-        say(f"{arguments.directory}: nothing is damaged{' in its other runs' if refusals else ''}")
+        say(f"{named}: nothing is damaged{' in its other runs' if refusals else ''}")
     return code

@@ -7,7 +7,7 @@ import os
 import sys
 
 from mindsummary_lightning.cli.output import counted, progress_bar, readable_size, say
-from mindsummary_lightning.cli.runs import runs_below
+from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.export.report import write_report
 
 _LARGE_BYTES = 20_000_000
@@ -15,7 +15,7 @@ _LARGE_BYTES = 20_000_000
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page and say where it is; 1 if it lacks a run that cannot be read."""
-    run_dirs = list(dict.fromkeys(run_dir for directory in arguments.runs for run_dir in runs_below(directory)))
+    run_dirs = runs_in(arguments.runs)
 
     def announce(size: int) -> None:
         if size > _LARGE_BYTES:

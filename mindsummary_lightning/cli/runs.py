@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_tree import find_run_directories
+from mindsummary_lightning.values.text import listed
 
 
 def runs_below(directory: str) -> list[str]:
@@ -26,6 +27,22 @@ def runs_below(directory: str) -> list[str]:
             f"no run in {directory}: neither it nor a directory below it contains a summary or lineage file"
         )
     return runs
+
+
+def runs_in(directories: Sequence[str]) -> list[str]:
+    """The runs of several directories, as a shell's ``runs/*`` gives them; what holds no run is passed over.
+
+    Raises as :func:`runs_below`, of several directories if there is no run in any.
+    """
+    if len(directories) == 1:
+        return runs_below(directories[0])
+    for directory in directories:
+        os.stat(directory)
+    folders = [directory for directory in directories if os.path.isdir(directory)]
+    runs = [run for directory in folders for run in find_run_directories(directory)]
+    if not runs:
+        raise FileNotFoundError(f"no run in {listed(directories, 5)}")
+    return list(dict.fromkeys(runs))
 
 
 def one_run(directory: str) -> str:

@@ -11,7 +11,9 @@ import numpy as np
 
 from mindsummary_lightning.cli.output import (
     UsageError,
+    cells,
     columns,
+    cut,
     escaped,
     heading,
     readable_size,
@@ -142,16 +144,16 @@ def _head(run: FollowedRun) -> Iterator[str]:
 
 def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
     for kind, names in _COLUMNS.items():
-        used = 2 + min(_MAX_TAG, max(map(len, samples[kind]), default=0)) + 5 * 12  # the tag and five numbers
+        used = 2 + min(_MAX_TAG, max(map(cells, samples[kind]), default=0)) + 5 * 12  # the tag and five numbers
         length = max(8, min(_MAX_CURVE, width() - used))
         rows = [
             [_short(tag), str(facts["samples"]), str(facts["last_step"]), *_cells(kind, facts, curve, length)]
             for tag, (facts, curve) in samples[kind].items()
         ]
         head = ["tag", "samples", "last step", *names]
-        excess = 2 + max(map(len, columns([head, *rows]))) - width()
+        excess = 2 + max(map(cells, columns([head, *rows]))) - width()
         if rows and excess > 0 and sys.stdout.isatty():
-            limit = max(_MIN_TAG, max(len(row[0]) for row in rows) - excess)
+            limit = max(_MIN_TAG, max(cells(row[0]) for row in rows) - excess)
             rows = [[_short(row[0], limit), *row[1:]] for row in rows]
         yield from _section(kind.capitalize(), rows, head, right=range(1, 2 + len(names)))
     rows = [
@@ -194,5 +196,4 @@ def _section(
 
 
 def _short(tag: str, limit: int = _MAX_TAG) -> str:
-    clean = escaped(tag)
-    return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
+    return cut(escaped(tag), limit, end=limit // 2)  # tags of one module differ at the end

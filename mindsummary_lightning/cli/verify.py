@@ -8,13 +8,13 @@ import sys
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.output import counted, error_line, progress_bar, say, say_json
-from mindsummary_lightning.cli.runs import files_size, runs_below
+from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.maintenance.verify import Finding, verify_run
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 if one of them is damage or a run cannot be read."""
-    runs = runs_below(arguments.directory)
+    runs = runs_in(arguments.directories)
     findings: list[Finding] = []
     refusals: list[OSError] = []
     with progress_bar("checking", sum(map(files_size, runs))) as advance:

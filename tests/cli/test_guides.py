@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.cli.command import mindsummary
-
 _DOCS = Path(__file__).parents[2] / "docs"
-
-
-def _blocks(guide: str, language: str) -> list[str]:
-    text = (_DOCS / guide).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def test_the_guide_lists_every_verb() -> None:
@@ -34,18 +23,3 @@ def test_the_guide_names_the_versions_that_are_installed() -> None:
     text = (_DOCS / "viewer.md").read_text(encoding="utf-8")
 
     assert text.count(" ".join(PINS)) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
-def test_completion_knows_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
-    from mindsummary_lightning.cli.arguments import VERBS
-
-    (line,) = _blocks("command-line.md", "bash")
-    found = re.search(r"\$\(mindsummary --help \| (awk '.*')\)", line)
-    assert found is not None
-    words = subprocess.run(
-        found.group(1), shell=True, check=True, capture_output=True, text=True, input=mindsummary(capsys, "--help").out
-    ).stdout.split()
-
-    assert words == list(VERBS)

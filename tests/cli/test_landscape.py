@@ -64,7 +64,7 @@ def test_a_function_that_returns_something_else_is_one_line_and_a_usage_error(
     answer = mindsummary(capsys, "landscape", tmp_path, "--module", "json:JSONDecoder")
 
     assert answer.code == 2
-    assert answer.err.startswith("mindsummary: callback_fn must return")
+    assert "must return (model, network, dataset, metrics): TypeError: callback_fn must return" in answer.err
     assert answer.err.count("\n") == 1
 
 

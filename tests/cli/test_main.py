@@ -40,7 +40,7 @@ def test_help_lists_every_verb_and_the_exit_codes(capsys: pytest.CaptureFixture[
     assert "Exit codes" in answer.out
 
 
-@pytest.mark.parametrize("words", [["nope"], ["show"], ["show", "a", "--nope"], ["lineage", "a", "--limit", "0"]])
+@pytest.mark.parametrize("words", [["nope"], ["compare"], ["show", "a", "--nope"], ["lineage", "a", "--limit", "0"]])
 def test_a_wrong_command_line_gives_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     answer = mindsummary(capsys, *words)
 
@@ -112,6 +112,27 @@ def test_an_interrupt_is_no_traceback(
 
     assert main(["dump", "x"]) == 130
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["export", "run", "--to", "csv", "-o", "tables"], "tables is as it was before"),
+        (["repair", "run"], "each file is rebuilt completely or as it was; the same call goes on"),
+        (["sync", "run", "there"], "there has whole records only; the same call goes on"),
+    ],
+    ids=lambda part: part[0] if isinstance(part, list) else "",
+)
+def test_an_interrupt_says_what_is_left(
+    words: list[str], left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"mindsummary_lightning.cli.{words[0]}.run", interrupt)
+
+    assert main(words) == 130
+    assert capsys.readouterr().err == f"mindsummary: interrupted: {left}\n"
 
 
 @pytest.mark.slow

@@ -1,0 +1,136 @@
+"""What may be typed: several directories or none, other spellings, help, completion, names in Chinese."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mindsummary_lightning.cli.arguments import VERBS
+from tests.cli.command import mindsummary
+from tests.reading.runs import values_at, write_summary
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("a", "b", "c"):
+        write_summary(tmp_path / "runs" / name, [values_at(1, {"loss": 1.0})])
+    (tmp_path / "runs" / "notes.txt").touch()
+    monkeypatch.chdir(tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def test_what_a_shell_makes_of_a_star_is_listed_and_checked(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    star = sorted(path.name for path in runs.iterdir())
+
+    listed = json.loads(mindsummary(capsys, "list", *star, "--json").out)["runs"]
+    checked = json.loads(mindsummary(capsys, "verify", *star[:2], "--json").out)["runs"]
+
+    assert [run["run"] for run in listed] == ["a", "b", "c"]
+    assert checked == ["a", "b"]
+    assert "b: nothing is damaged" in mindsummary(capsys, "repair", "a", "b").out
+
+
+def test_one_of_several_directories_that_is_missing_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "list", "a", "nowhere")
+
+    assert (answer.code, answer.err) == (1, "mindsummary: nowhere: no such file or directory\n")
+
+
+def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert mindsummary(capsys, "list").out.count("\n") == 4
+    assert "3 runs checked" in mindsummary(capsys, "verify").out
+    assert mindsummary(capsys, "repair").code == 2
+    monkeypatch.chdir(runs / "b")
+    assert "loss" in mindsummary(capsys, "show").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list", "--exat"), "mindsummary list: error: no option --exat; closest: '--exact'"),
+        (("lineage", "--srt=loss"), "mindsummary lineage: error: no option --srt; closest: '--sort'"),
+        (("lineage", "a", "b"), "mindsummary lineage: error: it takes DIR; there is b too"),
+        (("compare", "a", "b", "--tolerance", "abc"), "argument --tolerance: must be float32, bfloat16, float16 or a"),
+        (("lineage", "--limit", "x"), "argument --limit: must be a whole number of at least 1, not 'x'"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_word_is_told_with_the_usage_of_its_verb(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = mindsummary(capsys, *words)
+
+    assert answer.code == 2
+    assert answer.err.startswith(f"usage: mindsummary {words[0]} ")
+    assert told in answer.err
+
+
+def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> None:
+    version = mindsummary(capsys, "--version")
+
+    assert mindsummary(capsys, "-V") == mindsummary(capsys, "version") == version
+    assert mindsummary(capsys, "help", "list") == mindsummary(capsys, "list", "--help")
+    assert mindsummary(capsys, "help") == mindsummary(capsys, "--help")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_fits_and_has_examples_and_the_address_of_a_page(
+    verb: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    text, _, more = mindsummary(capsys, verb, "--help").out.partition("examples:\n")
+
+    examples = [line for line in more.splitlines() if line.startswith(f"  mindsummary {verb}")]
+    assert len(examples) == 2
+    (page,) = [line.removeprefix("more: ") for line in more.splitlines() if line.startswith("more: ")]
+    assert (Path(__file__).parents[2] / "docs" / Path(page).name).is_file()
+    assert max(map(len, text.splitlines())) <= columns
+
+
+def test_columns_behind_wide_characters_stand_below_each_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(runs / "a", runs / "实验一")
+
+    first, *_, last = mindsummary(capsys, "list").out.splitlines()
+
+    assert last.startswith("实验一")
+    assert len(last[: last.index("20")]) + 3 == first.index("last written")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["exp"], ["export"]),
+        (["list", "ru"], []),  # files are the shell's own
+        (["list", "--e"], ["--exact"]),
+        (["export", "runs", "--to", ""], ["csv", "parquet", "npy", "tensorboard"]),
+        (["completion", "z"], ["zsh"]),
+    ],
+    ids=" ".join,
+)
+def test_bash_completes_verbs_options_and_values(
+    typed: list[str], offered: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = " ".join(f"'{word}'" for word in ["mindsummary", *typed])
+    script = mindsummary(capsys, "completion", "bash").out
+    call = f'COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _mindsummary; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{call}"], check=True, capture_output=True, text=True)
+
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize(("shell", "line"), [("zsh", "autoload -U +X bashcompinit"), ("fish", "-a list -d 'List the")])
+def test_other_shells_complete_every_verb(shell: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    script = mindsummary(capsys, "completion", shell).out
+
+    assert line in script
+    assert [verb for verb in VERBS if verb not in script] == []
