@@ -61,7 +61,6 @@ def test_the_sdist_holds_what_is_needed_to_build_and_check(built: Path) -> None:
     assert {
         "pyproject.toml",
         "noxfile.py",
-        "hatch_build.py",
         "LICENSE",
         "README.md",
         "README_CN.md",
