@@ -8,12 +8,10 @@ or file everything is printed in full and without colour.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from mindsummary_lightning.cli.output import (
     UsageError,
@@ -30,12 +28,21 @@ from mindsummary_lightning.cli.output import (
 )
 from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
-from mindsummary_lightning.lineage.conditions import INTEGER_FIELDS, NUMBER_FIELDS, TEXT_FIELDS, parse_condition
+from mindsummary_lightning.lineage.conditions import (
+    INTEGER_FIELDS,
+    NUMBER_FIELDS,
+    TEXT_FIELDS,
+    SearchCondition,
+    Test,
+    checked_test,
+    known_field,
+    ordering_by,
+)
 from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
-from mindsummary_lightning.reading.run_tree import RunTree, runs_with_lineage
+from mindsummary_lightning.reading.run_tree import RunDirectory, RunTree, runs_with_lineage
 
-_OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "not_in"}
+_OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "eq"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.
 _COLUMNS = (
@@ -53,13 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     runs = runs_with_lineage(tree)
     if not tree.event_directories():
         runs_below(arguments.directory)  # refuses a directory without runs
-    try:
-        condition = parse_condition(_search_condition(arguments), directory)
-        condition = dataclasses.replace(condition, tests=(*condition.tests, *_other_numbers(arguments)))
-    except LineageSearchConditionParamError as error:
-        asked = [_parsed(text)[0] for text in arguments.where] + [arguments.sort or ""]
-        alike = [closest(field, recorded_fields(runs)) for field in asked if f"not {field!r}" in str(error)]
-        raise UsageError(_as_option(str(error)) + "".join(alike[:1])) from error
+    condition = _condition(arguments, directory, runs)
     fields = [field for field, _, _ in condition.tests] + ([condition.ordering.field] if condition.ordering else [])
     result = search_lineage(runs, condition)
     found = result["object"][: arguments.limit]
@@ -80,46 +81,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(CACHE.has_damage(run.path) for run in runs) else 0
 
 
-def _as_option(refusal: str) -> str:
-    """The refusal of a search condition in terms of the command line."""
-    text = re.sub(r"search_condition\['(.*?)'\](\['\w+'\])?", r"--where \1", refusal)
-    text = re.sub(r" or limit, .*?lineage_type", "", text)  # settings that are options of their own here
-    return text.replace("a field of search_condition", "the field of --where or --sort").replace(
-        "sorted_name", "--sort"
-    )
-
-
-def _search_condition(arguments: argparse.Namespace) -> dict[str, Any]:
-    condition: dict[str, Any] = {}
-    for text in arguments.where:
-        field, operator, value = _parsed(text)
-        expressions = condition.setdefault(field, {})
-        if _is_other_number(field, operator):
-            continue
-        if operator == "not_in":
-            expressions.setdefault(operator, []).append(value)
-        elif operator in expressions:
-            raise UsageError(f"--where {text!r}: {field} is compared this way twice")
-        else:
-            expressions[operator] = value
-    if arguments.sort:
-        condition["sorted_name"] = arguments.sort
-        condition["sorted_type"] = "descending" if arguments.descending else "ascending"
-    return condition
-
-
-def _other_numbers(arguments: argparse.Namespace) -> list[tuple[str, str, Any]]:
-    """The tests ``!=`` of results, for which a search condition has no operator that works."""
-    parsed = (_parsed(text) for text in arguments.where)
-    return [
-        (re.sub("^metric_", "metric/", field), operator, [value])
-        for field, operator, value in parsed
-        if _is_other_number(field, operator)
-    ]
-
-
-def _is_other_number(field: str, operator: str) -> bool:
-    return operator == "not_in" and (field in NUMBER_FIELDS or field.startswith("metric"))
+def _condition(arguments: argparse.Namespace, directory: str, runs: Iterable[RunDirectory]) -> SearchCondition:
+    tests: list[Test] = []
+    asked, place = "", "the field of --where or --sort"
+    try:
+        for text in arguments.where:
+            asked, operator, value = _parsed(text)
+            field, option = known_field(asked, place), f"--where {asked}"
+            test = checked_test(option, option, field, _OPERATORS[operator], value, directory)
+            if operator == "!=":
+                test = Test(field, "not_in", [test.expected])
+            elif any(test[:2] == other[:2] for other in tests):
+                raise UsageError(f"--where {text!r}: {asked} is compared this way twice")
+            tests.append(test)
+        asked = arguments.sort
+        ordering = ordering_by(asked, place, is_descending=arguments.descending) if asked else None
+    except LineageSearchConditionParamError as error:
+        raise UsageError(f"{error}{closest(asked, recorded_fields(runs) - {asked})}") from error
+    return SearchCondition(tuple(tests), ordering)
 
 
 def _parsed(text: str) -> tuple[str, str, Cell]:
@@ -127,7 +106,7 @@ def _parsed(text: str) -> tuple[str, str, Cell]:
     if not found:
         raise UsageError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
     field = found["field"]
-    return field, _OPERATORS[found["operator"]], _value(field, found["value"])
+    return field, found["operator"], _value(field, found["value"])
 
 
 def _value(field: str, text: str) -> Cell:

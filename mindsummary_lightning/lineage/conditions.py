@@ -11,8 +11,8 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.json_values import JsonValue
@@ -49,6 +49,21 @@ _MEMBERSHIP = ("in", "not_in")
 Run = TypeVar("Run")
 
 
+class Test(NamedTuple):
+    """What a run must meet: an operator between its value of a field and the expected one."""
+
+    field: str
+    operator: str
+    expected: Any
+
+    def matches(self, actual: JsonValue) -> bool:
+        """Whether a value, or ``None``, meets it; not if the two do not compare."""
+        try:
+            return bool(_OPERATORS[self.operator](actual, self.expected))
+        except (TypeError, ValueError):  # also for not_in
+            return False
+
+
 @dataclass(frozen=True, slots=True)
 class Ordering:
     """Sort by a field; ``None`` sorts lowest, values that do not compare sort by the names of their types."""
@@ -73,20 +88,20 @@ class SearchCondition:
     """A valid search condition.
 
     Attributes:
-        tests: field, operator and expected value; a run is found if all match.
+        tests: a run is found if all match.
         ordering: ``None`` keeps the order of the listing.
         page: the runs to return.
         lineage_types: parts that a result shows, out of ``dataset`` and ``model``.
     """
 
-    tests: tuple[tuple[str, str, Any], ...]
-    ordering: Ordering | None
-    page: slice
-    lineage_types: tuple[str, ...]
+    tests: tuple[Test, ...] = ()
+    ordering: Ordering | None = None
+    page: slice = field(default_factory=lambda: slice(None))
+    lineage_types: tuple[str, ...] = _LINEAGE_TYPES
 
     def matches(self, value_of: Callable[[str], JsonValue]) -> bool:
         """Whether a run matches, given its value (or ``None``) by field."""
-        return all(_matches(name, value_of(field), expected) for field, name, expected in self.tests)
+        return all(test.matches(value_of(test.field)) for test in self.tests)
 
 
 def parse_condition(condition: object, base_dir: str) -> SearchCondition:
@@ -97,76 +112,63 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     """
     if not isinstance(condition, Mapping):
         raise _refusal("search_condition", "a dict", condition)
-    tests: list[tuple[str, str, Any]] = []
+    tests: list[Test] = []
     for name, expressions in condition.items():
         if name not in _SETTINGS:
-            field = _field(name)
-            _check_expressions(field, expressions)
-            tests += [(field, key, _expected(field, value, base_dir)) for key, value in expressions.items()]
+            known = known_field(name, "a field of search_condition", _SETTINGS)
+            place = f"search_condition[{known!r}]"
+            if not isinstance(expressions, Mapping):
+                raise _refusal(place, "a dict of operators, like {'eq': ...}", expressions)
+            for key, value in expressions.items():
+                tests.append(checked_test(place, f"{place}[{key!r}]", known, key, value, base_dir))
     return SearchCondition(tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition))
 
 
-def _matches(name: str, actual: JsonValue, expected: Any) -> bool:
-    try:
-        return bool(_OPERATORS[name](actual, expected))
-    except (TypeError, ValueError):  # values that do not compare, or no value: no match, also for not_in
-        return False
+def known_field(name: object, place: str, others: Sequence[str] = ()) -> str:
+    """The field of a name; ``place`` is where it stands, and ``others`` could stand there, too.
+
+    Raises:
+        LineageSearchConditionParamError: there is none.
+    """
+    if isinstance(name, str):
+        if name in _PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name):
+            return name
+        if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
+            return _METRIC + name[len(_OLD_METRIC) :]
+    known = (*sorted(_PLAIN_FIELDS), "'metric/<name>'", "'user_defined/<name>'", *others)
+    raise _refusal(place, f"one of {', '.join(known)}", name)
+
+
+def checked_test(place: str, value_place: str, name: str, key: object, value: Any, base_dir: str) -> Test:
+    """A test of a field; the first two say where it and its value stand.
+
+    Raises:
+        LineageSearchConditionParamError: the field has no such operator, or it takes no such value.
+    """
+    operators = ("eq", *_MEMBERSHIP) if name in TEXT_FIELDS else tuple(_OPERATORS)
+    if not isinstance(key, str) or key not in operators:
+        raise _refusal(f"an operator of {place}", f"one of {', '.join(operators)}", key)
+    is_number = name in NUMBER_FIELDS or _is_metric(name)
+    if key == "in" or (key == "not_in" and not is_number):
+        takes, is_right = "a list or tuple", isinstance(value, (list, tuple))
+    elif name in TEXT_FIELDS:
+        takes, is_right = "a str", isinstance(value, str)
+    elif is_number:  # for not_in as well, where a number then matches nothing
+        takes, is_right = "a number", isinstance(value, (int, float)) and not isinstance(value, bool)
+    else:
+        takes = f"an int in 0..{_MAX_INTEGER}"
+        is_right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
+    if not is_right and not name.startswith(_USER_DEFINED):
+        raise _refusal(value_place, takes, value)
+    return Test(name, key, _expected(name, value, base_dir))
 
 
 def _refusal(where: str, expected: str, found: object) -> LineageSearchConditionParamError:
     return LineageSearchConditionParamError(f"{where} must be {expected}, not {found!r}")
 
 
-def _field(name: object) -> str:
-    if isinstance(name, str):
-        if name in _PLAIN_FIELDS or name.startswith(_USER_DEFINED) or _is_metric(name):
-            return name
-        if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
-            return _METRIC + name[len(_OLD_METRIC) :]
-    raise _refusal(
-        "a field of search_condition",
-        f"one of {', '.join(sorted(_PLAIN_FIELDS))}, 'metric/<name>', 'user_defined/<name>' or {', '.join(_SETTINGS)}",
-        name,
-    )
-
-
 def _is_metric(name: str) -> bool:
     return name.startswith(_METRIC) and name != _METRIC
-
-
-def _check_expressions(field: str, expressions: object) -> None:
-    if not isinstance(expressions, Mapping):
-        raise _refusal(f"search_condition[{field!r}]", "a dict of operators, like {'eq': ...}", expressions)
-    for key, value in expressions.items():
-        if key not in _OPERATORS:
-            raise _refusal(f"an operator of search_condition[{field!r}]", f"one of {', '.join(_OPERATORS)}", key)
-        _check_expected(field, key, value)
-
-
-def _check_expected(field: str, key: str, value: object) -> None:
-    where = f"search_condition[{field!r}][{key!r}]"
-    if field.startswith(_USER_DEFINED):
-        return
-    if field in NUMBER_FIELDS or _is_metric(field):
-        if key == "in":
-            _check_list(where, value)
-        elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _refusal(where, "a number", value)  # for not_in as well, where a number then matches nothing
-        return
-    if field in TEXT_FIELDS and key not in ("eq", *_MEMBERSHIP):
-        raise _refusal(f"an operator of search_condition[{field!r}]", "one of eq, in, not_in", key)
-    if key in _MEMBERSHIP:
-        _check_list(where, value)
-    elif field in TEXT_FIELDS:
-        if not isinstance(value, str):
-            raise _refusal(where, "a str", value)
-    elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INTEGER:
-        raise _refusal(where, f"an int in 0..{_MAX_INTEGER}", value)
-
-
-def _check_list(where: str, value: object) -> None:
-    if not isinstance(value, (list, tuple)):
-        raise _refusal(where, "a list or tuple", value)
 
 
 def _expected(field: str, value: Any, base_dir: str) -> Any:
@@ -194,11 +196,19 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
         if "sorted_type" in condition:
             raise LineageSearchConditionParamError("sorted_type needs a sorted_name: the field to sort by")
         return None
-    name = condition["sorted_name"]
-    field = name if name == "tag" else _field(name)
+    return ordering_by(condition["sorted_name"], "sorted_name", is_descending=sorted_type == "descending")
+
+
+def ordering_by(name: object, place: str, *, is_descending: bool) -> Ordering:
+    """The order by a field; ``place`` is where its name stands.
+
+    Raises:
+        LineageSearchConditionParamError: there is no such field.
+    """
+    field = "tag" if name == "tag" else known_field(name, place)
     if field == _USER_DEFINED:
-        raise _refusal("sorted_name", "'user_defined/<name>' with a name", name)
-    return Ordering(field, sorted_type == "descending")
+        raise _refusal(place, "'user_defined/<name>' with a name", name)
+    return Ordering(field, is_descending)
 
 
 def _page(condition: Mapping[str, Any]) -> slice:
