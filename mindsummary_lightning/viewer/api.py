@@ -5,6 +5,7 @@ Parameters are checked in the order and refused in the words of MindInsight.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -43,6 +44,13 @@ class ApiRequest:
         """The first value of a key; ``None`` if the query does not hold the key."""
         values = self.query.get(name)
         return values[0] if values else None
+
+    def json(self) -> Any:  # what json.loads can return
+        """The body, which is refused if it is not JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise ApiError(WRONG_VALUE, "Invalid parameter value. Json data parse failed.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ def test_dump_of_another_file_says_what_it_looks_like(tmp_path: Path, capsys: py
     answer = mindsummary(capsys, "dump", path)
 
     assert (answer.code, answer.out) == (2, "")
-    assert "train.py is not an event file, or it is damaged: it looks like text" in answer.err
+    assert "train.py is not an event file, or it is damaged: " in answer.err
+    assert "it begins with b'import torch'" in answer.err
 
 
 def test_a_directory_without_runs_is_answered_alike_by_every_verb(

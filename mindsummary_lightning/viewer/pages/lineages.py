@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any
 
@@ -24,7 +23,7 @@ _MAX_TAG, _MAX_REMARK = 10, 128
 
 def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The runs that meet the condition in the body; do not change what is inside."""
-    asked = _json_body(request) if request.body else None
+    asked = request.json() if request.body else None
     try:
         condition = parse_condition({} if asked is None else asked, runs.base_dir)
     except LineageSearchConditionParamError as error:
@@ -47,7 +46,7 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
     """Note a tag or a remark about a run."""
-    added = _json_body(request)
+    added = request.json()
     if not isinstance(added, dict):
         raise ApiError(WRONG_VALUE, "Invalid parameter value. The request body should be a dict.")
     train_id = run_name(runs, request)
@@ -95,10 +94,3 @@ def _check(added: dict[str, Any]) -> None:
 
 def _refusal(text: str) -> ApiError:
     return ApiError(_WRONG_ADDED_INFO, f"ValueError. {text}")
-
-
-def _json_body(request: ApiRequest) -> Any:
-    try:
-        return json.loads(request.body)
-    except (ValueError, RecursionError):
-        raise ApiError(WRONG_VALUE, "Invalid parameter value. Json data parse failed.") from None

@@ -7,7 +7,6 @@ opened. Steps and the curve of the loss need these files; they are read for some
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 import threading
@@ -99,8 +98,8 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """Steps and loss of some runs, as many as can be read in a second and at least one."""
     try:
-        train_ids = json.loads(request.body)["train_ids"][:_MAX_CURVES]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        train_ids = request.json()["train_ids"][:_MAX_CURVES]
+    except (ApiError, TypeError, KeyError):
         raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...]}') from None
     started = runs.clock()
     answer: dict[str, dict[str, Any]] = {}

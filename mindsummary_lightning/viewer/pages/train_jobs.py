@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -120,8 +119,8 @@ def _status(runs: LoadedRuns, train_id: str) -> str:
 def _train_ids(request: ApiRequest) -> list[Any]:
     missing = ApiError(MISSING, "Param missing. 'train_ids' is required.")
     try:
-        body = json.loads(request.body) if request.content_type == "application/json" else None
-    except (ValueError, RecursionError):
+        body = request.json() if request.content_type == "application/json" else None
+    except ApiError:
         raise missing from None
     train_ids = body.get("train_ids") if isinstance(body, dict) else None
     if train_ids is None:
