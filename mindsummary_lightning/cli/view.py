@@ -19,7 +19,7 @@ from mindsummary_lightning.viewer.frontend import frontend_wheel
 if TYPE_CHECKING:
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
-_FEW_RUNS = 20  # as many as MindInsight's list shows at once
+_FEW_RUNS = 20  # lineage of more is read ahead
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,11 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
                 _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
             pages = page_addresses(server, token, train_id)
             _print_pages(f"runs in {os.path.abspath(arguments.directory)}", pages)
-            has_many = number > _FEW_RUNS
-            if has_many:
+            if number > _FEW_RUNS:
                 threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if has_many else pages[0][1]))
+                ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if number > 1 else pages[0][1]))
 
         serve_until_signal(create_site(runs, frontend, access), listener, ready)
     _report("the viewer has ended")

@@ -34,6 +34,20 @@ _CONDITIONS = (
     "summary_dir=./sweep/version_4", "batch_size<64", "user_defined/note>5",
     "learning_rate!=0.1", "user_defined/optim/momentum=0.9", "user_defined/status=failed",
 )  # fmt: skip
+_CELLS = """
+const rows = [...document.querySelectorAll('tbody tr')];
+return rows.map(row => [...row.cells].slice(1).map(one => one.innerText));
+"""
+_COLOURED = """
+const canvas = document.querySelector('#plot canvas');
+const bytes = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+let count = 0;
+for (let i = 0; i < bytes.length; i += 4) {
+  const colours = bytes.slice(i, i + 3);
+  count += bytes[i + 3] > 0 && Math.max(...colours) - Math.min(...colours) > 60;
+}
+return count;
+"""
 # Type a text and say after how many milliseconds the page has been laid out with what was found.
 _SEARCH = """
 const box = document.getElementById('search'), begin = performance.now();
@@ -277,6 +291,59 @@ def test_ranges_and_all_that_is_found_are_ticked(browser: Browser, serve: Serve,
     assert "compare loss landscapes" not in browser.text()  # no run of the sweep has one
     browser.driver.find_element(By.CSS_SELECTOR, "thead input").click()
     assert _run(browser, "return document.getElementById('ticked').hidden")
+
+
+def _record(run: Path, **scalars: list[float]) -> None:
+    steps = range(1, 1 + max(map(len, scalars.values())))
+    events = [values_at(step, {tag: one[step - 1] for tag, one in scalars.items()}, 100.0 + 2 * step) for step in steps]
+    write_summary(run, events)
+
+
+def test_columns_of_any_scalar_are_sorted_by_and_stay_in_the_address(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    for name, loss in {"a": [3.0, 1.0, 2.0], "b": [5.0, 0.5, 4.0]}.items():
+        _record(tmp_path / name, loss=loss, accuracy=[0.1, 0.9, 0.2])
+    _record(tmp_path / "c", accuracy=[0.5])
+
+    _open(browser, f"{serve(tmp_path)}#sort=min:loss&col=min:loss&col=max:accuracy&col=last:loss&col=duration&col=pace")
+
+    assert _run(browser, _CELLS) == [
+        ["./b", "0.5", "0.9", "4", "4", "2"],
+        ["./a", "1", "0.9", "2", "4", "2"],
+        ["./c", "–", "0.5", "–", "0", "–"],
+    ]
+    _run(browser, _SEARCH, "min:loss<0.7")
+    assert _run(browser, _NAMES) == ["./b"]
+    assert browser.errors() == []
+
+
+def test_curves_of_ticked_runs_are_laid_over_each_other(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    for name in "abc":
+        _record(tmp_path / name, loss=[4.0, 2.0, 1.0], other=[1.0, 2.0, 3.0])
+    shown = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
+
+    _open(browser, f"{serve(tmp_path)}#tick=./a&tick=./c&over=other&log=1")
+
+    _wait(browser, f"return {shown}.length === 3")
+    assert _run(browser, f"return {shown}") == ["step", "./a", "./c"]
+    assert _run(browser, _COLOURED) > 100
+    _run(
+        browser,
+        "const box = document.getElementById('over'); box.value = 'nothing'; box.dispatchEvent(new Event('change'))",
+    )
+    _wait(browser, "return document.getElementById('plot').textContent === 'no ticked run has this tag'")
+    assert browser.errors() == []
+
+
+def test_runs_are_grouped_by_a_setting(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    for seed, (network, accuracy) in enumerate([("A", 0.5), ("A", 0.7), ("B", 0.9)]):
+        write_summary(tmp_path / str(seed), [values_at(1, {"loss": 1.0})])
+        write_lineage(tmp_path / str(seed), [TrainInfo(network=network), EvaluationInfo(json.dumps({"acc": accuracy}))])
+
+    _open(browser, f"{serve(tmp_path)}#group=network&col=metric/acc")
+
+    assert _run(browser, _CELLS) == [["A", "2", "0.6 ± 0.14", "0.5 … 0.7"], ["B", "1", "0.9 ± –", "0.9 … 0.9"]]
 
 
 def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:

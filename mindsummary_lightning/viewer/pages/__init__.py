@@ -84,8 +84,8 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 def own_files() -> dict[str, StaticFile]:
     """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
-    paths = {"/runs": "runs.html", "/runs.js": "runs.js", "/runs.css": "runs.css", "/language.js": "language.js"}
-    return {path: file_of(name, folder.joinpath(name).read_bytes()) for path, name in paths.items()}
+    names = ("runs.html", "runs.js", "runs.css", "overlay.js", "uPlot.iife.min.js", "uPlot.min.css", "language.js")
+    return {f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes()) for name in names}
 
 
 def _answer(name: str, runs: LoadedRuns, request: ApiRequest) -> Any:

@@ -28,6 +28,7 @@ from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _MAX_CURVES = 500  # in a request
+_MAX_TAGS = 50  # that are asked for, likewise
 _FIRST_ROWS_S, _MORE_ROWS_S = 0.15, 2.0  # for lineage that is not known yet, in the first answer and in later ones
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
@@ -96,18 +97,19 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
 
 
 def curves(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
-    """Steps and loss of some runs, as many as can be read in a second and at least one."""
+    """Steps, loss and other scalars of some runs, as many as can be read in a second and at least one."""
     try:
-        train_ids = request.json()["train_ids"][:_MAX_CURVES]
-    except (ApiError, TypeError, KeyError):
-        raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...]}') from None
+        body = request.json()
+        train_ids, tags = body["train_ids"][:_MAX_CURVES], body.get("tags", [])[:_MAX_TAGS]
+    except (ApiError, TypeError, KeyError, AttributeError):
+        raise ApiError(WRONG_VALUE, 'the body must be {"train_ids": [...], "tags": [...]}') from None
     started = runs.clock()
     answer: dict[str, dict[str, Any]] = {}
     for train_id in train_ids:
         if answer and runs.clock() - started > _CURVES_LIMIT_S:
             break
         listed = runs.find(train_id) if isinstance(train_id, str) else None
-        answer[str(train_id)] = {} if listed is None else _curve(runs, listed)
+        answer[str(train_id)] = {} if listed is None else _curve(runs, listed, tags)
     return {"curves": answer}
 
 
@@ -122,7 +124,7 @@ def _cells(lineage: MergedLineage | None) -> Mapping[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
+def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str, Any]:
     """Steps and loss of a run, when it was really written last, and whether it grows."""
     table = _table_of(runs.base_dir)
     try:
@@ -137,8 +139,13 @@ def _curve(runs: LoadedRuns, listed: ListedRun) -> dict[str, Any]:
     if known is None or known[0] != written:
         run = runs.run(listed.train_id)
         known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
+    scalars = known[1].get("scalars", {})
+    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars]:
+        run = runs.run(listed.train_id)
+        scalars.update((tag, None if run is None else _extremes(run, tag)) for tag in unknown)
     row = table.rows.get(listed.train_id)
     facts = {name: value for name, value in known[1].items() if name != "recorded"}
+    facts["scalars"] = {tag: scalars.get(tag) for tag in tags if isinstance(tag, str)}
     # A landscape is written after the end of the run that it belongs to; scalars are not.
     has_ended = row is not None and "status" in row[2] and known[1].get("recorded", written) <= ended
     is_growing = not has_ended and time.time() - written < _GROWING_S
@@ -149,15 +156,36 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     tags = run.tags()
     series = {tag: run.scalars(tag) for tag in tags["scalar"]}
     loss = _loss(tags["scalar"])
+    started = min((float(one.wall_times[0]) for one in series.values()), default=None)
+    recorded = max((float(one.wall_times[-1]) for one in series.values()), default=0.0)
+    longest = max(series.values(), key=lambda one: int(one.steps[-1]) - int(one.steps[0]), default=None)
+    count = 0 if longest is None else int(longest.steps[-1]) - int(longest.steps[0])
     return {
+        "started": started,
+        "duration": None if started is None else recorded - started,
+        "pace": None if longest is None or not count else _rounded(np.ptp(longest.wall_times) / count),
+        "tags": tags["scalar"],
+        "scalars": {},
         "steps": max((int(one.steps[-1]) for one in series.values()), default=None),
         "tag": loss,
         "loss": None if loss is None else _rounded(series[loss].values[-1]),
         "line": [] if loss is None else _line(series[loss].values),
-        "recorded": max((float(one.wall_times[-1]) for one in series.values()), default=0.0),
+        "recorded": recorded,
         "has_graph": bool(run.graphs()),
         "has_landscape": bool(tags["loss_landscape"]),
     }
+
+
+def _extremes(run: FollowedRun, tag: str) -> list[float | None] | None:
+    """The last, the least and the greatest value of a scalar; of those that are finite."""
+    if tag not in run.tags()["scalar"]:
+        return None
+    values = run.scalars(tag).values
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return [None, None, None]
+    last = _rounded(values[-1]) if np.isfinite(values[-1]) else None
+    return [last, _rounded(finite.min()), _rounded(finite.max())]
 
 
 def _loss(tags: Sequence[str]) -> str | None:

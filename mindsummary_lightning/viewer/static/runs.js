@@ -14,11 +14,17 @@
     "search": ["search names and settings, or metric/accuracy>0.9", "搜索名称和参数，或输入 metric/accuracy>0.9"],
     "count": ["{0} of {1} runs", "共 {1} 个训练，符合条件 {0} 个"], "page": ["page {0} of {1}", "第 {0} 页，共 {1} 页"],
     "ticked": ["{0} ticked:", "已选 {0} 个："], "untick": ["untick all", "取消全选"], "reading": [", {0} being read", "，正在读取 {0} 个"],
+    "started": ["started", "开始时间"], "duration": ["duration", "时长"], "pace": ["s per step", "每步秒数"],
+    "last": ["last {0}", "{0} 最后值"], "min": ["least {0}", "{0} 最小值"], "max": ["greatest {0}", "{0} 最大值"], "add": ["add column", "添加列"],
+    "tag": ["scalar tag", "标量标签"], "group": ["group by", "分组"], "nogroup": ["–", "–"], "number": ["runs", "训练数"], "mean": ["mean ± sd of {0}", "{0} 平均值 ± 标准差"],
+    "best": ["{0}: least … greatest", "{0}：最小 … 最大"],
+    "overlay": ["curves of the ticked runs", "所选训练的曲线"], "smooth": ["smoothing", "平滑"], "log": ["logarithmic", "对数坐标"], "time": ["by time", "按时间"],
+    "step": ["step", "步数"], "seconds": ["seconds", "秒"], "empty": ["no ticked run has this tag", "所选训练都没有这个标签"],
     "all": ["tick all that are found", "全选符合条件的训练"],
     "compare": ["compare curves", "标量对比"], "difference": ["where they part", "查看差异起点"], "surfaces": ["compare loss landscapes", "损失函数图形对比"],
     "table": ["model lineage of these", "所选训练的模型溯源"], "graph": ["graph", "计算图"],
     "landscape": ["landscape", "损失函数多维分析"], "growing": ["growing", "写入中"], "none": ["There is no run below this directory yet.", "此目录下还没有训练。"],
-    "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "number": ["{0} is compared with a number", "{0} 只能与数值比较"],
+    "unknown": ["no run has {0}", "所有训练中都没有字段 {0}"], "comparable": ["{0} is compared with a number", "{0} 只能与数值比较"],
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
     "keys": [
@@ -33,8 +39,11 @@
     train_dataset_path: "训练数据集路径", test_dataset_path: "测试数据集路径", dataset_mark: "数据处理",
     success: "成功", failed: "失败", finished: "已完成", pruned: "提前终止", interrupted: "已中止",
   };
-  const FIXED = ["run", "written", "status", "curve", "steps"];
-  const NUMBERS = /^(metric\/.+|loss|learning_rate|(train|test)_dataset_count|epoch|batch_size|device_num|model_size|steps|curve)$/;
+  const FIXED = ["run", "written", "status", "curve", "steps"]; // shown at first
+  const OF_FILES = ["started", "duration", "pace"]; // of summary files, as steps and curve are
+  const SCALAR = /^(last|min|max):(.+)$/s; // a column of any scalar
+  const IS_READ = /^(steps|curve|started|duration|pace)$|^(last|min|max):/; // for a column of these the files of all runs are read
+  const NUMBERS = /^(metric\/.+|loss|learning_rate|(train|test)_dataset_count|epoch|batch_size|device_num|model_size|steps|curve|duration|pace|(last|min|max):.+)$/;
   const WORDS = /^(summary_dir|loss_function|(train|test)_dataset_path|network|optimizer|dataset_mark)$/;
   const TOKEN = /("[^"]+"|[^\s"'<>=!]+)\s*(==|!=|<=|>=|=|<|>)\s*("[^"]*"|'[^']*'|\S+)|"([^"]*)"|(\S+)/g;
   const TESTS = {
@@ -43,7 +52,7 @@
   };
 
   const $ = (id) => document.getElementById(id);
-  const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set() };
+  const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set(), group: "", over: "", smooth: 0, log: false, time: false };
   let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
   let order = []; // rows that are found, sorted
   let page = 1; // that is drawn: state.page, or the last one while fewer rows are found
@@ -76,6 +85,11 @@
     state.size = [20, 50, 100, 500].includes(Number(found.get("size"))) ? Number(found.get("size")) : 50;
     state.cols = found.has("col") ? found.getAll("col") : null;
     state.ticked = new Set(found.getAll("tick"));
+    state.group = found.get("group") ?? "";
+    state.over = found.get("over") ?? "";
+    state.smooth = Math.min(0.99, Math.max(0, Number(found.get("smooth")) || 0));
+    state.log = found.has("log");
+    state.time = found.has("time");
   }
 
   function writeAddress() {
@@ -85,6 +99,8 @@
     if (state.desc) address.set("desc", "1");
     if (state.page > 1) address.set("page", state.page);
     if (state.size !== 50) address.set("size", state.size);
+    for (const name of ["group", "over", "smooth"]) if (state[name]) address.set(name, state[name]);
+    for (const name of ["log", "time"]) if (state[name]) address.set(name, "1");
     for (const name of state.cols ?? []) address.append("col", name);
     for (const id of state.ticked) address.append("tick", id);
     history.replaceState(null, "", address.size ? `#${address}` : location.pathname + location.search);
@@ -99,16 +115,25 @@
     if (name === "written") return curve(row).written ?? table.written[row];
     if (name === "steps") return curve(row).steps ?? null;
     if (name === "curve") return curve(row).loss ?? null;
+    if (OF_FILES.includes(name)) return curve(row)[name] ?? null;
+    const scalar = SCALAR.exec(name);
+    if (scalar) return curve(row).scalars?.[scalar[2]]?.[["last", "min", "max"].indexOf(scalar[1])] ?? null;
     if (has(table.columns, name)) return table.columns[name][row];
     return has(table.same, name) ? table.same[name] : null;
   }
 
   const has = Object.hasOwn; // an address may name anything, `constructor` too
   const names = () => [...Object.keys(table.columns), ...Object.keys(table.same)];
-  const known = (name) => has(table.columns, name) || has(table.same, name) || FIXED.includes(name) || name === "summary_dir";
+  const known = (name) => has(table.columns, name) || has(table.same, name) || FIXED.includes(name) || OF_FILES.includes(name) || SCALAR.test(name) || name === "summary_dir";
+  const scalarTags = () => [...new Set((state.cols ?? []).map((name) => SCALAR.exec(name)?.[2]).filter(Boolean))];
+  const tags = () => [...new Set([...curves.values()].flatMap((facts) => facts.tags ?? []))].sort();
   const chinese = (text) => (language && has(CHINESE, text) ? CHINESE[text] : text);
   const bare = (name) => name.replace(/^(metric|user_defined)\//, "");
-  const label = (name) => (FIXED.includes(name) ? t(name) : chinese(bare(name)));
+  const label = (name) => {
+    const scalar = SCALAR.exec(name);
+    if (scalar) return t(scalar[1], scalar[2]);
+    return FIXED.includes(name) || OF_FILES.includes(name) ? t(name) : chinese(bare(name));
+  };
 
   function shownColumns() {
     if (state.cols) return ["run", ...state.cols.filter((name) => name !== "run" && known(name))];
@@ -138,7 +163,7 @@
       const isQuoted = /^(".*"|'.*')$/.test(text), isDate = name === "written" && /^\d{4}-/.test(text);
       const number = !isQuoted && !WORDS.test(name) && text.trim() !== "" && !Number.isNaN(Number(text)) ? Number(text) : null;
       if (!known(name)) problem = t("unknown", name);
-      else if (number === null && NUMBERS.test(name)) problem = t("number", name);
+      else if (number === null && NUMBERS.test(name)) problem = t("comparable", name);
       tests.push([name, TESTS[operator], isDate ? text : number ?? (isQuoted ? text.slice(1, -1) : text), isDate]);
     }
     return alternatives;
@@ -187,7 +212,8 @@
     const nowhere = words.find((word) => !word.isExcluded && !found.has(word));
     if (!order.length && table.train_ids.length && nowhere && !problem) problem = t("nowhere", nowhere.plain);
     if (state.sort) sort();
-    if (/steps|curve/.test(state.sort) || alternatives.some(({ tests }) => tests.some(([name]) => name === "steps" || name === "curve"))) ask(table.train_ids);
+    const read = alternatives.flatMap(({ tests }) => tests.map(([name]) => name));
+    if ([state.sort, ...read].some((name) => IS_READ.test(name)) || (state.group && shownColumns().some((name) => SCALAR.test(name) || OF_FILES.includes(name)))) ask(table.train_ids);
   }
 
   function sort() {
@@ -209,6 +235,7 @@
     page = Math.min(state.page, pages);
     const rows = order.slice((page - 1) * state.size, page * state.size);
     const columns = shownColumns();
+    if (state.group && known(state.group)) return drawGroups(columns);
     const numbers = new Set(columns.filter((name) => !["written", "curve"].includes(name) && rows.some((row) => typeof value(row, name) === "number")));
     const focus = focusIn(document.activeElement);
     document.querySelector("thead").replaceChildren(make("tr", {}, make("th", {}, tickAll()), ...columns.map((name) => head(name, numbers.has(name)))));
@@ -222,6 +249,32 @@
     $("page").textContent = t("page", page, pages);
     $("before").disabled = page <= 1;
     $("after").disabled = page >= pages;
+    drawTicked();
+  }
+
+  // A row for each value of a setting: how many runs have it, and their results.
+  function drawGroups(columns) {
+    const results = columns.filter((name) => name !== state.group && (/^metric\/|^loss$/.test(name) || IS_READ.test(name)) && !["steps", "curve", "started"].includes(name));
+    const groups = new Map();
+    for (const row of order) groups.set(value(row, state.group), [...(groups.get(value(row, state.group)) ?? []), row]);
+    const text = new Intl.Collator(undefined, { numeric: true });
+    const sorted = [...groups].sort(([a], [b]) => (a === null) - (b === null) || text.compare(String(a), String(b)));
+    const cell = (content) => make("td", { className: "number" }, content);
+    const lines = sorted.map(([one, rows]) => make("tr", {}, make("td"), make("td", { className: "name", role: "rowheader" }, readable(one)), cell(String(rows.length)), ...results.flatMap((name) => {
+      const found = rows.map((row) => value(row, name)).filter((number) => typeof number === "number");
+      if (!found.length) return [cell("–"), cell("–")];
+      const mean = found.reduce((sum, number) => sum + number, 0) / found.length;
+      const deviation = Math.sqrt(found.reduce((sum, number) => sum + (number - mean) ** 2, 0) / (found.length - 1));
+      const least = found.reduce((a, b) => Math.min(a, b)), greatest = found.reduce((a, b) => Math.max(a, b));
+      return [cell(`${readable(mean)} ± ${found.length > 1 ? readable(Number(deviation.toPrecision(2))) : "–"}`), cell(`${readable(least)} … ${readable(greatest)}`)];
+    })));
+    const heads = [label(state.group), t("number"), ...results.flatMap((name) => [t("mean", label(name)), t("best", label(name))])];
+    document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...heads.map((text, i) => make("th", { className: i ? "number" : "", scope: "col" }, text))));
+    document.querySelector("tbody").replaceChildren(...lines);
+    $("count").textContent = problem || t("count", order.length, table.train_ids.length);
+    $("count").classList.toggle("bad", Boolean(problem));
+    $("page").textContent = "";
+    $("before").disabled = $("after").disabled = true;
     drawTicked();
   }
 
@@ -296,6 +349,7 @@
   function cellContent(row, name) {
     const found = value(row, name);
     if (name === "written") return [written(row)];
+    if (name === "started") return [found === null ? "–" : day(found)];
     if (name === "status") {
       if (curve(row).is_growing) return [make("span", { className: "growing" }, t("growing"))];
       return [make("span", { className: /fail|exception/i.test(found ?? "") ? "failed" : "" }, chinese(found) ?? "–")];
@@ -304,7 +358,8 @@
     return [readable(found)];
   }
 
-  const written = (row) => new Date(value(row, "written") * 1000).toLocaleString("sv", { dateStyle: "short", timeStyle: "medium" });
+  const day = (seconds) => new Date(seconds * 1000).toLocaleString("sv", { dateStyle: "short", timeStyle: "medium" });
+  const written = (row) => day(value(row, "written"));
   const readable = (found) => (found === null ? "–" : typeof found === "number" && !Number.isInteger(found) ? String(Number(found.toPrecision(6))) : String(found));
 
   function sparkline(values) {
@@ -331,7 +386,9 @@
   }
 
   function drawTicked() {
-    document.querySelector("thead input").checked = order.length > 0 && order.every((row) => state.ticked.has(table.train_ids[row]));
+    drawOverlay();
+    const all = document.querySelector("thead input");
+    if (all) all.checked = order.length > 0 && order.every((row) => state.ticked.has(table.train_ids[row]));
     const ids = [...state.ticked].filter((id) => table.train_ids.includes(id)), drawn = JSON.stringify([language, ids, ids.map((id) => curves.get(id)?.has_landscape)]);
     if ($("ticked").dataset.drawn === drawn) return; // a link in it keeps the focus
     $("ticked").dataset.drawn = drawn;
@@ -343,19 +400,33 @@
     $("ticked").hidden = !ids.length;
   }
 
+  function drawOverlay() {
+    const ids = [...state.ticked].filter((id) => table.train_ids.includes(id));
+    $("overlay").hidden = !ids.length;
+    if (!ids.length || !$("overlay").open) return;
+    const list = tags();
+    if ($("tags").childElementCount !== list.length) $("tags").replaceChildren(...list.map((tag) => make("option", { value: tag })));
+    if (!state.over) state.over = curves.get(ids[0])?.tag ?? "";
+    if (document.activeElement !== $("over")) $("over").value = state.over;
+    const words = Object.fromEntries(["step", "seconds", "empty", "failed"].map((key) => [key, t(key)]));
+    Overlay.draw($("plot"), ids, { tag: state.over, factor: state.smooth, isLogarithmic: state.log, isByTime: state.time }, words);
+  }
+
   function drawChooser() {
     const chosen = shownColumns();
-    const names = [...new Set([...FIXED.slice(1), ...Object.keys(table.columns), ...Object.keys(table.same)])];
-    $("chooser").lastElementChild.replaceChildren(...names.map((name) => {
+    const scalars = (state.cols ?? []).filter((name) => SCALAR.test(name));
+    const names = [...new Set([...FIXED.slice(1), ...OF_FILES, ...scalars, ...Object.keys(table.columns), ...Object.keys(table.same)])];
+    $("chooser").querySelector("div > div").replaceChildren(...names.map((name) => {
       const box = make("input", { type: "checkbox", checked: chosen.includes(name) });
       box.addEventListener("change", () => {
         const columns = shownColumns().filter((one) => one !== "run");
         state.cols = box.checked ? [...columns, name] : columns.filter((one) => one !== name);
-        writeAddress();
-        draw();
+        update();
       });
-      return make("label", {}, box, " ", FIXED.includes(name) ? t(name) : chinese(name));
+      return make("label", {}, box, " ", bare(name) === name ? label(name) : name);
     }));
+    const groups = names.filter((name) => !IS_READ.test(name) && !["written", "status"].includes(name) && !name.startsWith("metric/"));
+    $("group").replaceChildren(...["", ...groups].map((name) => make("option", { value: name, selected: name === state.group }, name ? label(name) : t("nogroup"))));
   }
 
   function drawWords() {
@@ -367,7 +438,11 @@
     $("before").ariaLabel = t("previous");
     $("after").ariaLabel = t("next");
     $("chooser").firstElementChild.textContent = t("columns");
-    $("size").previousElementSibling.textContent = t("size");
+    for (const id of ["size", "group", "smooth", "log", "time"]) $(id).parentElement.querySelector("span").textContent = t(id);
+    for (const id of ["scalar", "over"]) $(id).placeholder = $(id).ariaLabel = t("tag");
+    $("add").textContent = t("add");
+    for (const option of $("which").options) option.textContent = t(option.value, "").trim();
+    $("overlay").firstElementChild.textContent = t("overlay");
     document.querySelector("footer").textContent = t("keys");
   }
 
@@ -399,9 +474,11 @@
     if (table.unread) await load();
   }
 
+  const isUnread = (id) => !curves.has(id) || outdated.has(id) || scalarTags().some((tag) => !has(curves.get(id).scalars ?? {}, tag));
+
   function ask(ids) {
     const queued = new Set(wanted);
-    for (const id of ids) if ((!curves.has(id) || outdated.has(id)) && !queued.has(id)) wanted.push(id);
+    for (const id of ids) if (isUnread(id) && !queued.has(id)) wanted.push(id);
     if (!isReading && wanted.length) read();
   }
 
@@ -409,20 +486,22 @@
     isReading = true;
     let drawn = performance.now();
     while (wanted.length) {
-      const body = JSON.stringify({ train_ids: wanted.slice(0, 500) });
+      const asked = scalarTags(), body = JSON.stringify({ train_ids: wanted.slice(0, 500), tags: asked });
       const answer = await fetch(`${API}/curves`, { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
       if (!answer?.ok) break;
       const read = Object.entries((await decoded(answer)).curves);
       // A name that comes back as another has no curve; it would be asked for without end.
       if (!read.some(([id]) => wanted.includes(id))) read.push(...wanted.slice(0, 500).map((id) => [id, {}]));
       for (const [id, facts] of read) {
+        facts.scalars = { ...Object.fromEntries(asked.map((tag) => [tag, null])), ...facts.scalars };
+        if (curves.has(id) && curves.get(id).written !== facts.written) Overlay.forget(id);
         curves.set(id, facts);
         outdated.delete(id);
       }
-      wanted = wanted.filter((id) => !curves.has(id) || outdated.has(id));
+      wanted = wanted.filter(isUnread);
       if (wanted.length && performance.now() - drawn < 1000) continue;
       drawn = performance.now();
-      if (/steps|curve|written/.test(state.sort + state.q)) find();
+      if (IS_READ.test(state.sort) || /steps|curve|written|started|duration|pace|(last|min|max):/.test(state.sort + state.q)) find();
       draw();
     }
     wanted = [];
@@ -450,8 +529,10 @@
   });
   $("csv").addEventListener("click", () => {
     const columns = shownColumns(), cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const line = (row) => columns.map((name) => cell(name === "written" ? written(row) : String(value(row, name) ?? ""))).join(",");
-    const text = [columns.map(cell).join(","), ...order.map(line)].join("\n");
+    const texts = (name, row) => (name === "written" ? written(row) : String(value(row, name) ?? ""));
+    const lines = [columns, ...order.map((row) => columns.map((name) => texts(name, row)))];
+    const groups = [...document.querySelectorAll("tr")].map((row) => [...row.cells].slice(1).map((one) => one.textContent));
+    const text = (state.group ? groups : lines).map((line) => line.map(cell).join(",")).join("\n");
     const link = make("a", { href: URL.createObjectURL(new Blob([`\ufeff${text}\n`], { type: "text/csv" })), download: "runs.csv" });
     link.click();
     URL.revokeObjectURL(link.href);
@@ -460,6 +541,40 @@
     state.size = Number($("size").value);
     state.page = 1;
     update();
+  });
+  $("add").addEventListener("click", () => {
+    if (!$("scalar").value) return;
+    state.cols = [...shownColumns().filter((one) => one !== "run"), `${$("which").value}:${$("scalar").value}`];
+    $("scalar").value = "";
+    drawChooser();
+    update();
+  });
+  $("group").addEventListener("change", () => {
+    state.group = $("group").value;
+    update();
+  });
+  for (const [id, event, read] of [
+    ["over", "change", (box) => (state.over = box.value)], ["smooth", "input", (box) => (state.smooth = Number(box.value))],
+    ["log", "change", (box) => (state.log = box.checked)], ["time", "change", (box) => (state.time = box.checked)],
+  ]) {
+    $(id).addEventListener(event, () => {
+      read($(id));
+      writeAddress();
+      drawOverlay();
+    });
+  }
+  function showState() {
+    $("search").value = state.q;
+    $("size").value = state.size;
+    $("smooth").value = state.smooth;
+    $("log").checked = state.log;
+    $("time").checked = state.time;
+    $("overlay").open = Boolean(state.over);
+  }
+  $("overlay").addEventListener("toggle", () => {
+    drawOverlay();
+    if (!$("overlay").open) state.over = "";
+    writeAddress();
   });
   for (const [id, step] of [["before", -1], ["after", 1]]) {
     $(id).addEventListener("click", () => {
@@ -480,7 +595,7 @@
       $("chooser").open = false;
       $("chooser").firstElementChild.focus();
     }
-    if (event.target.matches("input[type=search], select")) return;
+    if (event.target.matches("input[type=search], input[list], select")) return;
     if (event.key === "/") {
       event.preventDefault();
       $("search").focus();
@@ -495,15 +610,13 @@
   });
   window.addEventListener("hashchange", () => {
     readAddress();
-    $("search").value = state.q;
-    $("size").value = state.size;
+    showState();
     update();
   });
 
   language = (localStorage.getItem("milang") ?? navigator.language).startsWith("zh") ? 1 : 0;
   readAddress();
-  $("search").value = state.q;
-  $("size").value = state.size;
+  showState();
   drawWords();
   load();
   setInterval(() => {
