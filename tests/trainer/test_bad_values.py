@@ -370,10 +370,9 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
     running.fit(Net(), loader())
 
     assert running.global_step == 6
-    values, landscape, total, lost = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    values, landscape, lost = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert "Training continues" in values
     assert "the parameters for a landscape" in landscape
-    assert "2 failures" in total  # to make their directory, and to write them together
     assert "could not be written in total" in lost
 
 
