@@ -62,15 +62,24 @@ def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float6
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
     """``numpy.histogram(elements, edges)[0]``: elements in each bucket, closed on the left, the last one on both sides.
 
-    Blocks are sorted one by one: the edges are then looked up in them instead of the elements among the edges.
+    The edges are almost evenly spaced, so that a bucket is computed; whatever is not between its edges is searched.
     """
-    if edges.dtype == np.float16:
-        # NumPy 2.4 sorts negative float16 denormals wrongly on some processors; float32 holds the same numbers.
-        edges = edges.astype(np.float32)
-    counts = np.zeros(edges.size - 1, np.int64)
-    for block in blocks(elements):
-        ordered = np.sort(block.astype(edges.dtype) if block.dtype == np.float16 else block)
-        counts += counts_of_ordered(ordered, edges)
+    edges = in_single(edges)
+    last = edges.size - 2
+    counts = np.zeros(last + 1, np.int64)
+    lefts, rights, first = edges[:-1], edges[1:], float(edges[0])
+    with np.errstate(all="ignore"):  # edges that are closer than numbers can say are searched in
+        per_unit = np.float64(last + 1) / (float(edges[-1]) - first)
+        for values in map(in_single, blocks(elements)):
+            places = np.subtract(values, first, dtype=np.float64)
+            places *= per_unit
+            bucket = places.astype(np.intp)
+            np.clip(bucket, 0, last, out=bucket)
+            is_outside = values < lefts[bucket]
+            is_outside |= (values >= rights[bucket]) & (bucket < last)
+            if is_outside.any():
+                bucket[is_outside] = edges[1:-1].searchsorted(values[is_outside], "right")
+            counts += np.bincount(bucket, minlength=last + 1)
     return counts
 
 
@@ -81,6 +90,11 @@ def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.
     below[-1] = ordered.size
     counts: NDArray[np.int64] = below[1:] - below[:-1]
     return counts
+
+
+def in_single(numbers: NDArray[Any]) -> NDArray[Any]:
+    """float16 in float32, which holds the same numbers and is what processors compute with; all others as they are."""
+    return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
 
 
 def blocks(elements: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -15,6 +15,7 @@ from mindsummary_lightning.conversion.histogram_buckets import (
     bucket_counts,
     bucket_edges,
     counts_of_ordered,
+    in_single,
 )
 from mindsummary_lightning.values import Histogram
 
@@ -132,6 +133,6 @@ def _low_high_total(array: NDArray[Any]) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         # Three passes over each block in the cache, not over the whole array.
-        parts = [(block.min(), block.max(), block.sum(dtype=np.float64)) for block in blocks(array)]
+        parts = [(block.min(), block.max(), block.sum(dtype=np.float64)) for block in map(in_single, blocks(array))]
         lows, highs, totals = zip(*parts, strict=True)
         return float(np.min(lows)), float(np.max(highs)), float(sum(totals))  # np.min keeps NaN, unlike min

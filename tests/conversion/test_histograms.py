@@ -60,6 +60,9 @@ SPREADS: dict[str, Any] = {
 }
 
 
+FINITE: dict[str, Any] = {"allow_nan": False, "allow_infinity": False}
+
+
 @pytest.mark.parametrize("size", [1, 5, 10, 11, 880, 881, 2048, 2049, 200_000])
 @pytest.mark.parametrize("spread", SPREADS)
 def test_float32_counts_are_numpys_on_the_same_edges(spread: str, size: int) -> None:
@@ -108,6 +111,26 @@ def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_sid
     elements = np.repeat(beside.clip(edges[0], edges[-1]), 30)
 
     np.testing.assert_array_equal(bucket_counts(elements, edges), np.histogram(elements, bins=edges)[0])
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.int64, np.uint64]).flatmap(
+        lambda dtype: hnp.arrays(dtype, st.integers(1, 40), elements=hnp.from_dtype(np.dtype(dtype), **FINITE))
+    ),
+    st.sampled_from([1, 100]),
+)
+@np.errstate(over="ignore")
+def test_counts_are_those_of_a_search_for_each_element(array: NDArray[Any], repeats: int) -> None:
+    edges = bucket_edges(float(array.min()), float(array.max()), array.size * repeats, array.dtype)
+    own = array
+    if array.dtype == edges.dtype and edges.dtype.kind == "f":
+        own = np.concatenate([np.nextafter(edges, edges.dtype.type(side)) for side in (-np.inf, np.inf)])
+    elements = np.repeat(np.concatenate([array, own.clip(array.min(), array.max())]), repeats)
+    searched = edges[1:-1].searchsorted(elements, "right")
+
+    np.testing.assert_array_equal(bucket_counts(elements, edges), np.bincount(searched, minlength=edges.size - 1))
 
 
 @pytest.mark.slow
