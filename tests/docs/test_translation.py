@@ -26,6 +26,8 @@ TRANSLATIONS = {
     "docs/reading.md": "docs/zh/reading.md",
     "docs/coming-from-mindspore.md": "docs/zh/coming-from-mindspore.md",
     "docs/viewer.md": "docs/zh/viewer.md",
+    "docs/landscape.md": "docs/zh/landscape.md",
+    "docs/command-line.md": "docs/zh/command-line.md",
 }
 PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
 
