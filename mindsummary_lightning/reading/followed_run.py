@@ -27,7 +27,6 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_PART = 1 << 15  # scalars
 _MAX_CACHED = 4096  # results; of a run that is watched for days the oldest are forgotten
 
 
@@ -122,8 +121,8 @@ class FollowedRun:
         )
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
-    def scalar_parts(self, tag: str) -> Iterator[ScalarSeries]:
-        """The samples of :meth:`scalars`, some neighbours at a time: of what is held anyway, no second copy is made.
+    def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
+        """The samples of :meth:`scalars`, at most ``size`` at a time; no second copy of them all is made.
 
         Raises:
             LookupError: the run has no scalar of this tag.
@@ -131,8 +130,8 @@ class FollowedRun:
         with self._lock:
             parts = merged_scalars(self._files_with("scalar", tag), tag)
         for steps, wall_times, values in parts:
-            for begin in range(0, steps.size, _PART):
-                some = slice(begin, begin + _PART)
+            for begin in range(0, steps.size, size):
+                some = slice(begin, begin + size)
                 yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
 
     def samples(

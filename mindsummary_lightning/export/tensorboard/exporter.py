@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,15 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
+from mindsummary_lightning.export.parquet_dataset import samples_of
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
 from mindsummary_lightning.export.tensorboard.value_codec import encode_value
 from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 
+_WINDOW = 1 << 18  # scalars that are ordered at a time
 _KINDS = ("scalar", "image", "tensor", "histogram")  # the first of a tag's kinds keeps its name
 
 
@@ -49,13 +53,16 @@ def export_tensorboard(
     refuse_remote("out_dir", out_dir)
     tb = messages()
     reader = SummaryReader(run_dir)
-    tags = reader.tags()
+    run = table_of(reader)
+    tags = run.tags()
     names = _one_kind_per_name(tags)
     lineage = reader.lineage()
     exported = ExportedFiles()
     written, changed = exported.written, exported.changed
-    series = reader.all_scalars()
-    first = _first_second(series.values())
+    first, last = _first_second(run), {}
+    for tag in tags["scalar"]:
+        *_, end = run.scalar_parts(tag)
+        last[tag] = float(end.values[-1])
     name = f"events.out.tfevents.{first:010d}.{socket.gethostname()}.mindsummary"
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out, out.file(name) as file:
 
@@ -63,7 +70,7 @@ def export_tensorboard(
             file.writelines(frame([tb.Event(wall_time=wall_time, **what).SerializeToString()]))
 
         write(first, file_version="brain.Event:2")
-        graph, (settings, results, texts) = reader.graph(), session_start(tb, lineage, series)
+        graph, (settings, results, texts) = reader.graph(), session_start(tb, lineage, last)
         if texts:
             changed["hparams: not finite, so text"] = texts
         if graph is not None:
@@ -72,18 +79,17 @@ def export_tensorboard(
         if settings is not None:
             write(first, summary=tb.Summary(value=[settings]))
             written["hparams"] = 1
-        for step, wall_time, values in _scalar_samples(tb, series, names):
+        for step, wall_time, values in _scalar_samples(tb, run, names):
             write(wall_time, step=step, summary=tb.Summary(value=values))
             written["scalar"] += len(values)
             progress(len(values))
-        for kind, read in (("image", reader.images), ("histogram", reader.histograms), ("tensor", reader.tensors)):
-            for tag in tags[kind]:
-                for step, wall_time, value in read(tag):
-                    message, change = encode_value(tb, names[kind, tag], value)
-                    write(wall_time, step=step, summary=tb.Summary(value=[message]))
-                    written[kind] += 1
-                    changed.update([change] if change else [])
-                    progress(1)
+        for kind in ("image", "histogram", "tensor"):
+            for tag, step, wall_time, value in samples_of(run, kind):
+                message, change = encode_value(tb, names[kind, tag], value)
+                write(wall_time, step=step, summary=tb.Summary(value=[message]))
+                written[kind] += 1
+                changed.update([change] if change else [])
+                progress(1)
     renamed = sum(name != tag for (_, tag), name in names.items())
     if renamed:
         changed["tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"] = renamed
@@ -98,10 +104,10 @@ def export_tensorboard(
     return exported
 
 
-def _first_second(series: Iterable[ScalarSeries]) -> int:
-    times = np.concatenate([np.empty(0), *(one.wall_times for one in series)])
-    times = times[(times >= 0) & (times < 1e10)]  # ten digits, by which TensorBoard orders files
-    return int(times.min()) if times.size else 0
+def _first_second(run: FollowedRun) -> int:
+    parts = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
+    known = (times[(times >= 0) & (times < 1e10)] for times in parts)  # ten digits, by which TensorBoard orders files
+    return int(min((times.min() for times in known if times.size), default=0))
 
 
 def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], str]:
@@ -118,17 +124,35 @@ def _one_kind_per_name(tags: Mapping[str, list[str]]) -> dict[tuple[str, str], s
 
 
 def _scalar_samples(
-    tb: SimpleNamespace, series: Mapping[str, ScalarSeries], names: Mapping[tuple[str, str], str]
+    tb: SimpleNamespace, run: FollowedRun, names: Mapping[tuple[str, str], str]
 ) -> Iterator[tuple[int, float, list[Any]]]:
-    """Step, wall time and messages of all scalars of a step that were recorded at one moment."""
-    if not series:
-        return
-    steps = np.concatenate([found.steps for found in series.values()])
-    wall_times = np.concatenate([found.wall_times for found in series.values()])
-    values = np.concatenate([found.values for found in series.values()])
-    tags = [names["scalar", tag] for tag in series]
-    owner = np.repeat(np.arange(len(tags)), [len(found) for found in series.values()])
-    order = np.lexsort((wall_times, steps))
-    for (step, wall_time), found in itertools.groupby(order, key=lambda index: (steps[index], wall_times[index])):
-        messages = [tb.Summary.Value(tag=tags[owner[index]], simple_value=float(values[index])) for index in found]
-        yield int(step), float(wall_time), messages
+    """Step, wall time and messages of all scalars of a step that were recorded at one moment, by step."""
+    tags = run.tags()["scalar"]
+    size = max(_WINDOW // max(len(tags), 1), 1)
+    parts = [run.scalar_parts(tag, size) for tag in tags]
+    held = {owner: next(waiting) for owner, waiting in enumerate(parts)}
+    while held:
+        bound = min(int(series.steps[-1]) for series in held.values())  # up to which the next samples of all are here
+        taken = []
+        for owner, series in [*held.items()]:
+            count = int(np.searchsorted(series.steps, bound, "right"))
+            taken.append((owner, count, series))
+            rest = series[count:] if count < len(series) else next(parts[owner], None)
+            if rest is None:
+                del held[owner]
+            else:
+                held[owner] = rest
+        columns = ([getattr(series, name)[:count] for _, count, series in taken] for name in ScalarSeries.__slots__)
+        steps, wall_times, values = map(np.concatenate, columns)
+        owners = np.repeat([owner for owner, _, _ in taken], [count for _, count, _ in taken])
+        order = np.lexsort((wall_times, steps))
+        rows = zip(*(column[order].tolist() for column in (steps, wall_times, owners, values)), strict=True)
+        for (step, wall_time), found in itertools.groupby(rows, key=operator.itemgetter(0, 1)):
+            yield (
+                step,
+                wall_time,
+                [
+                    tb.Summary.Value(tag=names["scalar", tags[owner]], simple_value=value)
+                    for _, _, owner, value in found
+                ],
+            )

@@ -9,7 +9,7 @@ from typing import Any
 
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.lineage_text import lineage_values
-from mindsummary_lightning.reading.series import RunLineage, ScalarSeries
+from mindsummary_lightning.reading.series import RunLineage
 from mindsummary_lightning.values import Graph, TensorType
 
 _SETTINGS = {"network", "optimizer", "learning_rate", "loss_function", "epoch", "batch_size", "device_num"}
@@ -66,19 +66,18 @@ def graph_def(tb: SimpleNamespace, graph: Graph) -> Any:
     return found
 
 
-def session_start(
-    tb: SimpleNamespace, lineage: RunLineage, scalars: Mapping[str, ScalarSeries]
-) -> tuple[Any, int, int]:
+def session_start(tb: SimpleNamespace, lineage: RunLineage, last: Mapping[str, float]) -> tuple[Any, int, int]:
     """Hyper-parameters, optimizer and the like as a value of the plugin HPARAMS; ``None`` where there are none.
 
-    The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out: the
-    second part of the answer says how many. The third is the number of those that became text: they are not finite.
+    The plugin takes a run's results from its scalars, by their names there, so those of the lineage are left out, as is
+    what the ``last`` value of a scalar with its name is: the second part of the answer says how many. The third is the
+    number of those that became text: they are not finite.
     """
     content = tb.HParams()
     left_out = texts = 0
     results = lineage_values(RunLineage(train=lineage.train)).keys() - _SETTINGS
     for name, value in lineage_values(RunLineage(train=lineage.train, custom=lineage.custom)).items():
-        if name in results or name == "final_learning_rate" or (name in scalars and scalars[name].values[-1] == value):
+        if name in results or name == "final_learning_rate" or last.get(name) == value:
             left_out += 1
             continue
         texts += isinstance(value, float) and not math.isfinite(value)
