@@ -28,7 +28,8 @@ _MANY = 64  # scalars of a record that becomes columns of its own, though no oth
 _MAX_LAYOUTS = 64  # of one length
 _PAYS, _MAX_MISSES = 8, 4  # records that a comparison with a layout should spare, and how often it may spare fewer
 _WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
-_MAX_KEPT = 1 << 23  # bytes of all layouts
+_LAYOUT_BYTES = 500
+_MAX_KEPT = 1 << 22  # bytes of all layouts
 
 
 class ScalarColumns(NamedTuple):
@@ -61,11 +62,15 @@ class _Layout:
 
 
 class ScalarDecoder:
-    """Decodes the records of one or many files; what it learned of their shapes is kept for the next ones."""
+    """Decodes the records of one or many files; what it learned of their shapes is kept for the next ones.
+
+    Attributes:
+        nbytes: bytes of memory that this takes, roughly.
+    """
 
     def __init__(self) -> None:
         self._layouts: dict[int, list[_Layout]] = {}  # by length of an event, the last used first
-        self._kept = 0
+        self.nbytes: int = 0
 
     def decode(self, payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
         """Columns of events that hold only scalars; every other payload outlined, in order.
@@ -109,11 +114,12 @@ class ScalarDecoder:
         return done, others
 
     def _keep(self, length: int, layout: _Layout) -> None:
-        self._kept += 2 * length
-        if self._kept > _MAX_KEPT:
-            self._layouts, self._kept = {}, 2 * length
+        size = 2 * length + _LAYOUT_BYTES + 16 * len(layout.tags)
         known = self._layouts.setdefault(length, [])
+        if self.nbytes + size > _MAX_KEPT:
+            self._layouts, self.nbytes = {length: (known := [])}, 0
         known.insert(0, layout)
+        self.nbytes += size - size * len(known[_MAX_LAYOUTS:])
         del known[_MAX_LAYOUTS:]
 
 

@@ -27,6 +27,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 _LOG = logging.getLogger(__name__)
 _MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else is not worth minutes
 _MAX_CHUNK = 1 << 22  # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
+_FILE_BYTES, _TAG_BYTES = 2000, 350  # of a file and of a tag, beside their samples, measured
 _INT32 = np.iinfo(np.int32)
 
 TAIL = 44
@@ -52,10 +53,6 @@ class _Chunk(NamedTuple):
     wall_times: NDArray[np.float64]
     values: NDArray[np.float32]
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in self if isinstance(part, np.ndarray))
-
 
 class FollowedFile:
     """One summary file, read as far as it has been written. Not safe to use from several threads at once.
@@ -72,6 +69,7 @@ class FollowedFile:
         tags: kind and tag of everything in the file.
         graph: the newest computational graph, or ``None``.
         offset: end of the last record read so far.
+        nbytes: bytes of memory that it takes, roughly.
         is_complete: whether the file ends with a complete record and no record of it was damaged.
     """
 
@@ -80,6 +78,7 @@ class FollowedFile:
         self.tags: set[tuple[str, str]] = set()
         self.graph: GraphLocation | None = None
         self.offset: int = 0
+        self.nbytes: int = _FILE_BYTES
         self.is_complete: bool = True
         self._scanner = RecordScanner(path)  # that read the last records
         self._raises = raises
@@ -94,12 +93,6 @@ class FollowedFile:
         # many tags as long as the square of their number.
         self._places: dict[str, list[tuple[list[_Chunk], int]]] = {}
         self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE lays them out
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the content takes, roughly."""
-        columns = sum(one.nbytes for chunks in self._columns.values() for one in chunks)
-        return columns + sum(map(len, self._samples.values()))
 
     @property
     def is_empty(self) -> bool:
@@ -178,20 +171,24 @@ class FollowedFile:
             if rows is None:
                 rows = self._samples[kind, tag] = bytearray()
                 self.tags.add((kind, tag))
+                self.nbytes += _TAG_BYTES
             tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
+        self.nbytes += SAMPLE.itemsize * sum(value.kind != "scalar" for value in values)
 
     def _add(self, columns: ScalarColumns) -> None:
         chunks = self._columns.get(columns.tags)
         if chunks is None:
             chunks = self._columns[columns.tags] = []
+            self.nbytes += _TAG_BYTES * len(columns.tags)
             self.tags.update(("scalar", tag) for tag in columns.tags)
             for number, tag in enumerate(columns.tags):
                 self._places.setdefault(tag, []).append((chunks, number))
         rows, steps, wall_times, _, values = columns
         chunks.append(_Chunk(_compact_rows(rows), _small_integers(steps), wall_times, values))
+        self.nbytes += _nbytes(chunks[-1])
         # Each joins only with one that is not much longer, so that a row is copied a few times, however long the run.
-        while len(chunks) > 1 and len(chunks[-2].rows) < 2 * len(chunks[-1].rows) and chunks[-2].nbytes < _MAX_CHUNK:
+        while len(chunks) > 1 and len(chunks[-2].rows) < 2 * len(chunks[-1].rows) and _nbytes(chunks[-2]) < _MAX_CHUNK:
             chunks[-2:] = [_joined(*chunks[-2:])]
 
     def scalar_parts(self, tag: str) -> list[ScalarPart]:
@@ -216,6 +213,10 @@ class FollowedFile:
     def tags_in_order(self, kind: str) -> list[str]:
         """Its tags of a kind as they first appear."""
         return [*self._places] if kind == "scalar" else [tag for found, tag in self._samples if found == kind]
+
+
+def _nbytes(chunk: _Chunk) -> int:
+    return sum(part.nbytes for part in chunk if isinstance(part, np.ndarray))
 
 
 def _joined(one: _Chunk, other: _Chunk) -> _Chunk:

@@ -27,7 +27,8 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_MAX_CACHED = 4096  # results; of a run that is watched for days the oldest are forgotten
+_MAX_CACHED, _MAX_CACHED_BYTES = 4096, 1 << 24  # results; of a run that is watched for days the oldest are forgotten
+_RUN_BYTES, _RESULT_BYTES = 2000, 500  # of a run and of a result, beside what they hold, measured
 
 
 class FollowedRun:
@@ -40,7 +41,6 @@ class FollowedRun:
 
     Attributes:
         run_dir: the directory.
-        nbytes: bytes of memory that it took after the last :meth:`refresh`, roughly.
         is_complete: whether the file written last ended with a complete record then, and none was damaged.
     """
 
@@ -54,8 +54,9 @@ class FollowedRun:
         self._models: list[GraphLocation] = []
         self._has_news = False  # since the tags were listed
         self._tags = tags_by_kind(())
-        self._cached: dict[Hashable, object] = {}
-        self.nbytes: int = 0
+        self._listed: list[tuple[FollowedFile, int]] = []  # when the tags were listed
+        self._cached: dict[Hashable, tuple[object, object, int]] = {}  # state, result and size
+        self._cached_bytes = 0
         self.is_complete: bool = True
 
     def refresh(self) -> bool:
@@ -74,7 +75,7 @@ class FollowedRun:
             known = {os.path.basename(file.path): file for file in self._files}
             if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
                 known = {}
-                self._cached = {}
+                self._cached, self._cached_bytes = {}, 0
                 self._has_news = True
             self._has_news |= len(names) > len(known)
             self._files = [known.get(name) or self._file(name) for name in names]
@@ -83,9 +84,9 @@ class FollowedRun:
             models = _models(self.run_dir, stats)
             changed = self._has_news or models != self._models
             self._models, self._has_news = models, False
-            if changed:
-                self._tags = tags_by_kind(self._files)
-                self.nbytes = sum(file.nbytes for file in self._files)
+            listed = [(file, len(file.tags)) for file in self._files]
+            if listed != self._listed:
+                self._tags, self._listed = tags_by_kind(self._files), listed
             self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
             return changed
 
@@ -186,17 +187,32 @@ class FollowedRun:
             raise LookupError(f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}")
         return files
 
-    def cached(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """A result that depends on recorded bytes alone, computed once and kept until a file is rewritten."""
-        known = self._cached
-        if key in known:
-            return cast("_T", known[key])
+    def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
+        """A result that depends on recorded bytes alone: kept until a file is rewritten or ``state`` is another one.
+
+        Of all results the newest are kept, some megabytes; one tells its size by an attribute ``nbytes``.
+        """
+        known = self._cached.get(key)
+        if known is not None and known[0] == state:
+            return cast("_T", known[1])
         result = compute()
         with self._lock:
-            known[key] = result
-            if len(known) > _MAX_CACHED:
-                del known[next(iter(known))]
+            self._forget(key)
+            size = _RESULT_BYTES + int(getattr(result, "nbytes", 0))
+            self._cached[key] = state, result, size
+            self._cached_bytes += size
+            while len(self._cached) > _MAX_CACHED or (self._cached_bytes > _MAX_CACHED_BYTES and len(self._cached) > 1):
+                self._forget(next(iter(self._cached)))
         return result
+
+    def _forget(self, key: Hashable) -> None:
+        *_, size = self._cached.pop(key, (0,))
+        self._cached_bytes -= size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return _RUN_BYTES + self._decoder.nbytes + self._cached_bytes + sum(file.nbytes for file in self._files)
 
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""

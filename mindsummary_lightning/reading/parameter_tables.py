@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.errors import closest, missing_packages
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
 from mindsummary_lightning.fileio.regular import read_regular
-from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG, from_stored, origin
@@ -127,7 +127,8 @@ def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
     if STATISTICS_TAG not in run.tags()["tensor"]:
         return None
     samples = run.samples("tensor", STATISTICS_TAG)
-    tensors = [(sample.step, cast("Tensor", read_value(sample.location)).data) for sample in samples]
+    with OpenFiles() as files:
+        tensors = [(sample.step, cast("Tensor", files.value(sample.location)).data) for sample in samples]
     names, columns = row_names(run.run_dir)
     tables = [(step, data) for step, data in tensors if data.ndim == 2 and data.shape[1] == len(columns)]
     if not tables or columns != list(COLUMNS):

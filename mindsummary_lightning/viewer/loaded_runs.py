@@ -57,6 +57,8 @@ class LoadedRuns:
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
     _asking: threading.Lock = field(default_factory=threading.Lock, init=False)
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)  # of each loaded run when it was last asked for
+    _nbytes: int = field(default=0, init=False)  # and their sum
     _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
     _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -107,19 +109,32 @@ class LoadedRuns:
         if listed is None:
             return None
         with self._loading:
-            run = self._runs.setdefault(train_id, FollowedRun(listed.path))
+            run = self._runs.get(train_id)
+            if run is None:
+                run = self._runs[train_id] = FollowedRun(listed.path)
             self._runs.move_to_end(train_id)
         try:
             has_changed = run.refresh()
         except OSError:  # it vanished since it was listed
             with self._loading:
-                self._runs.pop(train_id, None)
+                self._forget(train_id)
                 self._summaries.pop(train_id, None)
             return None
         known = self._summaries.get(train_id)
         if has_changed or known is None or known.is_complete != run.is_complete:
             self._summarize(train_id, run)
+        with self._loading:
+            if self._runs.get(train_id) is run:
+                nbytes = run.nbytes
+                self._nbytes += nbytes - self._sizes.get(train_id, 0)
+                self._sizes[train_id] = nbytes
+            while self._nbytes > self.memory_bytes and len(self._runs) > 1:
+                self._forget(next(iter(self._runs)))
         return run
+
+    def _forget(self, train_id: str) -> None:
+        self._runs.pop(train_id, None)
+        self._nbytes -= self._sizes.pop(train_id, 0)
 
     def is_loaded(self, train_id: str) -> bool:
         """Whether the samples of a run are in memory, so that :meth:`run` only reads on."""
@@ -151,7 +166,3 @@ class LoadedRuns:
             self._summaries.move_to_end(train_id)
             while len(self._summaries) > _MAX_SUMMARIES:
                 self._summaries.popitem(last=False)
-            nbytes = sum(loaded.nbytes for loaded in self._runs.values())
-            while nbytes > self.memory_bytes and len(self._runs) > 1:
-                _, forgotten = self._runs.popitem(last=False)
-                nbytes -= forgotten.nbytes

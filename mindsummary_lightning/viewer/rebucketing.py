@@ -22,6 +22,11 @@ class StepHistogram:
     max: float
     count: int  # of all buckets
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return 200 * len(self.buckets)
+
 
 def bin_count(count: int) -> int:
     """MindInsight's number of bins for ``count`` values."""

@@ -6,12 +6,14 @@ computed in double precision from the float32 elements, as MindInsight does it.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.reading.value_locations import LocatedSample
@@ -39,19 +41,20 @@ class TensorDescription(NamedTuple):
 def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
     """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
     described = []
-    for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
-        try:
-            described.append((sample, describe(run, sample)))
-        except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
-            continue
+    with OpenFiles() as files:
+        for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
+            try:
+                described.append((sample, describe(run, sample, files)))
+            except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
+                continue
     return described
 
 
-def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
+def describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> TensorDescription:
     """A tensor without its elements; ``ValueError`` if its dimensions do not fit them."""
 
     def summary() -> TensorDescription:
-        tensor = read_tensor(sample)
+        tensor = read_tensor(sample, files)
         is_large = tensor.data.size > MAX_ELEMENTS
         name = f"DT_{tensor.data_type.name}"
         return TensorDescription(tensor.data.shape, name, None if is_large else statistics(tensor.data))
@@ -59,19 +62,20 @@ def describe(run: FollowedRun, sample: LocatedSample) -> TensorDescription:
     return run.cached(("tensor", sample.location), summary)
 
 
-def step_histogram(run: FollowedRun, sample: LocatedSample) -> StepHistogram:
-    """The histogram of a tensor's finite elements, empty for one of more elements than MindInsight reads."""
+def step_histograms(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[StepHistogram]:
+    """Histograms of tensors' finite elements, empty for one of more elements than MindInsight reads."""
 
-    def histogram() -> StepHistogram:
-        data = read_tensor(sample).data
+    def histogram(sample: LocatedSample) -> StepHistogram:
+        data = read_tensor(sample, files).data
         return _histogram(data if data.size <= MAX_ELEMENTS else data[:0])
 
-    return run.cached(("histogram", sample.location), histogram)
+    with OpenFiles() as files:
+        return [run.cached(("histogram", one.location), functools.partial(histogram, one)) for one in samples]
 
 
-def read_tensor(sample: LocatedSample) -> Tensor:
+def read_tensor(sample: LocatedSample, files: OpenFiles) -> Tensor:
     """The tensor of a sample."""
-    return cast("Tensor", read_value(sample.location))
+    return cast("Tensor", files.value(sample.location))
 
 
 def statistics(data: NDArray[np.float32]) -> dict[str, float]:

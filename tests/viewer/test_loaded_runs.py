@@ -161,6 +161,19 @@ def test_the_runs_viewed_least_recently_are_forgotten_and_read_again(tmp_path: P
     np.testing.assert_array_equal(again.scalars("loss").values, first.scalars("loss").values)
 
 
+def test_small_runs_count_as_what_they_take_so_that_few_of_many_stay(tmp_path: Path) -> None:
+    for number in range(120):
+        write_summary(tmp_path / str(number), [values_at(1, {"loss": 0.5})])
+    runs, _ = loaded(tmp_path, memory_bytes=100_000)
+
+    for number in range(120):
+        runs.run(f"./{number}")
+
+    held = [number for number in range(120) if runs.is_loaded(f"./{number}")]
+    assert held == [*range(held[0], 120)]
+    assert 5 < len(held) < 50  # of about 5 kB each
+
+
 def _nbytes(run: FollowedRun | None) -> int:
     assert run is not None
     assert run.nbytes > 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import LossLandscape, Points
 from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
@@ -57,18 +57,19 @@ def _landscape(runs: LoadedRuns, train_id: str, kind: str, interval_id: str | No
 
 
 def _recorded(run: FollowedRun) -> Iterator[LossLandscape]:
-    for plugin_tag in plugin_tags(run)[_KIND]:
-        try:
-            samples = run.samples(_KIND, split_tag(plugin_tag)[0])
-        except LookupError:  # its file was deleted since the tags were listed
-            continue
-        for sample in samples:
+    with OpenFiles() as files:
+        for plugin_tag in plugin_tags(run)[_KIND]:
             try:
-                value = read_value(sample.location)
-            except (ValueError, OSError):  # damaged, or gone since it was located
+                samples = run.samples(_KIND, split_tag(plugin_tag)[0])
+            except LookupError:  # its file was deleted since the tags were listed
                 continue
-            if isinstance(value, LossLandscape):
-                yield value
+            for sample in samples:
+                try:
+                    value = files.value(sample.location)
+                except (ValueError, OSError):  # damaged, or gone since it was located
+                    continue
+                if isinstance(value, LossLandscape):
+                    yield value
 
 
 def _interval_id(landscape: LossLandscape) -> str:

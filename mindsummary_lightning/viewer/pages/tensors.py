@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.viewer.api import (
@@ -29,7 +30,7 @@ from mindsummary_lightning.viewer.tensor_values import (
     read_tensor,
     sliced,
     statistics,
-    step_histogram,
+    step_histograms,
     with_overall,
 )
 
@@ -78,7 +79,7 @@ def _histograms(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
     for sample, summary in described:
         if summary.statistics is None:
             raise _too_large(sample)
-    buckets = rebucketed([step_histogram(run, sample) for sample, _ in described])
+    buckets = rebucketed(step_histograms(run, [sample for sample, _ in described]))
     return [
         _sample(sample, summary, {"histogram_buckets": bins, "statistics": _whole(summary)})
         for (sample, summary), bins in zip(described, buckets, strict=True)
@@ -88,10 +89,11 @@ def _histograms(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
 def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]) -> list[dict[str, Any]]:
     try:
         (sample,) = run.samples("tensor", tag, lambda steps: np.flatnonzero(steps == step))
-        summary = describe(run, sample)
-        if summary.statistics is None:
-            raise _too_large(sample)
-        data = read_tensor(sample).data
+        with OpenFiles() as files:
+            summary = describe(run, sample, files)
+            if summary.statistics is None:
+                raise _too_large(sample)
+            data = read_tensor(sample, files).data
     except (ValueError, OSError):  # no such step, or it cannot be read
         raise ApiError(
             "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -43,3 +44,27 @@ def test_a_range_without_bins_is_refused(tmp_path: Path, low_and_high: tuple[flo
         ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
 
     assert refused.value.code == "5054500F"
+
+
+def test_a_page_that_is_asked_for_again_reads_what_has_been_added_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [values_at(step, {"h": histogram(step, 3)}) for step in range(1, 7)]
+    path = write_summary(tmp_path / "a", records[:5])
+    runs = LoadedRuns(str(tmp_path))
+
+    def answer() -> object:
+        return ask(runs, "datavisual/histograms", train_id="./a", tag="h/histogram")
+
+    first = answer()
+    opened: list[object] = []
+    open_it = os.open
+    monkeypatch.setattr(os, "open", lambda *found, **named: opened.append(found) or open_it(*found, **named))
+    assert (answer(), opened) == (first, [])
+    with path.open("ab") as file:
+        file.write(records[5])
+
+    again = answer()
+
+    assert again == ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag="h/histogram")
+    assert again != first
