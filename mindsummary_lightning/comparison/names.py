@@ -1,7 +1,7 @@
-"""Names of tensors of two runs, matched across frameworks and wrappers.
+"""Names of tensors of two runs, paired by what was recorded of them.
 
-In this order: what the user says, equal names, names that are equal without wrappers' prefixes and with MindSpore's
-words translated, and at last a guess for what is left between matched neighbours. No name is used twice.
+In this order: what the user says; the same name; the same values in the first step, which only runs that began alike
+have; the same place beside a pair; and the same place between two pairs. No name is used twice.
 """
 
 from __future__ import annotations
@@ -9,22 +9,33 @@ from __future__ import annotations
 import math
 import os
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
-_LEADING = re.compile(r"^(?:(?:module|model|network|_?backbone|net_with_loss|_network)\.)+")
-_ANYWHERE = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-_MINDSPORE = {
-    "gamma": "weight",
-    "beta": "bias",
-    "moving_mean": "running_mean",
-    "moving_variance": "running_var",
-    "embedding_table": "weight",
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.values.text import listed
+
+_WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+_KINDS = {
+    **dict.fromkeys(("weight", "gamma", "embedding_table", "kernel"), "weight"),
+    **dict.fromkeys(("bias", "beta"), "bias"),
+    **dict.fromkeys(("running_mean", "moving_mean"), "running_mean"),
+    **dict.fromkeys(("running_var", "moving_variance"), "running_var"),
 }
 GRADIENT = ".gradient"  # what the collector adds to the name of a parameter
 AUTO = "/auto"  # and to a tag
+
+_LARGE = 64  # elements, from which on minimum, maximum and mean tell a tensor from others
+_NEARER = 4.0  # times, than the next candidate
+_WIDTH = 4.0  # times as wide must a tensor be as _NEARER distances; one that began as a constant is not
+_CONSTANT = 0.2  # of the mean: the width up to which a tensor began as ones
+_TRUSTED = 0.3  # share of the large tensors that pair by values, if the runs began alike
+_LISTED = 4
 
 
 class TensorName(NamedTuple):
@@ -33,10 +44,12 @@ class TensorName(NamedTuple):
     Attributes:
         name: its tag without the collector's ``/auto``.
         elements: how many numbers it has; 0 if unknown.
+        first: minimum, maximum and mean in the first step that both runs recorded; ``()`` if unknown.
     """
 
     name: str
     elements: int = 0
+    first: tuple[float, ...] = ()
 
 
 class Pair(NamedTuple):
@@ -45,7 +58,7 @@ class Pair(NamedTuple):
     Attributes:
         a: the name in the first run.
         b: the name in the second run.
-        rule: ``map``, ``equal``, ``rules`` or ``guess``.
+        rule: ``map``, ``equal``, ``value``, ``sibling`` or ``place``.
     """
 
     a: str
@@ -80,34 +93,29 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     """
     given = dict(given or {})
     _check_given(given, a, b)
-    sizes_a, sizes_b = dict(a), dict(b)
-    matched = {name: (other, "map") for name, other in given.items()}
+    sizes_a, sizes_b = ({tensor.name: tensor.elements for tensor in tensors} for tensors in (a, b))
+    matched = {name: Pair(name, other, "map") for name, other in given.items()}
+    taken = {*given.values()}
 
-    def free(tensors: Sequence[TensorName], taken: Iterable[str]) -> list[TensorName]:
-        used = set(taken)
-        return [tensor for tensor in tensors if tensor.name not in used]
+    def left() -> tuple[list[TensorName], list[TensorName]]:
+        return [one for one in a if one.name not in matched], [other for other in b if other.name not in taken]
 
-    def is_same_size(one: str, other: str) -> bool:
-        return sizes_a[one] == sizes_b[other] or not (sizes_a[one] and sizes_b[other])
+    def take(pairs: Iterable[tuple[str, str]], rule: str) -> None:
+        for one, other in pairs:
+            unknown = not (sizes_a[one] and sizes_b[other])
+            if one not in matched and other not in taken and (unknown or sizes_a[one] == sizes_b[other]):
+                matched[one] = Pair(one, other, rule)
+                taken.add(other)
 
-    left_a, left_b = free(a, matched), free(b, given.values())
-    there = {tensor.name for tensor in left_b}
-    for name, _ in left_a:
-        if name in there and is_same_size(name, name):
-            matched[name] = (name, "equal")
-    left_a, left_b = free(left_a, matched), free(left_b, (other for other, _ in matched.values()))
-    plain_a, plain_b = _unique(left_a), _unique(left_b)
-    for plain, name in plain_a.items():
-        if plain in plain_b and is_same_size(name, plain_b[plain]):
-            matched[name] = (plain_b[plain], "rules")
-    left_a, left_b = free(left_a, matched), free(left_b, (other for other, _ in matched.values()))
-    for name, other in _guesses(a, b, {name: other for name, (other, _) in matched.items()}):
-        matched[name] = (other, "guess")
-    used = {other for other, _ in matched.values()}
+    take(equal_names(sizes_a, sizes_b), "equal")
+    take(_equal_values(*left()), "value")
+    take(_siblings(*left(), matched), "sibling")
+    take(_between(*left(), a, b, matched), "place")
+    take(_siblings(*left(), matched), "place")
     return NameMatch(
-        tuple(Pair(tensor.name, *matched[tensor.name]) for tensor in a if tensor.name in matched),
-        tuple(tensor.name for tensor in left_a if tensor.name not in matched),
-        tuple(tensor.name for tensor in left_b if tensor.name not in used),
+        tuple(matched[tensor.name] for tensor in a if tensor.name in matched),
+        tuple(tensor.name for tensor in left()[0]),
+        tuple(tensor.name for tensor in left()[1]),
     )
 
 
@@ -136,7 +144,10 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         [TensorName(name, math.prod(array.shape)) for name, array in wanted.items()],
     )
     if match.unmatched_b:
-        raise ValueError(f"no weight fits {match.unmatched_b[0]!r}; without a partner are {match.unmatched_a}")
+        raise ValueError(
+            f"no weight fits {len(match.unmatched_b)} of {len(wanted)} names: {listed(match.unmatched_b, _LISTED)}; "
+            f"without a partner are {listed(match.unmatched_a, _LISTED) or 'none'}"
+        )
     carried = {pair.b: weights[pair.a] for pair in match.pairs}
     for name, array in wanted.items():
         if tuple(carried[name].shape) != tuple(array.shape):
@@ -145,18 +156,23 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
     return {name: carried[name] for name in wanted}
 
 
-def plain_name(name: str) -> str:
-    """A name without wrappers' prefixes, its last word as PyTorch has it."""
-    gradient = GRADIENT if name.endswith(GRADIENT) else ""
-    name = _LEADING.sub("", _ANYWHERE.sub("", name.removesuffix(gradient)))
-    stem, dot, last = name.rpartition(".")
-    return stem + dot + _MINDSPORE.get(last, last) + gradient
+def kind_of(name: str) -> str:
+    """The last word of a name as PyTorch has it, with ``.gradient`` if it is one."""
+    return _parts(name)[1]
 
 
 def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of names that are equal as :func:`plain_name` has them, in the order of the first run."""
-    plain = {plain_name(name): name for name in b}
-    return [(name, plain[plain_name(name)]) for name in a if plain_name(name) in plain]
+    """Pairs of equal names, and of names that are equal without prefixes and in PyTorch's words, if no two are."""
+    a, b = list(a), list(b)
+    other_counts = _counted_otherwise(a, b)
+    sure_a, sure_b = (
+        [name for name in names if not any(before in other_counts for before, _ in _numbered(name))] for names in (a, b)
+    )
+    same = {*sure_a} & {*sure_b}
+    names_a, names_b = (
+        _unique([name for name in sure if name not in same], names) for sure, names in ((sure_a, a), (sure_b, b))
+    )
+    return [(name, name) for name in a if name in same] + [(names_a[key], names_b[key]) for key in names_a if key in names_b]
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -190,53 +206,156 @@ def _check_given(given: Mapping[str, str], a: Sequence[TensorName], b: Sequence[
         raise ValueError(f"{twice[0]!r} of the second run is given to two names of the first; each has one partner")
 
 
-def _unique(tensors: Iterable[TensorName]) -> dict[str, str]:
-    """Plain names that only one tensor has, and the name of that."""
-    plain = [(plain_name(tensor.name), tensor.name) for tensor in tensors]
-    counts = Counter(name for name, _ in plain)
-    return {name: original for name, original in plain if counts[name] == 1}
+def _parts(name: str) -> tuple[str, str]:
+    """The layer that a name belongs to and the kind of the tensor in it; a parameter of no known kind is a layer."""
+    gradient = GRADIENT if name.endswith(GRADIENT) else ""
+    plain = _WRAPPERS.sub("", name.removesuffix(gradient))
+    stem, _, last = plain.rpartition(".")
+    kind = _KINDS.get(last)
+    return (plain, gradient) if kind is None else (stem, kind + gradient)
 
 
-def _guesses(a: Sequence[TensorName], b: Sequence[TensorName], matched: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Pairs of unmatched names of one size at the same place, where nothing in the names speaks against it."""
-    taken = {other: name for name, other in matched.items()}
-    tokens_a = [("", tensor.name) if tensor.name in matched else _shape(tensor) for tensor in a]
-    tokens_b = [("", taken[tensor.name]) if tensor.name in taken else _shape(tensor) for tensor in b]
-    groups: dict[object, list[tuple[str, str]]] = {}
-    for start_a, start_b, length in SequenceMatcher(None, tokens_a, tokens_b, autojunk=False).get_matching_blocks():
-        for one, other in zip(a[start_a : start_a + length], b[start_b : start_b + length], strict=True):
-            if one.name not in matched and one.elements and _numbers(one.name) == _numbers(other.name):
-                groups.setdefault((_shape(one), *_numbers(one.name)), []).append((one.name, other.name))
-    for pairs in groups.values():
-        if not _contradict(*(_distinguishing(list(names)) for names in zip(*pairs, strict=True))):
-            yield from pairs
+def _unique(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Names by layer and kind, without the words that every name of the run begins with; those that only one has."""
+    stems = [_parts(name)[0].split(".") for name in every]
+    common = min(len(os.path.commonprefix(stems)), min(map(len, stems), default=1) - 1)
+    keys = [(".".join(_parts(name)[0].split(".")[common:]), kind_of(name)) for name in names]
+    counts = Counter(keys)
+    return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
 
 
-def _shape(tensor: TensorName) -> tuple[object, str]:
-    is_gradient = GRADIENT if tensor.name.endswith(GRADIENT) else ""
-    return tensor.elements, plain_name(tensor.name).removesuffix(GRADIENT).rpartition(".")[2] + is_gradient
+def _counted_otherwise(a: Iterable[str], b: Iterable[str]) -> set[str]:
+    """Where layers are counted from one in one run and from zero in the other: their names with a star for numbers."""
+    numbers: list[dict[str, set[int]]] = [{}, {}]
+    for side, names in enumerate((a, b)):
+        for name in names:
+            for before, number in _numbered(name):
+                numbers[side].setdefault(before, set()).add(number)
+    both = numbers[0].keys() & numbers[1].keys()
+    shifted = ((before, {number + 1 for number in numbers[side][before]} == numbers[1 - side][before])
+               for before in both for side in (0, 1))
+    return {before for before, is_shifted in shifted if is_shifted}
 
 
-def _numbers(name: str) -> list[str]:
-    return re.findall(r"\d+", name)
+def _numbered(name: str) -> Iterator[tuple[str, int]]:
+    """The numbers in a name, each with what comes before it, a star for each number in it."""
+    words = name.split(".")
+    for at, word in enumerate(words):
+        if word.isdecimal():
+            yield ".".join("*" if before.isdecimal() else before for before in words[:at]), int(word)
 
 
-def _distinguishing(names: list[str]) -> list[list[str]]:
-    """The words in which each of the names differs from the others."""
-    words = [re.findall(r"[a-z]+|\d+", name.lower()) for name in names]
-    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
-    return [[word for word in own if word not in common] for own in words]
+def _equal_values(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tuple[str, str]]:
+    """Large weights of as many elements whose numbers are nearest to each other, if enough of them are clearly so."""
+    groups: dict[tuple[int, str], tuple[list[TensorName], list[TensorName]]] = {}
+    for side, tensors in enumerate((a, b)):
+        for tensor in filter(_is_drawn, tensors):
+            groups.setdefault((tensor.elements, kind_of(tensor.name)[-9:]), ([], []))[side].append(tensor)
+    pairs, large = [], 0
+    for (elements, _), (ones, others) in groups.items():
+        if not ones or not others:
+            continue
+        # Means of n random elements are nearer to each other than extremes are, by the root of n.
+        weights = np.array([1.0, 1.0, elements**0.5 / 4])
+        numbers, theirs = (np.array([tensor.first for tensor in tensors]) * weights for tensors in (ones, others))
+        distances = np.abs(numbers[:, None] - theirs).max(axis=2)
+        nearest = distances.argmin(axis=1)
+        of_one, of_other = _second(distances), _second(distances.T)[nearest]
+        rivals = np.minimum(np.minimum(of_one, of_other), np.ptp(numbers[:, :2], axis=1) / _WIDTH)
+        large += min(len(ones), len(others))
+        for one in np.flatnonzero(_NEARER * distances.min(axis=1) < rivals).tolist():
+            pairs.append((ones[one].name, others[nearest[one]].name))
+    return pairs if len(pairs) >= _TRUSTED * large else []
 
 
-def _contradict(a: list[list[str]], b: list[list[str]]) -> bool:
-    """Whether a word that tells one tensor from its like in one run tells another one in the other run."""
-    for index, words in enumerate(a):
-        for word in (word for word in words if not word.isdigit()):
-            elsewhere = [place for place, others in enumerate(b) if word in others]
-            if elsewhere and index not in elsewhere:
-                return True
-        initials = {word[0] for word in words if not word.isdigit()}
-        others = [{word[0] for word in other if not word.isdigit()} for other in b]
-        if initials and not initials & others[index] and any(initials & other for other in others):
-            return True
-    return False
+def _is_drawn(tensor: TensorName) -> bool:
+    """Whether a tensor began with many random numbers, and not as a constant."""
+    if tensor.elements < _LARGE or kind_of(tensor.name).startswith("bias") or not tensor.first:
+        return False
+    low, high, mean = tensor.first
+    return bool(np.isfinite(tensor.first).all() and high - low > _CONSTANT * abs(mean))
+
+
+def _second(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The second smallest of each row; infinite where there is one column."""
+    return np.partition(np.pad(distances, ((0, 0), (0, 1)), constant_values=np.inf), 1, axis=1)[:, 1]
+
+
+def _siblings(
+    a: Sequence[TensorName], b: Sequence[TensorName], matched: Mapping[str, Pair]
+) -> Iterator[tuple[str, str]]:
+    """Tensors of one kind in layers of which another tensor is paired."""
+    layers = {_parts(pair.a)[0]: _parts(pair.b)[0] for pair in matched.values()}
+    there = {_parts(tensor.name): tensor.name for tensor in b}
+    for tensor in a:
+        stem, kind = _parts(tensor.name)
+        if stem in layers and (layers[stem], kind) in there:
+            yield tensor.name, there[layers[stem], kind]
+
+
+def _between(
+    left_a: Sequence[TensorName],
+    left_b: Sequence[TensorName],
+    a: Sequence[TensorName],
+    b: Sequence[TensorName],
+    matched: Mapping[str, Pair],
+) -> Iterator[tuple[str, str]]:
+    """First tensors of layers between two pairs: of the layouts that both sides have as often, if in one order."""
+    at_a, at_b = ({tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b))
+    anchors = _ascending([(at_a[pair.a], at_b[pair.b]) for pair in matched.values()])
+    gaps_a = _layers_in_gaps(left_a, at_a, [one for one, _ in anchors])
+    gaps_b = _layers_in_gaps(left_b, at_b, [other for _, other in anchors])
+    for gap, layers_a in gaps_a.items():
+        layers_b = gaps_b.get(gap, [])
+        counts_a, counts_b = (Counter(map(_layout, layers)) for layers in (layers_a, layers_b))
+        known = {layout for layout, count in counts_a.items() if counts_b[layout] == count}
+        ones, others = ([layer for layer in layers if _layout(layer) in known] for layers in (layers_a, layers_b))
+        if [*map(_layout, ones)] != [*map(_layout, others)]:
+            continue
+        crossed = _crossed(ones, others)
+        for one, other in zip(ones, others, strict=True):
+            if _layout(one) not in crossed:
+                yield one[0].name, other[0].name
+
+
+def _layers_in_gaps(
+    tensors: Sequence[TensorName], places: Mapping[str, int], anchors: Sequence[int]
+) -> dict[int, list[list[TensorName]]]:
+    """Layers in their order, tensors by kind, by how many anchors come before."""
+    layers: dict[str, list[TensorName]] = {}
+    for tensor in tensors:
+        layers.setdefault(_parts(tensor.name)[0], []).append(tensor)
+    ordered = sorted(layers.values(), key=lambda layer: places[layer[0].name])
+    by_gap = groupby(ordered, lambda layer: bisect_left(anchors, places[layer[0].name]))
+    return {gap: [sorted(layer, key=lambda x: kind_of(x.name)) for layer in group] for gap, group in by_gap}
+
+
+def _layout(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
+    """Kinds and sizes of a layer; that of a single weight says nothing, as it may have any name of its own."""
+    alone = len(layer) == 1
+    return tuple(("" if alone and kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
+
+
+def _ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest part of pairs of places that ascends in both."""
+    ends: list[int] = []
+    chains: list[tuple[tuple[int, int], Any]] = []  # the longest of each length: its last place, and the chain before
+    for place in sorted(places):
+        at = bisect_left(ends, place[1])
+        ends[at : at + 1] = [place[1]]
+        chains[at : at + 1] = [(place, chains[at - 1] if at else None)]
+    chain, result = chains[-1] if chains else None, []
+    while chain:
+        place, chain = chain
+        result.append(place)
+    return result[::-1]
+
+
+def _crossed(ones: Sequence[Sequence[TensorName]], others: Sequence[Sequence[TensorName]]) -> set[object]:
+    """Layouts of layers whose last words have the same initials in another order: their order may be another, too."""
+    initials: dict[object, tuple[list[str], list[str]]] = {}
+    for one, other in zip(ones, others, strict=True):
+        for side, layer in enumerate((one, other)):
+            word = _parts(layer[0].name)[0].rpartition(".")[2]
+            initials.setdefault(_layout(one), ([], []))[side].append(word[:1])
+    return {layout for layout, (x, y) in initials.items() if x != y and sorted(x) == sorted(y)}
