@@ -118,7 +118,7 @@ VERBS = {  # in the order of the help
     ),
     "compare": _verb(
         "Compare two runs: are they the same training, and if not, at which step and in which tensors do they part? "
-        "Exit 0: the same, 1: different, 2: not comparable.",
+        "Exit 0: the same, 1: different, 2: undecided or not comparable.",
         _argument("a", metavar="A", help="a run"),
         _argument("b", metavar="B", help="another run, of another framework perhaps"),
         _argument(
@@ -130,6 +130,8 @@ VERBS = {  # in the order of the help
             metavar="PRECISION",
             help="float32, bfloat16 or a number: values so far apart are the same (default: by the runs)",
         ),
+        _argument("--same", metavar="A2", help="a second run of A's program: how far the two part is no difference"),
+        _argument("--strict", action="store_true", help="end with 1, too, if one run has steps or tensors alone"),
         _json("the result"),
         _argument("--html", metavar="FILE", help="write a page with curves and a map of all tensors, too"),
     ),

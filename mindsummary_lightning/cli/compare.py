@@ -14,16 +14,16 @@ from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 from mindsummary_lightning.values.text import listed
 
-_EXIT = {"same": 0, "different": 1, "not_comparable": 2}
+_EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 _LISTED = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the verdict; 0: the same, 1: different, 2: not comparable."""
+    """Print the verdict; 0: the same, 1: different (by ``--strict`` also in length), 2: undecided, not comparable."""
     try:
         names = read_names(arguments.map) if arguments.map else None
-        runs = one_run(arguments.a), one_run(arguments.b)
-        comparison = compare_runs(*runs, names=names, tolerance=arguments.tolerance)
+        a, b, *same = (one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run)
+        comparison = compare_runs(a, b, names=names, tolerance=arguments.tolerance, same=next(iter(same), None))
         if arguments.html:
             replace_file(arguments.html, comparison_page(comparison).encode())
     except (MindSummaryError, OSError, ValueError) as error:  # 1 would say that the runs differ
@@ -34,20 +34,29 @@ def run(arguments: argparse.Namespace) -> int:
         _print(comparison)
         if arguments.html:
             say(f"page: {arguments.html}")
-    return _EXIT[comparison.verdict]
+    has_alone = any(alone.steps or alone.tensors for alone in comparison.alone.values())
+    return 1 if arguments.strict and comparison.is_same and has_alone else _EXIT[comparison.verdict]
 
 
 def _print(comparison: Comparison) -> None:
-    for side, other, path in (("a", "b", comparison.a), ("b", "a", comparison.b)):
+    compared = comparison.compared
+    for side, path in (("a", comparison.a), ("b", comparison.b)):
         say(f"{side}: {path}")
+    loss = f"the loss ({comparison.alignment.loss_tag}) at {counted(compared['losses'], 'step')}"
+    say(f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}")
+    for side, alone in comparison.alone.items():
         unmatched = comparison.unmatched[side]
         weights = [name for name in unmatched if not name.endswith(GRADIENT)]
+        parts = [counted(alone.steps, "step")] if alone.steps else []
         for kind, names in (("tensor", weights), ("gradient", [name for name in unmatched if name not in weights])):
             if names:
-                say(f"   {counted(len(names), kind)} without a partner in {other}: {listed(names, _LISTED)}")
-    if comparison.guessed:
-        pairs = [f"{one} = {other}" for one, other in comparison.guessed]
-        say(f"matched by their place alone (--map decides): {listed(pairs, _LISTED)}")
+                parts.append(f"{counted(len(names), kind)} ({listed(names, _LISTED)})")
+        if parts:
+            say(f"in {side} alone, not compared: {', '.join(parts)}")
+    for how, matched in (("by its first numbers", comparison.by_value), ("by its place alone", comparison.guessed)):
+        if matched:
+            pairs = [f"{one} = {other}" for one, other in matched]
+            say(f"paired {how} (--map decides): {listed(pairs, _LISTED)}")
     if comparison.settings:
         print(heading("settings that differ"))
         for name, (one, other) in comparison.settings.items():
@@ -65,8 +74,3 @@ def _print(comparison: Comparison) -> None:
             say(f"  {name.replace('_', ' ')}: {value:.4g}")
     for hint in comparison.hints:
         say(f"- {hint.text}")
-    compared = comparison.compared
-    say(
-        f"compared: the loss at {counted(compared['losses'], 'step')}, {counted(compared['tensors'], 'tensor')} by "
-        f"minimum, maximum and mean; {counted(compared['steps'], 'step')} in common"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.distances import Floats, largest_first
 from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
+from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_numbers import RunNumbers, read_numbers
@@ -21,7 +23,9 @@ from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.text import shortest_float32
 
 _LOSS = "loss/auto"
-_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status")
+_GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
+_NO_LOSS = re.compile(r"val|test|eval|epoch")
+_NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,14 +48,26 @@ class Side:
     table: ParameterTable | None
     settings: dict[str, Any]
 
+    @property
+    def parameters(self) -> int | None:
+        """How many parameters its optimizers hold, or ``None``."""
+        counts = [count for name, count in self.settings.items() if _GROUP_SIZE.fullmatch(name)]
+        return sum(counts) if counts else None
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The steps at which it recorded a scalar or a histogram."""
+        steps = [series.steps for series in self.numbers.scalars.values()]
+        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.numbers.histograms.values())]))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
     """Two runs by common steps.
 
     Attributes:
-        loss_tag: the scalar that is compared as loss, or ``None``; also where tensors can be compared and the runs had
-            other numbers of processes.
+        loss_tag: the scalar that is compared as loss, two tags if they are not equal; ``None`` without one, and where
+            tensors can be compared and the runs had other numbers of processes.
         loss_steps: int64, shape ``(l,)``.
         losses: float64, shape ``(2, l)``.
         names: tensors, matched.
@@ -71,14 +87,25 @@ class Alignment:
     nonfinite: NDArray[np.int64]
 
     @property
-    def has_weights(self) -> bool:
-        """Whether any matched tensor is a weight; otherwise what one run has says nothing of the other."""
-        return not all(pair.a.endswith(GRADIENT) for pair in self.names.pairs)
+    def is_weight(self) -> NDArray[np.bool_]:
+        """Of each matched tensor whether it is no gradient."""
+        return np.array([not pair.a.endswith(GRADIENT) for pair in self.names.pairs], np.bool_)
 
-    def has_weights_before(self, step: int) -> bool:
-        """Whether both recorded a weight at the step before; otherwise a loss may show an update, not its own step."""
-        weights = [not pair.a.endswith(GRADIENT) for pair in self.names.pairs]
-        return not np.isnan(self.tensors[:, weights][:, :, self.steps == step - 1]).all()
+    @property
+    def unmatched_weights(self) -> tuple[list[str], list[str]]:
+        """What is no gradient and only one run has, of both."""
+        one, other = self.names.unmatched_a, self.names.unmatched_b
+        return [n for n in one if not n.endswith(GRADIENT)], [n for n in other if not n.endswith(GRADIENT)]
+
+    def at(self, step: int) -> int | None:
+        """The place of a step among those of the tensors."""
+        place = int(np.searchsorted(self.steps, step))
+        return place if place < self.steps.size and self.steps[place] == step else None
+
+    def loss_at(self, step: int, distances: Floats) -> float | None:
+        """The distance of the losses at a step."""
+        found = distances[self.loss_steps == step]
+        return float(found[0]) if found.size else None
 
 
 def read_side(run_dir: str | os.PathLike[str]) -> Side:
@@ -103,13 +130,14 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     Raises:
         ValueError: ``names`` does not fit the runs; see :func:`match_names`.
     """
-    match = match_names(_tensor_names(a.tensors), _tensor_names(b.tensors), names)
+    begin = max((int(one.steps[0]) for side in (a, b) for one in [*side.tensors.values()][:1]), default=0)
+    match = match_names(_tensor_names(a.tensors, begin), _tensor_names(b.tensors, begin), names)
     others = rows_of(a.table, a.tensors), rows_of(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
     match = match._replace(pairs=(*match.pairs, *of_both))
-    tag = None if match.pairs and have_other_shares(a, b) else _loss_tag(a.numbers.scalars, b.numbers.scalars)
-    loss_steps, losses = _common_series(a, b, tag) if tag else (np.empty(0, np.int64), np.empty((2, 0)))
+    tags = () if match.pairs and have_other_shares(a, b) else _loss_tags(a.numbers.scalars, b.numbers.scalars)
+    loss_steps, losses = _common_series(a, b, *tags) if tags else (np.empty(0, np.int64), np.empty((2, 0)))
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
     common = [np.intersect1d(one.steps, other.steps, assume_unique=True) for one, other in pairs]
@@ -127,6 +155,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
                 if counts.any():  # memory that is never written to costs nothing
                     nonfinite[side, index, at, column] = counts
     elements = np.array([one.count[0] for one, _ in pairs], np.int64)
+    tag = " = ".join(dict.fromkeys(tags)) or None
     return Alignment(tag, loss_steps, losses, match, elements, steps, tensors, nonfinite)
 
 
@@ -154,7 +183,7 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
     """For every other scalar of both runs the largest difference over its range, the greatest first."""
     differences = {}
     for tag in a.numbers.scalars.keys() & b.numbers.scalars.keys() - {_LOSS}:
-        _, (one, other) = _common_series(a, b, tag)
+        _, (one, other) = _common_series(a, b, tag, tag)
         finite = np.isfinite(one) & np.isfinite(other)
         if finite.any():
             scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
@@ -162,17 +191,32 @@ def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
     return largest_first(differences)
 
 
-def _tensor_names(tensors: Mapping[str, HistogramStatistics]) -> list[TensorName]:
-    return [TensorName(name, int(statistics.count[0])) for name, statistics in tensors.items()]
+def _tensor_names(tensors: Mapping[str, HistogramStatistics], begin: int) -> list[TensorName]:
+    names = []
+    for name, recorded in tensors.items():
+        at = min(int(np.searchsorted(recorded.steps, begin)), len(recorded) - 1)
+        first = tuple(float(column[at]) for column in (recorded.minimum, recorded.maximum, recorded.mean))
+        names.append(TensorName(name, int(recorded.count[0]), first))
+    return names
 
 
-def _loss_tag(a: Mapping[str, object], b: Mapping[str, object]) -> str | None:
-    common = [tag for tag in a if tag in b]
-    return next(iter([tag for tag in common if tag == _LOSS] or [tag for tag in common if "loss" in tag.lower()]), None)
+def _loss_tags(a: Mapping[str, object], b: Mapping[str, object]) -> tuple[str, ...]:
+    """The training loss in both: ``loss/auto``, one tag, or the only ones that are equal but for their signs."""
+    losses = [[tag for tag in tags if "loss" in tag.lower() and not _NO_LOSS.search(tag.lower())] for tags in (a, b)]
+    common = [tag for tag in losses[0] if tag in losses[1]]
+    if common:
+        return (_LOSS if _LOSS in common else common[0],) * 2
+    plain = [{_plain_tag(tag): tag for tag in tags} for tags in losses]
+    return next(((plain[0][tag], plain[1][tag]) for tag in plain[0] if tag in plain[1]), ())
 
 
-def _common_series(a: Side, b: Side, tag: str) -> tuple[NDArray[np.int64], Floats]:
-    one, other = a.numbers.scalars[tag], b.numbers.scalars[tag]
+def _plain_tag(tag: str) -> str:
+    """A tag without signs and the words that say no more than that it is of training."""
+    return re.sub(r"[^a-z]|auto|step|train(ing)?", "", tag.lower())
+
+
+def _common_series(a: Side, b: Side, tag_a: str, tag_b: str) -> tuple[NDArray[np.int64], Floats]:
+    one, other = a.numbers.scalars[tag_a], b.numbers.scalars[tag_b]
     steps, at_one, at_other = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
     return steps, np.stack([one.values[at_one], other.values[at_other]]).astype(np.float64)
 
@@ -181,7 +225,7 @@ def _settings(reader: SummaryReader) -> dict[str, Any]:
     lineage = reader.lineage()
     settings: dict[str, Any] = {}
     if lineage.custom is not None:
-        settings.update(lineage.custom.values)
+        settings.update(flatten(lineage.custom.values))
     if lineage.train is not None:
         recorded = {field.name: getattr(lineage.train, field.name) for field in fields(TrainInfo)}
         rate = recorded["learning_rate"]

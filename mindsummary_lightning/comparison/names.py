@@ -172,7 +172,9 @@ def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
     names_a, names_b = (
         _unique([name for name in sure if name not in same], names) for sure, names in ((sure_a, a), (sure_b, b))
     )
-    return [(name, name) for name in a if name in same] + [(names_a[key], names_b[key]) for key in names_a if key in names_b]
+    return [(name, name) for name in a if name in same] + [
+        (names_a[key], names_b[key]) for key in names_a if key in names_b
+    ]
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -218,7 +220,8 @@ def _parts(name: str) -> tuple[str, str]:
 def _unique(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, str], str]:
     """Names by layer and kind, without the words that every name of the run begins with; those that only one has."""
     stems = [_parts(name)[0].split(".") for name in every]
-    common = min(len(os.path.commonprefix(stems)), min(map(len, stems), default=1) - 1)
+    shortest = min(stems, key=len, default=[""])[:-1]
+    common = next((at for at, word in enumerate(shortest) if any(stem[at] != word for stem in stems)), len(shortest))
     keys = [(".".join(_parts(name)[0].split(".")[common:]), kind_of(name)) for name in names]
     counts = Counter(keys)
     return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
@@ -232,8 +235,11 @@ def _counted_otherwise(a: Iterable[str], b: Iterable[str]) -> set[str]:
             for before, number in _numbered(name):
                 numbers[side].setdefault(before, set()).add(number)
     both = numbers[0].keys() & numbers[1].keys()
-    shifted = ((before, {number + 1 for number in numbers[side][before]} == numbers[1 - side][before])
-               for before in both for side in (0, 1))
+    shifted = (
+        (before, {number + 1 for number in numbers[side][before]} == numbers[1 - side][before])
+        for before in both
+        for side in (0, 1)
+    )
     return {before for before, is_shifted in shifted if is_shifted}
 
 
@@ -249,7 +255,7 @@ def _equal_values(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tupl
     """Large weights of as many elements whose numbers are nearest to each other, if enough of them are clearly so."""
     groups: dict[tuple[int, str], tuple[list[TensorName], list[TensorName]]] = {}
     for side, tensors in enumerate((a, b)):
-        for tensor in filter(_is_drawn, tensors):
+        for tensor in filter(is_drawn, tensors):
             groups.setdefault((tensor.elements, kind_of(tensor.name)[-9:]), ([], []))[side].append(tensor)
     pairs, large = [], 0
     for (elements, _), (ones, others) in groups.items():
@@ -268,7 +274,7 @@ def _equal_values(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tupl
     return pairs if len(pairs) >= _TRUSTED * large else []
 
 
-def _is_drawn(tensor: TensorName) -> bool:
+def is_drawn(tensor: TensorName) -> bool:
     """Whether a tensor began with many random numbers, and not as a constant."""
     if tensor.elements < _LARGE or kind_of(tensor.name).startswith("bias") or not tensor.first:
         return False

@@ -43,14 +43,19 @@ def comparison_page(comparison: Comparison) -> str:
 def _parts(comparison: Comparison) -> Iterator[str]:
     yield f"<h1>{escape(comparison.verdict.replace('_', ' '))}</h1>"
     yield f'<p class="verdict {comparison.verdict}">{escape(comparison.sentence)}</p>'
-    yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}</p>'
+    compared = ", ".join(f"{count} {what}" for what, count in comparison.compared.items())
+    yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>compared: {compared}</p>'
+    for run, alone in comparison.alone.items():
+        if alone.steps or alone.tensors:
+            yield f"<p>in {run} alone, not compared: {alone.steps} steps, {alone.tensors} tensors</p>"
     for hint in comparison.hints:
         yield f"<p>{escape(hint.text)}</p>"
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
     if unmatched:
         yield "<h2>Tensors of one run only</h2>" + _table(("run", "tensor"), unmatched)
-    if comparison.guessed:
-        yield "<h2>Matched by their place alone</h2>" + _table(("a", "b"), comparison.guessed)
+    for how, matched in (("first numbers", comparison.by_value), ("place alone", comparison.guessed)):
+        if matched:
+            yield f"<h2>Paired by their {how}</h2>" + _table(("a", "b"), matched)
     if comparison.settings:
         settings = [(name, one, other) for name, (one, other) in comparison.settings.items()]
         yield "<h2>Settings that differ</h2>" + _table(("", "a", "b"), settings)

@@ -44,12 +44,10 @@ class WholeTensor(NamedTuple):
 def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics], ParameterTable | None]:
     """Numbers of the tensors that a run recorded whole, and its table of parameters.
 
-    Large files are searched for tags at both ends only: a run without tensors, as most are, is not read once more.
-
     Raises:
         DamagedFileError: a file is damaged.
     """
-    tags, _ = TagSurvey().tags(summary_files(reader.run_dir))
+    tags, _ = TagSurvey().tags(summary_files(reader.run_dir), is_exact=True)
     tensors = sorted(tag for kind, tag in tags if kind == "tensor")
     table = reader.parameter_statistics() if STATISTICS_TAG in tensors else None
     whole = {

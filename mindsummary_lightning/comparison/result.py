@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
 from mindsummary_lightning.values.text import map_json
 
-Verdict: TypeAlias = Literal["same", "different", "not_comparable"]
+Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
-DifferenceKind: TypeAlias = Literal["forward", "update"]
+DifferenceKind: TypeAlias = Literal["weights", "forward", "update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,26 @@ class FirstDifference:
 
     Attributes:
         step: the first recorded step at which they differ.
-        kind: ``forward`` if the loss differs at that step, before its update, or a tensor recorded whole;
-            ``update`` if weights do.
+        kind: ``weights`` if some tensors began otherwise and the rest alike; ``forward`` if the loss of the step
+            differs and no weight before it; ``update`` if tensors do after it and its loss does not; ``None`` where
+            the records do not show which.
         loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
         tensors: those that differ at that step, the farthest first.
         after: the last recorded step at which they did not differ, or ``None``.
     """
 
     step: int
-    kind: DifferenceKind
+    kind: DifferenceKind | None
     loss_distance: float | None
     tensors: tuple[TensorDistance, ...]
     after: int | None
+
+
+class Alone(NamedTuple):
+    """What one run alone recorded: numbers of steps and of tensors."""
+
+    steps: int
+    tensors: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,20 +69,23 @@ class Comparison:
     Attributes:
         a: directory of the first run.
         b: directory of the second run.
-        verdict: ``same``, ``different`` or ``not_comparable``.
-        mode: ``exact`` if both began with the same weights, as their first two steps show, or else if the first common
-            losses agree to 1e-2; otherwise ``trend``; ``None`` if nothing can be compared.
+        verdict: ``same``, ``different``, ``undecided`` if it may be rounding, or ``not_comparable``.
+        mode: ``exact`` if the runs are followed step by step, because the first losses agree or the weights began
+            alike; ``trend`` if only their courses are compared; ``None`` if nothing can be compared.
         sentence: the verdict in words.
         first_difference: where they part; only in mode ``exact``.
         unmatched: names of tensors that only one run has, by ``a`` and ``b``.
         guessed: pairs of names that were matched by their place alone.
+        by_value: pairs of names that were matched by the numbers of the first step.
         compared: numbers of common ``steps``, ``tensors`` and ``losses``.
+        alone: what ``a`` and ``b`` alone recorded.
         largest: largest distance of ``loss`` and ``tensor`` at any common step; ``None`` without one.
         tolerance: the distances up to which the runs are the same.
+        floor: largest distance of ``loss`` and ``tensor`` of two runs of the first program, or ``None``.
         settings: settings that both runs state differently: name, value of the first, value of the second.
         scalars: largest relative difference of every other common scalar, the greatest first.
         whole_tensors: largest distance of every tensor that both runs recorded whole, the greatest first.
-        hints: what the numbers look like.
+        hints: facts of the numbers.
         trend: in mode ``trend``, differences of the runs' courses.
         alignment: the runs side by side.
         losses: distances of the losses, float64, one per common step of the loss.
@@ -89,9 +100,12 @@ class Comparison:
     first_difference: FirstDifference | None
     unmatched: Mapping[str, tuple[str, ...]]
     guessed: tuple[tuple[str, str], ...]
+    by_value: tuple[tuple[str, str], ...]
     compared: Mapping[str, int]
+    alone: Mapping[str, Alone]
     largest: Mapping[str, float | None]
     tolerance: Tolerance
+    floor: Mapping[str, float | None] | None
     settings: Mapping[str, tuple[Any, Any]]
     scalars: Mapping[str, float]
     whole_tensors: Mapping[str, float]
@@ -107,7 +121,7 @@ class Comparison:
         return self.verdict == "same"
 
     def __bool__(self) -> bool:
-        raise TypeError("a Comparison is neither true nor false: ask .is_same, or .verdict, which has three answers")
+        raise TypeError("a Comparison is neither true nor false: ask .is_same, or .verdict, which has four answers")
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it; numbers that are not finite are ``None``."""
@@ -130,9 +144,12 @@ class Comparison:
                 },
                 "unmatched": {side: list(names) for side, names in self.unmatched.items()},
                 "guessed": [{"a": one, "b": other} for one, other in self.guessed],
+                "by_value": [{"a": one, "b": other} for one, other in self.by_value],
                 "compared": dict(self.compared),
+                "alone": {run: alone._asdict() for run, alone in self.alone.items()},
                 "largest": dict(self.largest),
                 "tolerance": self.tolerance._asdict(),
+                "floor": self.floor and dict(self.floor),
                 "settings": {name: {"a": one, "b": other} for name, (one, other) in self.settings.items()},
                 "scalars": dict(self.scalars),
                 "whole_tensors": dict(self.whole_tensors),

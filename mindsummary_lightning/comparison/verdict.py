@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.alignment import (
     Alignment,
@@ -17,6 +16,7 @@ from mindsummary_lightning.comparison.alignment import (
     read_side,
     setting_differences,
 )
+from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
     Floats,
@@ -26,23 +26,30 @@ from mindsummary_lightning.comparison.distances import (
     smoothed,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import Hint, first_failures, hints_of, loss_ratio, shares
-from mindsummary_lightning.comparison.names import GRADIENT, plain_name
+from mindsummary_lightning.comparison.hints import (
+    Hint,
+    first_failures,
+    hints_of,
+    loss_ratio,
+    losses_apart,
+    shares,
+    walks,
+)
+from mindsummary_lightning.comparison.parting import Distances, losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
 from mindsummary_lightning.comparison.result import (
+    Alone,
     Comparison,
-    DifferenceKind,
     FirstDifference,
     Mode,
     TensorDistance,
     Verdict,
 )
-from mindsummary_lightning.comparison.rounding import has_grown_slowly, stays_small, wandering_tensors
 from mindsummary_lightning.values.text import listed
 
-_COMPARABLE = 1e-2  # distance of the first losses; beyond it the runs began differently
-_BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole
-_MANY_ELEMENTS, _RANDOM_BEGINNING, _FIRST_UPDATES = 64, 0.4, 3.0
+_BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
+_COMPARABLE = 1e-2  # median distance of tensors, without a loss
+_TIMES_FLOOR = 3.0  # how far beyond what a second run of the first shows
 
 
 def compare_runs(
@@ -51,6 +58,7 @@ def compare_runs(
     *,
     names: Mapping[str, str] | None = None,
     tolerance: Literal["float32", "bfloat16", "float16"] | float | None = None,
+    same: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Compare two runs by their losses and the histograms of their weights and gradients.
 
@@ -60,12 +68,14 @@ def compare_runs(
         names: tensors of the first run by their names in the second, where they cannot be matched by themselves.
         tolerance: ``"float32"``, ``"bfloat16"``, a positive number for tensors and losses alike, or ``None``: by the
             weaker precision that the runs state.
+        same: directory of a second run of the program of ``a``. How far the two part is rounding, step by step, and
+            three times as much is no difference.
 
     Returns:
-        The result. It names no cause, only what the numbers look like.
+        The result. It names no cause, only what was recorded.
 
     Raises:
-        NotADirectoryError: ``a`` or ``b`` is not a directory.
+        NotADirectoryError: ``a``, ``b`` or ``same`` is not a directory.
         FileNotFoundError: it holds no run.
         DamagedFileError: a file is damaged.
         ValueError: ``names`` or ``tolerance`` cannot be used.
@@ -73,47 +83,71 @@ def compare_runs(
     sides = read_side(a), read_side(b)
     limits = _tolerance(tolerance, *sides)
     alignment = align(*sides, names)
-    losses = loss_distances(*alignment.losses)
-    distances = tensor_distances(*alignment.tensors)
-    distances = np.where((alignment.nonfinite[0] != alignment.nonfinite[1]).any(axis=2), np.inf, distances)
-    mode = _mode(alignment, losses, distances, limits)
+    found = _distances(alignment, limits)
+    floor = None
+    if same is not None:
+        again = align(sides[0], read_side(same))
+        found, floor = _above(found, alignment, again, _distances(again, limits))
+    beginning = beginning_of(alignment)
     whole = whole_tensors(sides[0].whole, sides[1].whole)
-    first = remarks = None
+    mode = _mode(alignment, found, beginning)
+    remarks = shares(*sides) if alignment.names.pairs else []
+    first: FirstDifference | None = None
+    verdict: Verdict = "same"
+    sentence = ""
     trend: dict[str, float | None] = {}
     if mode == "exact":
-        first, remarks = _first_difference(alignment, losses, distances, limits)
-        first = first or _first_whole_tensor(whole, limits)
-    elif mode == "trend":
-        trend = _trend(*sides, alignment)
-    is_same = mode == "exact" and first is None
-    verdict: Verdict = "not_comparable" if mode is None else "same" if is_same else "different"
-    hints = hints_of(*sides, alignment, losses, distances, first.step, limits) if first else ()
-    not_compared = shares(*sides) if alignment.names.pairs else []
-    hints = (*not_compared, *(remarks or ()), *first_failures(*sides), *hints)
+        share = losses_of_shares(alignment, found)
+        if share is not None and loss_ratio(alignment) is None:
+            remarks.append(losses_apart(*share))
+            found = found._replace(losses=np.zeros_like(found.losses), has_losses=False)
+        wandering, until = wandering_tensors(alignment, found)
+        for index in np.flatnonzero(wandering).tolist():
+            apart = float(np.nanmax(found.tensors[index, alignment.steps < until]))
+            remarks.append(walks(alignment.names.pairs[index].a, apart, until))
+        first, sentence = parting(*sides, alignment, found, beginning, wandering, tolerance is None and same is None)
+        verdict = "different" if first else "undecided" if sentence else "same"
+        if not first and not sentence:
+            first = _first_whole_tensor(whole, limits)
+            if first is not None:
+                verdict, far = "different", first.tensors[0]
+                sentence = f"The runs part at step {first.step}, in {far.a}, recorded whole: {far.distance:.1e} apart; "
+                sentence += "losses and weights are the same."
+    else:
+        verdict = "not_comparable" if mode is None else "different"
+        sentence = _without_steps(mode, alignment, found, beginning)
+        trend = _trend(*sides, alignment) if mode else {}
+    alone = {"a": _alone(*sides, alignment.names.unmatched_a), "b": _alone(*sides[::-1], alignment.names.unmatched_b)}
+    if verdict == "same":
+        sentence = _no_difference(alignment, found, remarks, alone)
+    hints = [*remarks, *first_failures(*sides), *(hints_of(*sides, alignment, first.step) if first else ())]
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
         verdict=verdict,
         mode=mode,
-        sentence=_sentence(mode, first, alignment, losses, distances, limits),
+        sentence=sentence,
         first_difference=first,
         unmatched={"a": alignment.names.unmatched_a, "b": alignment.names.unmatched_b},
-        guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "guess"),
+        guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "place"),
+        by_value=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "value"),
         compared={
             "steps": int(np.union1d(alignment.steps, alignment.loss_steps).size),
             "tensors": len(alignment.names.pairs),
             "losses": int(alignment.loss_steps.size),
         },
-        largest={"loss": _largest(losses), "tensor": _largest(distances)},
+        alone=alone,
+        largest={"loss": _largest(found.losses), "tensor": _largest(found.tensors)},
         tolerance=limits,
+        floor=floor,
         settings=setting_differences(*sides),
         scalars=largest_scalar_differences(*sides),
         whole_tensors=largest_first({tensor.a: float(tensor.distances.max()) for tensor in whole}),
-        hints=hints,
+        hints=tuple(hints),
         trend=trend,
         alignment=alignment,
-        losses=losses,
-        distances=distances,
+        losses=found.losses,
+        distances=found.tensors,
     )
 
 
@@ -128,79 +162,45 @@ def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
     return Tolerance(f"{asked:g}", float(asked), float(asked))
 
 
-def _mode(alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance) -> Mode | None:
-    if losses.size:
-        if losses[0] <= limits.loss or loss_ratio(alignment) is not None:
-            return "exact"
-        has_equal_beginning = _began_alike(alignment, distances)
-        if has_equal_beginning is None:
-            # A first loss that is a number in one run only is no other beginning, but what is to be told.
-            has_equal_beginning = bool(losses[0] <= _COMPARABLE or losses[0] == np.inf)
-        return "exact" if has_equal_beginning else "trend"
-    if not np.isfinite(distances).any():
+def _distances(alignment: Alignment, limits: Tolerance) -> Distances:
+    losses, tensors = loss_distances(*alignment.losses), tensor_distances(*alignment.tensors)
+    tensors = np.where((alignment.nonfinite[0] != alignment.nonfinite[1]).any(axis=2), np.inf, tensors)
+    only_gradients = not alignment.is_weight.any() and not losses.size  # rounding shows in gradients first
+    tensor = max(_BEYOND_ROUNDING, limits.tensor) if only_gradients else limits.tensor
+    return Distances(losses, tensors, np.full(losses.shape, limits.loss), np.full(tensors.shape, tensor), limits)
+
+
+def _above(
+    found: Distances, alignment: Alignment, again: Alignment, rounding: Distances
+) -> tuple[Distances, dict[str, float | None]]:
+    """Limits that are not below three times the distances of two runs of one program up to each step."""
+    loss_limits, tensor_limits = found.loss_limits.copy(), found.tensor_limits.copy()
+    if rounding.losses.size:
+        largest = np.maximum.accumulate(np.concatenate([[0.0], rounding.losses]))
+        at = np.searchsorted(again.loss_steps, alignment.loss_steps, side="right")
+        loss_limits = np.maximum(loss_limits, _TIMES_FLOOR * largest[at])
+    rows = {pair.a: index for index, pair in enumerate(again.names.pairs)}
+    at = np.searchsorted(again.steps, alignment.steps, side="right")
+    for index, pair in enumerate(alignment.names.pairs):
+        if pair.a in rows:
+            distances = np.nan_to_num(rounding.tensors[rows[pair.a]], posinf=np.inf)
+            largest = np.maximum.accumulate(np.concatenate([[0.0], distances]))
+            tensor_limits[index] = np.maximum(tensor_limits[index], _TIMES_FLOOR * largest[at])
+    floor = {"loss": _largest(rounding.losses), "tensor": _largest(rounding.tensors)}
+    return found._replace(loss_limits=loss_limits, tensor_limits=tensor_limits), floor
+
+
+def _mode(alignment: Alignment, found: Distances, beginning: Beginning) -> Mode | None:
+    known = np.isfinite(found.tensors)
+    if not found.losses.size and not known.any():
         return None
-    first = distances[:, np.isfinite(distances).any(axis=0).argmax()]
-    return "exact" if np.nanmedian(first) <= _COMPARABLE else "trend"
-
-
-def _began_alike(alignment: Alignment, distances: Floats) -> bool | None:
-    """Whether both runs began with the same weights, judged after the first step; ``None`` if that cannot be told.
-
-    Means of ``n`` random elements differ by about their spread over the root of ``n``; from equal weights, one update
-    leads about as far as the next one.
-    """
-    if list(alignment.steps[:2]) != [1, 2]:
-        return None
-    weights = [index for index, pair in enumerate(alignment.names.pairs) if plain_name(pair.a).endswith("weight")]
-    has_spread = np.ptp(alignment.tensors[0, :, 0, :2], axis=1) > 0
-    chosen = [index for index in weights if has_spread[index] and alignment.elements[index] >= _MANY_ELEMENTS]
-    first, second = alignment.tensors[:, chosen, 0], alignment.tensors[:, chosen, 1]
-    if len(chosen) < 2 or not np.isfinite([first, second]).all():
-        return None
-    share = np.median(distances[chosen, 0] * np.sqrt(alignment.elements[chosen]))
-    updates = np.abs(second - first).max(axis=2).sum(axis=0)
-    is_far = np.abs(first[0] - first[1]).max(axis=1) > _FIRST_UPDATES * updates
-    is_random, is_beyond = bool(share >= _RANDOM_BEGINNING), bool(np.median(is_far) == 1)
-    return not is_random if is_random == is_beyond else None
-
-
-def _first_difference(
-    alignment: Alignment, losses: Floats, distances: Floats, limits: Tolerance
-) -> tuple[FirstDifference | None, list[Hint]]:
-    """Where the runs part, if they do; and what departs without being a difference."""
-    wandering = wandering_tensors(alignment, losses, distances, limits)
-    gradients = np.array([pair.a.endswith(GRADIENT) for pair in alignment.names.pairs], np.bool_)
-    if gradients.all() and not losses.size:  # nothing else can decide
-        limits = limits._replace(tensor=max(_BEYOND_ROUNDING, limits.tensor))
-        gradients[:] = False
-    counting = np.where((wandering | gradients)[:, None], 0.0, distances)  # rounding shows in gradients first
-    exceeding = counting > limits.tensor
-    steps = np.union1d(alignment.steps[exceeding.any(axis=0)], alignment.loss_steps[losses > limits.loss])
-    remarks = [_wanders(alignment, distances, index) for index in np.flatnonzero(wandering).tolist()]
-    if not steps.size:
-        return None, remarks
-    step = int(steps[0])
-    if stays_small(alignment, losses, counting, step, limits) or has_grown_slowly(alignment, losses, counting, step):
-        numbers = {"step": step, "loss": _at(alignment.loss_steps, losses, step), "tolerance": limits.tensor}
-        text = f"distances grew from rounding level, without a jump, and exceed the tolerance from step {step} on"
-        return None, [*remarks, Hint("rounding", f"looks like rounding that has grown: {text}", numbers)]
-    recorded = np.union1d(alignment.steps, alignment.loss_steps)
-    before = recorded[recorded < step]
-    loss = _at(alignment.loss_steps, losses, step)
-    kind: DifferenceKind = "forward" if loss is not None and loss > limits.loss else "update"
-    after = int(before[-1]) if before.size else None
-    is_beginning = after == recorded[0] or losses[alignment.loss_steps < step].max(initial=0.0) > 0
-    if kind == "forward" and after == step - 1 and is_beginning and _updates_one_side(alignment):
-        # What only one run recorded moved in the update before, as no common tensor shows.
-        step, kind, loss = after, "update", _at(alignment.loss_steps, losses, after)
-        after = int(before[-2]) if before.size > 1 else None
-    tensors = []
-    for column in np.flatnonzero(alignment.steps == step).tolist():
-        for index in np.flatnonzero((distances[:, column] > limits.tensor) & ~wandering).tolist():
-            pair = alignment.names.pairs[index]
-            tensors.append(TensorDistance(pair.a, pair.b, float(distances[index, column])))
-    tensors.sort(key=lambda tensor: -tensor.distance)
-    return FirstDifference(step, kind, loss, tuple(tensors), after), remarks
+    if beginning.are_alike is False:
+        return "trend"
+    if found.losses.size:
+        is_same = found.losses[0] <= found.loss_limits[0] or found.losses[0] == np.inf
+        return "exact" if is_same or beginning.are_alike or loss_ratio(alignment) else "trend"
+    first = found.tensors[:, known.any(axis=0).argmax()]
+    return "exact" if beginning.are_alike or np.nanmedian(first) <= _COMPARABLE else "trend"
 
 
 def _first_whole_tensor(whole: list[WholeTensor], limits: Tolerance) -> FirstDifference | None:
@@ -217,34 +217,17 @@ def _first_whole_tensor(whole: list[WholeTensor], limits: Tolerance) -> FirstDif
     ]
     before = [int(earlier) for tensor in whole for earlier in tensor.steps if earlier < step]
     tensors.sort(key=lambda tensor: -tensor.distance)
-    return FirstDifference(step, "forward", None, tuple(tensors), max(before, default=None))
+    return FirstDifference(step, None, None, tuple(tensors), max(before, default=None))
 
 
-def _updates_one_side(alignment: Alignment) -> bool:
-    """Whether exactly one run recorded weights that the other did not: the other's optimizer does not hold them."""
-    weights = [
-        [name for name in names if not name.endswith(GRADIENT)]
-        for names in (alignment.names.unmatched_a, alignment.names.unmatched_b)
-    ]
-    return alignment.has_weights and bool(weights[0]) != bool(weights[1])
-
-
-def _at(steps: NDArray[np.int64], values: Floats, step: int) -> float | None:
-    at = np.flatnonzero(steps == step)
-    return float(values[at[0]]) if at.size else None
-
-
-def _wanders(alignment: Alignment, distances: Floats, index: int) -> Hint:
-    pair = alignment.names.pairs[index]
-    far = float(np.nanmax(distances[index]))
-    text = f"{pair.a} is up to {far:.2g} apart and no loss shows it: looks like a parameter whose true gradient is zero"
-    return Hint("no_effect", text, {"tensor": pair.a, "distance": far})
+def _alone(side: Side, other: Side, unmatched: tuple[str, ...]) -> Alone:
+    return Alone(int(np.setdiff1d(side.steps, other.steps).size), len(unmatched))
 
 
 def _trend(a: Side, b: Side, alignment: Alignment) -> dict[str, float | None]:
-    """Differences of the courses of two runs that began differently."""
+    """Differences of the courses of two runs that are not followed step by step."""
     trend: dict[str, float | None] = {}
-    if alignment.loss_tag is not None and alignment.losses.shape[1]:
+    if alignment.losses.shape[1]:
         one, other = (smoothed(losses) for losses in alignment.losses)
         scale = max(abs(one[-1]), abs(other[-1])) or 1.0
         trend["final_loss_a"], trend["final_loss_b"] = float(one[-1]), float(other[-1])
@@ -258,51 +241,42 @@ def _trend(a: Side, b: Side, alignment: Alignment) -> dict[str, float | None]:
     return trend
 
 
-def _sentence(
-    mode: str | None,
-    first: FirstDifference | None,
-    alignment: Alignment,
-    losses: Floats,
-    distances: Floats,
-    limits: Tolerance,
-) -> str:
+def _without_steps(mode: str | None, alignment: Alignment, found: Distances, beginning: Beginning) -> str:
     if mode is None:
         return (
             "The runs have no step in common at which both recorded a loss or a tensor: record both with "
             "collect_freq=1 and histogram_regular='.*'."
         )
-    if mode == "trend":
+    courses = "Only their courses are compared."
+    if beginning.are_alike is False:
+        step, far = int(alignment.steps[0]), float(np.nanmedian(found.tensors[alignment.is_weight, 0]))
         return (
-            "The runs began differently (other weights, other data or another loss), so only their courses can be "
-            "compared."
+            f"The runs began with other weights: after step {step}, the first that both recorded, half of them are "
+            f"more than {far:.1e} apart, farther than their updates lead. {courses}"
         )
-    tolerances = f"tolerance {limits.name}: loss {limits.loss:g}, tensors {limits.tensor:g}"
-    if first is None:
-        largest = [
-            f"{name} at most {value:.1e}"
-            for name, value in (("losses", _largest(losses)), ("tensors", _largest(distances)))
-            if value is not None
-        ]
-        return f"No difference: {', '.join(largest)} apart ({tolerances})."
-    where = f"The runs part at step {first.step}"
-    if first.after is not None and first.step - first.after > 1:
-        where += f" (nothing was recorded between {first.after} and {first.step})"
-    if first.kind == "forward" and first.tensors and first.loss_distance is None:
-        farthest = first.tensors[0]
-        return (
-            f"{where}, in {farthest.a}, recorded whole: {farthest.distance:.1e} apart; losses and weights are the same."
-        )
-    if first.kind == "forward":
-        cause = "in the forward pass or its data"
-        if first.after is not None and not alignment.has_weights_before(first.step):
-            cause = "in the forward pass, its data or an update before it"
-        return f"{where}, {cause}: the losses are {first.loss_distance:.1e} apart ({tolerances})."
-    if not first.tensors:
-        return f"{where}, in the update of tensors that only one of them recorded ({tolerances})."
-    names = listed([tensor.a for tensor in first.tensors], 3)
-    far = first.tensors[0].distance
-    equal = ", the loss is the same" if losses.size else ""
-    return f"{where}, in the update: {names} are up to {far:.1e} apart{equal} ({tolerances})."
+    what = "tensors are"
+    if found.losses.size:
+        what = f"losses are {found.losses[0]:.1e}"
+    step = int((alignment.loss_steps if found.losses.size else alignment.steps)[0])
+    return (
+        f"The {what} apart at step {step}, the first that both recorded; whether the weights before it were the same "
+        f"is not to be seen in what was recorded. {courses}"
+    )
+
+
+def _no_difference(alignment: Alignment, found: Distances, remarks: list[Hint], alone: Mapping[str, Alone]) -> str:
+    but = [str(hint.numbers["tensor"]) for hint in remarks if hint.rule == "walks"]
+    counting = [pair.a not in but for pair in alignment.names.pairs]
+    parts = []
+    if found.losses.size and found.has_losses:
+        parts.append(f"losses at most {_largest(found.losses):.1e}")
+    if any(counting):
+        parts.append(f"tensors at most {_largest(found.tensors[counting]):.1e}")
+    text = f"No difference{f' but in {listed(but, 3)}' if but else ''}: {', '.join(parts)} apart ({found.tolerances})"
+    more = [f"{run} has {found_alone.steps} more steps" for run, found_alone in alone.items() if found_alone.steps]
+    if more:
+        text += f" at the {alignment.loss_steps.size or alignment.steps.size} steps in common; {', '.join(more)}"
+    return text + "."
 
 
 def _largest(distances: Floats) -> float | None:

@@ -28,11 +28,41 @@ def test_the_exit_code_is_that_of_diff(runs: list[str], capsys: pytest.CaptureFi
     assert mindsummary(capsys, "compare", a, others[0], "--html", f"{a}/nowhere/page.html").code == 2
 
 
-def test_the_verdict_and_what_it_looks_like_are_printed(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_compared_comes_first_and_then_the_verdict(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     printed = mindsummary(capsys, "compare", runs[0], runs[2]).out
 
-    assert "The runs part at step 5, in the forward pass or its data" in printed
-    assert "looks like another batch" in printed
+    assert printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
+    assert "The runs part at step 5, in the forward pass, its data or the loss function" in printed
+
+
+def test_strict_asks_for_the_same_steps_and_tensors_too(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    longer = str(write_run(tmp_path / "longer", steps=range(1, 20)))
+    others = str(write_run(tmp_path / "names", names={"fc.bias": "extra.scale"}))
+
+    answers = [mindsummary(capsys, "compare", runs[0], other, *words)
+               for other in (longer, others, runs[1]) for words in ((), ("--strict",))]  # fmt: skip
+
+    assert [answer.code for answer in answers] == [0, 1, 0, 1, 0, 0]
+    assert "in b alone, not compared: 7 steps" in answers[0].out
+    assert "at the 12 steps in common; b has 7 more steps." in answers[0].out
+    assert "in a alone, not compared: 1 tensor (fc.bias)" in answers[2].out
+
+
+def test_a_second_run_of_the_first_program_is_the_floor(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = str(write_run(tmp_path / "again", lambda step, name, tensor: tensor * (1 + 1e-4 * step)))
+    near = str(write_run(tmp_path / "near", lambda step, name, tensor: tensor * (1 - 2e-4 * step)))
+    far = str(write_run(tmp_path / "far", lambda step, name, tensor: tensor * (1 + 8e-4 * step)))
+
+    codes = [mindsummary(capsys, "compare", runs[0], other, "--same", again).code for other in (near, far)]
+
+    assert codes == [0, 1]
+    assert mindsummary(capsys, "compare", runs[0], near).code != 0
 
 
 def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +71,7 @@ def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFi
     answer = mindsummary(capsys, "compare", runs[0], runs[2], "--json", "--html", str(page))
 
     assert json.loads(answer.out)["first_difference"]["class"] == "forward"
-    assert "looks like another batch" in page.read_text(encoding="utf-8")
+    assert "The runs part at step 5, in the forward pass" in page.read_text(encoding="utf-8")
 
 
 def test_a_map_that_is_wrong_is_one_line(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,13 @@ class World:
             again = _begin(other, shape, begins) if change == "weights" else first
             gradient = random.normal(0, 0.05 * random.lognormal(), shape)
             theirs = gradient + 1e-6 * other.normal(size=shape) if change != "weights" else other.normal(0, 0.05, shape)
-            step = 0.02 * theirs if change == "rate" else 1e-3 * np.sign(theirs) if change == "optimizer" else 0.01 * theirs
+            step = (
+                0.02 * theirs
+                if change == "rate"
+                else 1e-3 * np.sign(theirs)
+                if change == "optimizer"
+                else 0.01 * theirs
+            )
             here.append(_recorded(one, first - 0.01 * gradient, values))
             there[two] = _recorded(two, again - step, values)
         b = [there[self.rows[at][1]] for at in self.order_b]
@@ -81,7 +87,9 @@ def _norm(one: str, other: str, size: int) -> Iterator[Row]:
         yield f"{one}.{here}", f"{other}.{there}", (size,), begins
 
 
-def _dense(one: str, other: str, inputs: int, outputs: int, begins: str = "uniform", bias: bool = True) -> Iterator[Row]:
+def _dense(
+    one: str, other: str, inputs: int, outputs: int, begins: str = "uniform", bias: bool = True
+) -> Iterator[Row]:
     yield f"{one}.weight", f"{other}.weight", (outputs, inputs), begins
     if bias:
         yield f"{one}.bias", f"{other}.bias", (outputs,), "zeros"
@@ -111,7 +119,11 @@ def _resnet(blocks: tuple[int, ...], deep: bool, other_names: bool) -> Iterator[
         outer = 4 * inner if deep else inner
         for block in range(count):
             name = f"layer{stage}.{block}"
-            shapes = ((width, inner, 1), (inner, inner, 3), (inner, outer, 1)) if deep else ((width, inner, 3), (inner, inner, 3))
+            shapes = (
+                ((width, inner, 1), (inner, inner, 3), (inner, outer, 1))
+                if deep
+                else ((width, inner, 3), (inner, inner, 3))
+            )
             for number, (inputs, outputs, kernel) in enumerate(shapes, 1):
                 yield from _conv(f"{name}.conv{number}", f"{name}.conv{number}", inputs, outputs, kernel)
                 yield from _norm(f"{name}.bn{number}", f"{name}.bn{number}", outputs)
@@ -169,7 +181,10 @@ def _densenet() -> Iterator[Row]:
     width = 16
     for block, count in enumerate((3, 4, 6, 4), 1):
         for layer in range(1, count + 1):
-            one, other = f"features.denseblock{block}.denselayer{layer}", f"features.dense_block{block}.denselayer{layer}"
+            one, other = (
+                f"features.denseblock{block}.denselayer{layer}",
+                f"features.dense_block{block}.denselayer{layer}",
+            )
             yield from _norm(f"{one}.norm1", f"{other}.norm1", width)
             yield from _conv(f"{one}.conv1", f"{other}.conv1", width, 32, 1)
             yield from _norm(f"{one}.norm2", f"{other}.norm2", 32)
@@ -235,7 +250,9 @@ def _bert(depth: int, apart: bool) -> Iterator[Row]:
     for layer in range(depth):
         one, other = f"bert.encoder.layer.{layer}", f"{top}.bert_encoder.layers.{layer}"
         for part in ("query", "key", "value"):
-            yield from _dense(f"{one}.attention.self.{part}", f"{other}.attention.attention.{part}_layer", 48, 48, "small")
+            yield from _dense(
+                f"{one}.attention.self.{part}", f"{other}.attention.attention.{part}_layer", 48, 48, "small"
+            )
         yield from _dense(f"{one}.attention.output.dense", f"{other}.attention.output.dense", 48, 48, "small")
         yield from _norm(f"{one}.attention.output.LayerNorm", f"{other}.attention.output.layernorm", 48)
         yield from _dense(f"{one}.intermediate.dense", f"{other}.intermediate", 48, 192, "small")
@@ -259,7 +276,10 @@ def _gpt() -> Iterator[Row]:
 
 def _fused(alone: list[tuple[str, int]], apart: list[tuple[str, int]]) -> World:
     for layer in range(6):
-        alone += [(f"transformer.h.{layer}.attn.c_attn.weight", 48 * 144), (f"transformer.h.{layer}.attn.c_attn.bias", 144)]
+        alone += [
+            (f"transformer.h.{layer}.attn.c_attn.weight", 48 * 144),
+            (f"transformer.h.{layer}.attn.c_attn.bias", 144),
+        ]
         for part in ("dense1", "dense2", "dense3"):
             name = f"backbone.blocks.{layer}.attention.{part}"
             apart += [(f"{name}.weight", 48 * 48), (f"{name}.bias", 48)]
@@ -272,7 +292,11 @@ def _llama(depth: int = 6) -> Iterator[Row]:
         one, other = f"model.layers.{layer}", f"model.layers.{layer}"
         for here, there in (("q_proj", "wq"), ("k_proj", "wk"), ("v_proj", "wv"), ("o_proj", "wo")):
             yield from _dense(f"{one}.self_attn.{here}", f"{other}.attention.{there}", 48, 48, "small", False)
-        for here, there, shape in (("gate_proj", "w1", (48, 128)), ("up_proj", "w3", (48, 128)), ("down_proj", "w2", (128, 48))):
+        for here, there, shape in (
+            ("gate_proj", "w1", (48, 128)),
+            ("up_proj", "w3", (48, 128)),
+            ("down_proj", "w2", (128, 48)),
+        ):
             yield from _dense(f"{one}.mlp.{here}", f"{other}.feed_forward.{there}", *shape, "small", False)
         yield f"{one}.input_layernorm.weight", f"{other}.attention_norm.weight", (48,), "ones"
         yield f"{one}.post_attention_layernorm.weight", f"{other}.ffn_norm.weight", (48,), "ones"
@@ -296,11 +320,15 @@ def _t5() -> Iterator[Row]:
             for number, part in enumerate(("attention", "cross_attention") if side == "decoder" else ("attention",)):
                 inner = "EncDecAttention" if number else "SelfAttention"
                 for here, word in (("q", "dense1"), ("k", "dense2"), ("v", "dense3"), ("o", "projection")):
-                    yield from _dense(f"{one}.{number}.{inner}.{here}", f"{other}.{part}.{word}", 48, 48, "small", False)
+                    yield from _dense(
+                        f"{one}.{number}.{inner}.{here}", f"{other}.{part}.{word}", 48, 48, "small", False
+                    )
                 yield f"{one}.{number}.layer_norm.weight", f"{other}.layernorm_{part}.gamma", (48,), "ones"
             last = 2 if side == "decoder" else 1
             for here, word, shape in (("wi", "mapping", (48, 96)), ("wo", "projection", (96, 48))):
-                yield from _dense(f"{one}.{last}.DenseReluDense.{here}", f"{other}.output.{word}", *shape, "small", False)
+                yield from _dense(
+                    f"{one}.{last}.DenseReluDense.{here}", f"{other}.output.{word}", *shape, "small", False
+                )
             yield f"{one}.{last}.layer_norm.weight", f"{other}.layernorm_output.gamma", (48,), "ones"
         yield f"{side}.final_layer_norm.weight", f"t5_model.{there}.layernorm.gamma", (48,), "ones"
 
@@ -308,7 +336,12 @@ def _t5() -> Iterator[Row]:
 def _lstm() -> Iterator[Row]:
     yield from _table("embedding", "encoder.embedding", 200, 32)
     for layer in range(2):
-        for part, shape in (("weight_ih", (128, 32)), ("weight_hh", (128, 32)), ("bias_ih", (128,)), ("bias_hh", (128,))):
+        for part, shape in (
+            ("weight_ih", (128, 32)),
+            ("weight_hh", (128, 32)),
+            ("bias_ih", (128,)),
+            ("bias_hh", (128,)),
+        ):
             yield f"rnn.{part}_l{layer}", f"encoder.lstm.{part}_l{layer}", shape, "uniform"
     yield from _dense("decoder", "head", 32, 10)
 
@@ -324,7 +357,9 @@ def _unet() -> Iterator[Row]:
     for level, outputs in enumerate((64, 32, 16)):
         yield from _conv(f"ups.{level}.up", f"up{level}.deconv", width, outputs, 2, True)
         for number, inputs in enumerate((2 * outputs, outputs)):
-            yield from _conv(f"ups.{level}.conv.{number}", f"up{level}.multi_conv.{number}.conv", inputs, outputs, 3, True)
+            yield from _conv(
+                f"ups.{level}.conv.{number}", f"up{level}.multi_conv.{number}.conv", inputs, outputs, 3, True
+            )
         width = outputs
     yield from _conv("outc", "final", width, 2, 1, True)
 
@@ -358,7 +393,9 @@ def _swapped(names: list[str]) -> list[str]:
             result.append(name)
         elif rank == 0:
             stem = name.rpartition("query_layer")[0]
-            result += [f"{stem}{word}.{kind}" for word in order for kind in ("weight", "bias")] * name.endswith("weight")
+            result += [f"{stem}{word}.{kind}" for word in order for kind in ("weight", "bias")] * name.endswith(
+                "weight"
+            )
     return result
 
 

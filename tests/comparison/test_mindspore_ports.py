@@ -34,12 +34,12 @@ def test_what_mindspore_trained_twice_is_the_same() -> None:
     assert (comparison.verdict, comparison.largest) == ("same", {"loss": 0.0, "tensor": 0.0})
 
 
-def test_a_parameter_whose_gradient_is_zero_is_a_remark_and_no_difference(tmp_path: Path) -> None:
+def test_a_parameter_that_walks_while_no_loss_shows_it_is_a_remark_and_no_difference(tmp_path: Path) -> None:
     train("attention", tmp_path / "right")
 
     comparison = compare_runs(Path(RUNS) / "attention", tmp_path / "right")
 
-    assert [(hint.rule, hint.numbers["tensor"]) for hint in comparison.hints] == [("no_effect", "key.bias")]
+    assert [(hint.rule, hint.numbers["tensor"]) for hint in comparison.hints] == [("walks", "key.bias")]
 
 
 def test_mistakes_of_a_port_are_found_and_named(tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ def test_mistakes_of_a_port_are_found_and_named(tmp_path: Path) -> None:
             named |= {(kind, wrong)} if is_named(comparison, mistake) else set()
 
     assert {*PLANTED} - found <= MISSED
-    assert len(named) >= 0.6 * len(PLANTED)
+    assert len(named) >= 20

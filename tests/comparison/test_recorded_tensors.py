@@ -38,11 +38,27 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
     assert (first.step, first.after, first.kind, [tensor.a for tensor in first.tensors]) == (
         5,
         4,
-        "forward",
+        None,
         ["logits"],
     )
     assert first.tensors[0].distance == pytest.approx(0.02 / 1.02, rel=1e-3)
     assert other.sentence.startswith("The runs part at step 5, in logits, recorded whole: 2.0e-02 apart")
+
+
+@pytest.mark.slow
+def test_tensors_that_stand_in_the_middle_of_a_large_file_are_compared(tmp_path: Path) -> None:
+    for name, factor in (("a", 1.0), ("b", 1.5)):
+        with SummaryRecord(tmp_path / name) as record:
+            for step in range(1, 31):
+                record.add_value("scalar", "loss", 1.0 / step)
+                record.add_value("image", "input", np.random.default_rng(step).random((1, 3, 300, 300), np.float32))
+                if 12 <= step < 18:
+                    record.add_value("tensor", "logits", np.linspace(-1, 1, 50, dtype=np.float32) * factor)
+                record.record(step)
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+
+    assert (comparison.verdict, comparison.first_difference and comparison.first_difference.step) == ("different", 12)
 
 
 def test_rounding_in_a_tensor_is_no_difference_and_is_stated(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_no_step_in_common_is_not_comparable_and_says_what_to_set(run: Path, tmp
 def test_batch_sizes_that_no_run_recorded_are_not_named(run: Path, tmp_path: Path) -> None:
     comparison = compare_runs(run, write_run(tmp_path / "b", loss=lambda step: 6.0 / step))
 
-    text = "the first losses differ by the factor 6: looks like a sum in the place of a mean, or a factor"
+    text = "the first losses differ by the factor 6"
     assert comparison.hints[0].text == text
 
 
@@ -121,11 +121,16 @@ def test_a_result_is_json_with_the_documented_keys(run: Path, tmp_path: Path) ->
     assert (result["verdict"], result["mode"]) == ("different", "exact")
     assert (result["first_difference"]["step"], result["first_difference"]["kind"]) == (5, "forward")
     assert result["first_difference"]["class"] == "forward"
-    assert [hint["rule"] for hint in result["hints"]] == ["batch"]
+    assert result["hints"] == []
+    assert (result["alone"], result["by_value"], result["floor"]) == (
+        {"a": {"steps": 0, "tensors": 0}, "b": {"steps": 0, "tensors": 0}},
+        [],
+        None,
+    )
     assert set(result) >= {"unmatched", "compared", "largest", "tolerance", "settings", "hints"}
 
 
-def test_rounding_that_grows_late_and_slowly_is_a_remark(tmp_path: Path) -> None:
+def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_decide_is_said(tmp_path: Path) -> None:
     def drift(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor + 1e-8 * 1.2**step
 
@@ -135,7 +140,8 @@ def test_rounding_that_grows_late_and_slowly_is_a_remark(tmp_path: Path) -> None
 
     comparison = compare_runs(a, b)
 
-    assert (comparison.verdict, [hint.rule for hint in comparison.hints]) == ("same", ["rounding"])
+    assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
+    assert comparison.sentence.endswith("A second run of a shows how far rounding leads: --same.")
 
 
 def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None:
@@ -177,7 +183,7 @@ def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tm
 
     comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", decayed, names=names))
 
-    assert [hint.rule for hint in comparison.hints] == ["weight_decay"]
+    assert [hint.rule for hint in comparison.hints] == ["proportional"]
     assert comparison.hints[0].numbers["tensors"] == ["fc.bias", "out.bias"]
 
 
@@ -212,7 +218,7 @@ def test_the_losses_of_other_numbers_of_processes_are_not_compared(run: Path, tm
 
     assert (equal.verdict, equal.compared["losses"], [hint.rule for hint in equal.hints]) == ("same", 0, ["shares"])
     assert parting.first_difference is not None
-    assert (parting.first_difference.step, parting.first_difference.kind) == (4, "update")
+    assert (parting.first_difference.step, parting.first_difference.kind) == (4, None)
     assert "the loss is the same" not in parting.sentence
 
 
@@ -291,7 +297,8 @@ def test_without_weights_a_loss_tells_neither_frozen_tensors_nor_a_batch(run: Pa
 
     assert comparison.first_difference is not None
     assert comparison.first_difference.step == 2
-    assert "an update before it" in comparison.sentence
+    assert comparison.first_difference.kind is None
+    assert "does not show whether the forward pass, its data or an update differs" in comparison.sentence
     assert comparison.hints == ()
 
 
@@ -299,7 +306,7 @@ def test_a_sudden_difference_of_a_later_step_is_no_update_of_what_one_run_record
     comparison = compare_runs(run, _only(tmp_path / "b", ("fc.weight",), 7))
 
     assert comparison.first_difference is not None
-    assert (comparison.first_difference.step, comparison.first_difference.kind) == (7, "forward")
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (7, None)
 
 
 def test_a_comparison_is_neither_true_nor_false(run: Path, tmp_path: Path) -> None:
