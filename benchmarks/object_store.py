@@ -1,13 +1,14 @@
 """A server of the part of S3's interface that ``mindsummary sync`` uses: ``python object_store.py PORT COUNTER``.
 
-An object is a list of pieces in memory, so a copy by the server costs nothing, as on a store with many disks; moto's
-server copies and hashes the whole object, in Python. The file COUNTER holds the number of bytes in request bodies.
+An object is a list of pieces in memory; moto's server copies and hashes it, in Python. The
+file COUNTER holds the number of bytes in request bodies.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -15,6 +16,7 @@ from xml.sax.saxutils import escape
 
 Pieces = list[bytes]
 OBJECTS: dict[str, Pieces] = {}
+TIMES: dict[str, str] = {}
 UPLOADS: dict[str, dict[int, Pieces]] = {}
 RECEIVED = [0]
 
@@ -68,19 +70,16 @@ class Handler(BaseHTTPRequestHandler):
             )
         elif self.command == "POST":
             parts = UPLOADS[query["uploadId"]]
+            TIMES[f"{bucket}/{key}"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             OBJECTS[f"{bucket}/{key}"] = [piece for number in sorted(parts) for piece in parts[number]]
             self._answer(200, b"<CompleteMultipartUploadResult><ETag>done</ETag></CompleteMultipartUploadResult>")
-        elif self.command == "PUT" and "x-amz-copy-source" in self.headers:
-            begin, end = map(int, self.headers["x-amz-copy-source-range"].removeprefix("bytes=").split("-"))
-            pieces = cut(OBJECTS[unquote(self.headers["x-amz-copy-source"]).lstrip("/")], begin, end + 1)
-            UPLOADS[query["uploadId"]][int(query["partNumber"])] = pieces
-            self._answer(200, f"<CopyPartResult><ETag>{escape(tag(pieces))}</ETag></CopyPartResult>".encode())
         elif self.command == "PUT":
             pieces = [body] if body else []
             if "uploadId" in query:
                 UPLOADS[query["uploadId"]][int(query["partNumber"])] = pieces
             else:
                 OBJECTS[f"{bucket}/{key}"] = pieces
+                TIMES[f"{bucket}/{key}"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             self._answer(200, ETag=tag(pieces))
         elif f"{bucket}/{key}" in OBJECTS:
             self._send_object(OBJECTS[f"{bucket}/{key}"])
@@ -104,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
     def _list_objects(self, bucket: str, prefix: str) -> None:
         contents = "".join(
             f"<Contents><Key>{escape(name.partition('/')[2])}</Key><Size>{size_of(pieces)}</Size>"
-            f"<ETag>{escape(tag(pieces))}</ETag><LastModified>2024-01-01T00:00:00Z</LastModified></Contents>"
+            f"<ETag>{escape(tag(pieces))}</ETag><LastModified>{TIMES[name]}</LastModified></Contents>"
             for name, pieces in sorted(OBJECTS.items())
             if name.startswith(f"{bucket}/{prefix}")
         )

@@ -69,7 +69,7 @@ def follow(run: Path, address: str, every: float) -> subprocess.Popen[bytes]:
 
 def far_bytes(store: fsspec.AbstractFileSystem, address: str) -> int:
     store.invalidate_cache()
-    return sum(info["size"] for path, info in store.find(address, detail=True).items() if not path.endswith("-sync"))
+    return sum(info["size"] for info in store.find(address, detail=True).values())
 
 
 def behind(

@@ -44,12 +44,11 @@ class RemotePathError(MindSummaryError, ValueError):
 
 
 class ForeignFileError(MindSummaryError, FileExistsError):
-    """A file at a copy's destination is not the beginning of ours, nor anything that was sent there before."""
+    """A file at a copy's destination differs from what would be sent, and is newer."""
 
     def __init__(self, copy: str, original: str) -> None:
         super().__init__(
-            f"{copy} is not the beginning of {original}, so it is not touched; name another destination, or move that "
-            "file away"
+            f"{copy} differs from {original} and is newer, so it is not replaced; to replace it, add --force"
         )
 
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from mindsummary_lightning.cli.arguments import LEFT, VERBS, describe, parser
 from mindsummary_lightning.cli.output import UsageError, error_line, escaped_log, say, writable_output
 from mindsummary_lightning.errors import MindSummaryError, RemotePathError, closest
+from mindsummary_lightning.values.text import without_secrets
 
 _RUNS = ("directory", "directories", "run_dir", "runs", "a", "b")  # the arguments that name local runs
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
@@ -78,10 +79,11 @@ def _refuse_addresses(arguments: argparse.Namespace) -> None:
     named = [getattr(arguments, name, None) or [] for name in _RUNS]
     for path in (path for value in named for path in ([value] if isinstance(value, str) else value)):
         if re.match("[a-zA-Z][a-zA-Z0-9+.-]+://", path):
-            raise RemotePathError(
+            text = (
                 f"{path} is in a remote store, and `{arguments.verb}` takes local runs; bring it here first: "
                 f"`mindsummary sync {path} runs`, then `mindsummary {arguments.verb} runs`"
             )
+            raise RemotePathError(without_secrets(text, path))
 
 
 def verb_module(verb: str) -> ModuleType:

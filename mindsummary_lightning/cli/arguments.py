@@ -172,7 +172,7 @@ VERBS = {  # in the order of the help
         _json("the imported runs"),
     ),
     "sync": _verb(
-        "Carry runs to or from a remote store, whole records only; exit 1 if anything is not there at the end.",
+        "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",
         _argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
         _argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
         _argument(
@@ -181,6 +181,8 @@ VERBS = {  # in the order of the help
         _argument(
             "--every", type=float, default=30.0, metavar="SECONDS", help="from round to round (default: %(default)g)"
         ),
+        _argument("--force", action="store_true", help="replace copies that differ and are newer than what is sent"),
+        _argument("--verify", action="store_true", help="compare whole contents, too, once; each copy is read"),
         _json("what was sent"),
     ),
     "report": _verb(

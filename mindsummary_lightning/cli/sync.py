@@ -3,85 +3,64 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
-from mindsummary_lightning.cli.output import UsageError, counted, error_line, progress_bar, readable_size, say, say_json
-from mindsummary_lightning.errors import MindSummaryError, missing_packages
+from mindsummary_lightning.cli.output import UsageError, counted, error_line, readable_size, say, say_json
+from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.values.text import without_secrets
 
 try:
-    from mindsummary_lightning.remote.run_copies import RunCopies
-    from mindsummary_lightning.remote.store import Store
+    from mindsummary_lightning.remote.run_copies import RunCopies, Store
 except ImportError as error:
     raise missing_packages("sync", "fsspec") from error
 
-_ATTEMPTS = 8  # of one call without --follow: two minutes of pauses
-_LONGEST_PAUSE_S = 60.0
-_QUIET_S = 60.0  # without a writer and a change, a run has ended: between fit and test there is no writer either
-_QUIET_WITHOUT_LOCKS_S = 600.0
-_LOOK_S = 0.5  # how soon a request to stop is seen
+_QUIET_S = {True: math.inf, False: 60.0, None: 600.0}  # without a change, the end of a run that is locked, not, unknown
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy once, or until the runs have ended or SIGTERM; 1 if anything is not there at the end."""
-    if not arguments.every > 0:
-        raise UsageError(f"--every {arguments.every:g} is not a number of seconds")
-    source, total = Store(arguments.source), 0
+    if not arguments.every > 0 or (arguments.verify and arguments.follow):
+        raise UsageError("--every takes a number of seconds, and --verify reads once, without --follow")
+    source, destination = Store(arguments.source), Store(arguments.destination)
+    if type(source.files) is type(destination.files) and f"{destination.root}/".startswith(f"{source.root}/"):
+        raise UsageError(f"{destination.name} is in {source.name}: its copies would be copied")
+    copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
     signals: list[int] = []
-    problems: list[str] = []
-    with contextlib.suppress(Exception):  # the first round says what is wrong
-        total = 0 if arguments.follow else sum(info["size"] for info in source.list().values())
-    with progress_bar("sending", total) as advance:
-        destination = Store(arguments.destination, advance)
-        if f"{destination.address}/".startswith(f"{source.address}/"):
-            raise UsageError(f"{arguments.destination} is in {arguments.source}: its copies would be copied")
-        copies = RunCopies(source, destination)
-        before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
-        try:
-            for _ in rounds(copies, arguments.every if arguments.follow else None, lambda: bool(signals)):
-                told = problems
-                problems = [f"{name}: {error_line(error)}" for name, error in copies.problems.items()]
-                for problem in sorted({*problems} - {*told}):
-                    say(f"mindsummary: {problem}", sys.stderr)
-        finally:
-            signal.signal(signal.SIGTERM, before)
+    problems: set[str] = set()
+    before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
+    try:
+        for _ in rounds(copies, arguments.every if arguments.follow else None, signals):
+            told, lines = problems, (f"{name}: {error_line(error)}" for name, error in copies.problems.items())
+            problems = {without_secrets(line, arguments.source, arguments.destination) for line in lines}
+            for problem in sorted(problems - told):
+                say(f"mindsummary: {problem}", sys.stderr)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if not copies.runs and not problems:
-        raise FileNotFoundError(f"no run in {arguments.source}: nothing was sent")
-    missing = copies.missing if problems else 0
+        raise FileNotFoundError(f"no run in {source.name}: nothing was sent")
     if arguments.json:
-        numbers = {"runs": len(copies.runs), "sent_bytes": destination.sent, "missing_bytes": missing}
+        numbers = {"runs": len(copies.runs), "sent_bytes": copies.sent, "missing_bytes": copies.missing}
         say_json({**numbers, "problems": sorted(problems)})
     else:
-        say(f"{counted(len(copies.runs), 'run')}: {readable_size(destination.sent)} sent to {arguments.destination}")
-        if not destination.kept(sys.maxsize):
-            say("this store cannot append: a summary file that grew was sent again from its beginning")
+        say(f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}")
     if problems:
-        say(f"mindsummary: {readable_size(missing)} are not there yet", sys.stderr)
+        say(f"mindsummary: {readable_size(copies.missing)} are not there yet", sys.stderr)
     return 1 if problems else 0
 
 
-def rounds(copies: RunCopies, every_s: float | None, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Bring copies up to date, yielding after each round, until all is there or eight attempts have failed.
-
-    Every ``every_s``: until the runs have ended and all is there, or it is stopped and tries once more.
-    """
-    failures, changed_at = 0, time.monotonic()
+def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:
+    """Do one round, or one every some seconds until the runs have ended and are there, or there is a signal."""
+    changed_at = time.monotonic()
     while True:
-        began, is_stopping = time.monotonic(), is_stopped()
-        quiet_s = began - changed_at
-        is_recorded = copies.is_recorded() if quiet_s >= _QUIET_S else True
-        has_ended = every_s is None or (quiet_s >= _QUIET_WITHOUT_LOCKS_S if is_recorded is None else not is_recorded)
-        if has_changed := copies.send(is_stopping or has_ended):
-            changed_at = began
+        began, is_last = time.monotonic(), every_s is None or bool(signals)
+        changed_at = began if copies.send() else changed_at
         yield
-        has_failed = not all(isinstance(problem, MindSummaryError) for problem in copies.problems.values())
-        failures = failures + 1 if has_failed else 0  # what the files are does not change soon
-        is_there = has_ended and not has_failed and (every_s is None or not has_changed)
-        if is_stopping or is_there or (every_s is None and failures == _ATTEMPTS):
+        quiet_s = began - changed_at
+        if is_last or (quiet_s >= 60 and not copies.problems and quiet_s >= _QUIET_S[copies.is_recorded()]):
             return
-        until = time.monotonic() + min(_LONGEST_PAUSE_S, 2 ** (failures - 1)) if failures else began + (every_s or 0)
-        while not is_stopped() and (rest := until - time.monotonic()) > 0:
-            time.sleep(min(rest, _LOOK_S))
+        while not signals and (rest := began + (every_s or 0) - time.monotonic()) > 0:
+            time.sleep(min(rest, 0.5))

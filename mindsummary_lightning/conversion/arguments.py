@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mindsummary_lightning.errors import RemotePathError
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.text import utf8_text, without_secrets
 
 _LOG = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -147,11 +147,12 @@ def refuse_remote(name: str, path: str, instead: str = "") -> None:
     The text ends with ``instead``, in which ``{path}`` is the address and ``{name}`` the argument.
     """
     if _SCHEME.match(path):
-        raise RemotePathError(
+        text = (
             f"{name} must be a local path, not {path!r}: files are appended to and renamed, which remote stores do not "
             "support. Write to a local directory and copy it afterwards, or mount the store"
             + instead.format(name=name, path=re.sub(":/+", "://", path, count=1))
         )
+        raise RemotePathError(without_secrets(text, path))
 
 
 def check_export_options(export_options: Any) -> bool:

@@ -116,10 +116,10 @@ def _make(name: str, directory: int | None) -> None:
         os.mkdir(name, dir_fd=directory)
 
 
-def path_of_open(file: FileIO, path: str) -> str:
+def path_of_open(file: FileIO) -> str:
     """A path that leads to an open file whatever has become of its name, for a library that opens paths only."""
     own = f"/dev/fd/{file.fileno()}"
-    return own if os.path.exists(own) else path
+    return own if os.path.exists(own) else str(file.name)  # Windows
 
 
 def set_mode(descriptor: int, path: str, mode: int) -> None:

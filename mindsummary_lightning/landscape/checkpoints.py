@@ -347,7 +347,7 @@ def _mapped(path: str) -> dict[str, Tensor]:
     try:
         with open_regular(path, root=os.path.dirname(os.path.dirname(path))) as file:
             tensors: dict[str, Tensor] = torch.load(
-                path_of_open(file, path), map_location="cpu", weights_only=True, mmap=True
+                path_of_open(file), map_location="cpu", weights_only=True, mmap=True
             )
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error

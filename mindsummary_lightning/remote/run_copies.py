@@ -1,199 +1,198 @@
-"""``RunCopies``: the copies of some runs, brought up to date one round at a time.
-
-At every moment a copy is a run that can be opened. First come the summary files, in the reader's order and each up to a
-whole record; after a failure nothing more, for a newer file must not be there before an older one is complete. Then
-come lineage and other small files, then landscape checkpoints and npy files, each whole.
-"""
+"""Copies of runs: a ``Store`` is a local directory or an address as ``s3://bucket/runs``, ``RunCopies`` fills one."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import io
-import json
+import logging
 import os
+import re
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
-from itertools import chain
-from typing import IO, Any
+from datetime import datetime
+from functools import partial
+from io import FileIO
+from typing import Any
 
-from mindsummary_lightning.errors import DamagedFileError, ForeignFileError
-from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order, timestamp_of
-from mindsummary_lightning.fileformat.framing import frame
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.spec import AbstractFileSystem
+
+from mindsummary_lightning.errors import ForeignFileError, RemotePathError
+from mindsummary_lightning.fileformat.file_names import is_summary_name, timestamp_of
 from mindsummary_lightning.fileio.append import is_locked
-from mindsummary_lightning.fileio.blocks import blocks_of
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.fileio.regular import open_regular, path_of_open
+from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.values.text import without_secrets
 
+_WARN = partial(logging.getLogger(__name__).warning, "skipped a directory that cannot be listed: %s")
+_TIMES = ("mtime", "LastModified", "last_modified", "created")  # in what drivers list
 _CHUNK = 1 << 20  # bytes that are read at a time
-_TAIL = 1 << 16  # bytes at the end that are compared
-_SMALL = 16 << 20  # bytes of a file beside the summary files that belongs to the run, and not to a program
-_PATIENCE = 9  # rounds for which a file waits that would be sent from its beginning
-_SENT = ".mindsummary-sync"  # beside a copy: what was sent of files that are replaced, to know them again
-_VERSIONS = 10  # of each of them: ours, the one that was there, and those of attempts that may have failed
+_SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
+
+
+class Store:
+    """One side of a copy, through fsspec; ``name`` is its address without passwords and tokens."""
+
+    def __init__(self, address: str) -> None:
+        self.is_local, self.name = "://" not in address, without_secrets(address, address)
+        try:
+            local = LocalFileSystem(), os.path.realpath(address)
+            self.files, root = local if self.is_local else url_to_fs(address)
+        except (ImportError, ValueError) as error:
+            text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
+            raise RemotePathError(without_secrets(text, address)) from None
+        self.root = root.rstrip("/")
+        if type(self.files).modified is AbstractFileSystem.modified:
+            raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
+
+    def list(self) -> dict[str, tuple[int, float, str]]:
+        """Size (-1: no regular file), seconds since 1970 of the last change, and ETag of all that is not hidden."""
+        self.files.invalidate_cache()
+        found = self._walked() if self.is_local else self.files.find(self.root, detail=True)
+        listed = {}
+        for path, info in found.items():
+            name = path[len(self.root) + 1 :]
+            if not re.search(r"(^|/)(/|\.|$)", name):  # ".." in an object's name would lead out of the other side
+                times = [info[key] for key in _TIMES if isinstance(info.get(key), float | int | datetime)]
+                time = times[0] if times else self.files.modified(path)
+                time = time.timestamp() if isinstance(time, datetime) else time
+                listed[name] = info["size"] if info["type"] == "file" else -1, time, info.get("ETag", "").strip('"')
+        return listed
+
+    def _walked(self) -> dict[str, dict[str, Any]]:
+        # LocalFileSystem.find passes over what cannot be listed without a word.
+        found = {}
+        for folder, folders, names in os.walk(self.root, onerror=_WARN) if os.path.isdir(self.root) else ():
+            for path in (os.path.join(folder, name) for name in folders + names):
+                with contextlib.suppress(FileNotFoundError):
+                    info = os.lstat(path)
+                    kind = "file" if stat.S_ISREG(info.st_mode) else "other"
+                    if not stat.S_ISDIR(info.st_mode):
+                        found[path] = {"size": info.st_size, "mtime": info.st_mtime, "type": kind}
+        return found
+
+    @contextlib.contextmanager
+    def opened(self, name: str) -> Iterator[FileIO]:
+        """A file to read: itself, or a temporary copy."""
+        with contextlib.nullcontext(self.root) if self.is_local else tempfile.TemporaryDirectory() as root:
+            path = os.path.join(root, name if self.is_local else "file")
+            if not self.is_local:
+                self.files.get_file(f"{self.root}/{name}", path)
+            with open_regular(path, root=root) as file:
+                yield file
+
+    def put(self, name: str, source: Store, size: int, mtime: float) -> int:
+        """Let a file of another store, which is listed so, take the place of one here, as a whole; return its size."""
+        with source.opened(name) as file:
+            found = os.stat(file.fileno())  # before its bytes are read: what changes it later is sent again
+            if found.st_size < size:
+                raise OSError(f"{found.st_size} bytes arrived of {size}")
+            if self.is_local:
+                with replacement(os.path.join(self.root, name), root=self.root, is_synced=False) as copy:
+                    shutil.copyfileobj(file, copy, _CHUNK)
+                    copy.flush()
+                    ns = found.st_mtime_ns if source.is_local else int(mtime * 1e9)
+                    os.utime(copy.fileno() if os.utime in os.supports_fd else copy.name, ns=(ns, ns))
+            else:
+                self.files.put_file(path_of_open(file), f"{self.root}/{name}")
+        return found.st_size
 
 
 class RunCopies:
-    """The runs at or below a source, and their copies at a destination.
+    """The runs at or below a source, whose files are copied, each as a whole, if their copies are not up to date.
 
-    ``runs`` has summary files and other files, in the order of sending; ``problems`` what failed in the last round.
+    ``runs`` has the files of each in the order of sending, ``problems`` what failed in the last round, ``sent`` the
+    number of bytes that were sent. After a failure no newer summary file of the run is sent.
     """
 
-    def __init__(self, source: Store, destination: Store) -> None:
-        self._source = source
-        self._destination = destination
-        self._files: dict[str, dict[str, Any]] = {}
-        self._done: dict[str, dict[str, Any]] = {}
-        self._there: dict[str, int] = {}  # bytes of ours at the destination, as far as is known
-        self._borders: dict[str, int] = {}  # ends of records: what is before is not read again
-        self._waited: dict[str, int] = {}  # rounds
-        self.runs: dict[str, list[list[str]]] = {}
+    def __init__(self, source: Store, destination: Store, *, force: bool = False, verify: bool = False) -> None:
+        self._source, self._destination, self._is_forced, self._verifies = source, destination, force, verify
+        self._files: dict[str, tuple[int, float]] = {}
+        self._made: dict[str, tuple[int, float]] = {}  # what a file was when its copy was found, or made
+        self.runs: dict[str, list[str]] = {}
         self.problems: dict[str, Exception] = {}
+        self.sent = 0
 
     @property
     def missing(self) -> int:
-        """Bytes of the runs that are not there."""
-        paths = [path for path in chain(*chain(*self.runs.values())) if self._done.get(path) != self._files[path]]
-        return sum(max(0, self._files[path]["size"] - self._there.get(path, 0)) for path in paths)
+        """Bytes of the files whose copies are not up to date."""
+        return sum(size for name, (size, mtime) in self._files.items() if self._made.get(name) != (size, mtime))
 
-    def send(self, is_last: bool = True) -> bool:
-        """Do one round; return whether the source has changed since the one before.
-
-        Before ``is_last``, what would be sent from its beginning waits until it is three times as long, or nine rounds.
-        """
-        self.problems = {}
+    def send(self) -> bool:
+        """Do one round; return whether the source has changed since the one before."""
+        before, self.problems = self._files, {}
         try:
-            files = self._source.list()
+            listed, there = self._source.list(), self._destination.list()
         except Exception as error:  # here and below: drivers raise whatever their libraries raise
-            self.problems[self._source.address] = error
+            self.problems = {f"{self._source.name} to {self._destination.name}": error}
             return True
-        has_changed, self._files = files != self._files, files
-        self.runs = _runs(files)
-        for run, (summaries, others) in self.runs.items():
-            try:
-                if any(self._done.get(path) != files[path] for path in summaries + others):
-                    self._send_run(run, summaries, others, is_last)
-            except Exception as error:
-                self.problems[run or self._source.address] = error
-        return has_changed
+        self.runs = _runs({name: size for name, (size, *_) in listed.items()})
+        self._files = {name: listed[name][:2] for names in self.runs.values() for name in names}
+        for names in self.runs.values():
+            for name in names:
+                try:
+                    if self._is_due(name, self._files[name], *there.get(name, (-2, 0.0, ""))):
+                        self.sent += self._destination.put(name, self._source, *self._files[name])
+                    self._made[name] = self._files[name]
+                except Exception as error:
+                    self.problems[name] = error
+                    if is_summary_name(os.path.basename(name)):
+                        break
+        return self._files != before
 
     def is_recorded(self) -> bool | None:
-        """Whether a writer holds a run open, or none has begun; ``None`` where that cannot be known, as far away."""
-        live = [self._source.path(summaries[-1]) for summaries, _ in self.runs.values() if summaries]
-        locks = {is_locked(path) if self._source.is_local else None for path in live}
+        """Whether a writer holds a file open, or there is no run yet; ``None`` where that cannot be known."""
+        names = [name for name in self._files if is_summary_name(os.path.basename(name))]
+        locks = {is_locked(f"{self._source.root}/{name}") if self._source.is_local else None for name in names}
         return not self.runs or True in locks or (None if None in locks else False)
 
-    def _send_run(self, run: str, summaries: list[str], others: list[str], is_last: bool) -> None:
-        there = {path: info["size"] for path, info in self._destination.list(run).items()}
-        self._there |= there
-        sent_path = f"{run}/{_SENT}".lstrip("/")
-        sent = self._sent(sent_path) if sent_path in there else {}
-        for path in summaries + others:
-            if path in there and self._done.get(path) == self._files[path]:
-                continue
-            with self._source.open(path) as file:
-                if path not in summaries and file.seek(0, os.SEEK_END) <= _SMALL:
-                    file.seek(0)
-                    file = io.BytesIO(file.read())  # one that is written in place is sent as it was compared
-                size, at, theirs = file.seek(0, os.SEEK_END), there.get(path, 0), ""
-                ours, known = _fingerprint(file, size), sent.get(path, [])
-                if path in there:
-                    with self._destination.open(path) as copy:
-                        theirs = _fingerprint(copy, at)
-                if theirs not in ("", ours, _fingerprint(file, min(size, at)), *known):
-                    self._there[path] = 0  # of ours
-                    self.problems[path] = ForeignFileError(self._destination.path(path), self._source.path(path))
-                elif path in summaries and theirs != ours:
-                    if not self._extend(path, file, at, size, is_last or path != summaries[-1]):
-                        continue
-                elif theirs != ours:
-                    is_noted = not path.endswith(".npy")  # these are many, and each has the name of its step
-                    if is_noted:
-                        self._note(sent_path, path, ours, theirs)
-                    file.seek(0)
-                    self._destination.put(path, (file.read(min(_CHUNK, size - at)) for at in range(0, size, _CHUNK)))
-                    if is_noted:  # a second command may have noted its own in the meantime, without ours
-                        self._note(sent_path, path, ours)
-            if path not in self.problems:
-                self._done[path] = self._files[path]
-            elif path in summaries:
-                break
+    def _is_due(self, name: str, ours: tuple[int, float], size_there: int, mtime_there: float, tag: str) -> bool:
+        size, mtime = ours
+        is_ours = self._is_forced or name in self._made or (mtime_there <= mtime and size_there != -1)
+        if size_there == size and name in self._made:
+            return self._made[name] != ours
+        if size_there == size and (self._verifies or mtime_there == int(mtime) < mtime):  # S3 tells whole seconds
+            is_due = not self._is_beginning(name, size, tag)
+        else:
+            is_due = size_there != size or mtime > mtime_there + 1e-6
+        if is_due and not is_ours and not (size_there < size and self._is_beginning(name, size_there)):
+            raise ForeignFileError(f"{self._destination.name}/{name}", f"{self._source.name}/{name}")
+        return is_due
 
-    def _sent(self, sent_path: str) -> dict[str, list[str]]:
-        try:
-            with self._destination.open(sent_path) as file:
-                return dict(json.load(file))
-        except (FileNotFoundError, ValueError, TypeError, RecursionError):  # a part was seen, or it is somebody else's
-            return {}
-
-    def _note(self, sent_path: str, path: str, *versions: str) -> None:
-        """Add versions to what is known of a file there."""
-        sent = self._sent(sent_path)
-        known = sent.get(path, [])
-        sent[path] = [*versions, *(version for version in known if version not in versions)][:_VERSIONS]
-        if sent[path] != known:
-            self._destination.put(sent_path, [json.dumps(sent).encode()])
-
-    def _extend(self, path: str, file: IO[bytes], at: int, size: int, is_last: bool) -> bool:
-        """Send the records that are not there; return False if they wait for more of them."""
-        kept, waited = self._destination.kept(at), self._waited.pop(path, 0)
-        if kept < at < size < 3 * at and not is_last and waited < _PATIENCE:
-            self._waited[path] = waited + 1
-            return False
-        records = self._records(path, file, kept)
-        if first := next(records, b""):
-            self._destination.put(path, chain([first], records), kept)
-            self._there[path] = self._borders[path]
-        return True
-
-    def _records(self, path: str, file: IO[bytes], start: int) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` to the end of the last complete record."""
-        border = self._borders.get(path, 0)
-        border = border if border <= start else 0
-        try:
-            for end, payloads in blocks_of(file, self._source.path(path), border):
-                if end > start:  # their checksums have been compared, so framed again they are the same bytes
-                    records = b"".join(chain.from_iterable(frame([payload]) for payload in payloads))
-                    yield records[max(0, start - border) :]
-                border = end
-        except DamagedFileError as error:
-            reason = f"{error.reason}; nothing from there on is sent: run `mindsummary repair`"
-            self.problems[path] = DamagedFileError(error.path, error.offset, reason)
-        self._borders[path] = border
+    def _is_beginning(self, name: str, size: int, tag: str = "") -> bool:
+        """Whether a copy is what its original begins with, as one that was made while the original grew."""
+        chunks = [min(_CHUNK, size - at) for at in range(0, size, _CHUNK)]
+        with self._source.opened(name) as original:
+            digest = hashlib.md5(usedforsecurity=False)
+            for chunk in chunks:
+                digest.update(original.read(chunk))
+            if tag == digest.hexdigest():  # S3's, of an object that came in one request
+                return True
+            original.seek(0)
+            with self._destination.opened(name) as copy:
+                return all(original.read(chunk) == copy.read(chunk) for chunk in chunks)
 
 
-def _fingerprint(file: IO[bytes], size: int) -> str:
-    """Of the first bytes of a file: how many they are, and a checksum of the last of them."""
-    file.seek(max(0, size - _TAIL))
-    tail = file.read(min(size, _TAIL))
-    if len(tail) != min(size, _TAIL):
-        raise OSError(f"{len(tail)} bytes arrived of {min(size, _TAIL)}")
-    return f"{size}:{hashlib.sha256(tail).hexdigest()}"
-
-
-def _runs(files: dict[str, dict[str, Any]]) -> dict[str, list[list[str]]]:
-    """The directories with event files; of each the summary files and what else belongs to it, in order of sending."""
-    # Hidden names are of programs at work, and ".." in an object's name would lead out of the destination.
-    visible = sorted(path for path in files if not any(part[:1] in ("", ".") for part in path.split("/")))
-    stages: dict[str, dict[str, int]] = {
-        folder: {} for folder, name in map(os.path.split, visible) if timestamp_of(name) is not None
-    }
-    for path in visible:
+def _runs(sizes: dict[str, int]) -> dict[str, list[str]]:
+    runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
+    for path in sorted(sorted(sizes, reverse=True), key=_place):
         run = os.path.dirname(path)
-        while run and run not in stages:
+        while run and run not in runs:
             run = os.path.dirname(run)
-        if run in stages:
-            name = path[len(run) + bool(run) :]
-            stages[run][name] = _stage(name, files[path]["size"])
-    runs = {}
-    for run, staged in stages.items():
-        summaries = read_order(name for name, stage in staged.items() if stage == 0)
-        others = [name for name in sorted(staged, key=staged.__getitem__) if staged[name] > 0]
-        runs[run] = [[f"{run}/{name}".lstrip("/") for name in names] for names in (summaries, others)]
+        name = path[len(run) + bool(run) :]
+        is_small = sizes[path] <= _SMALL or timestamp_of(name) is not None
+        if (
+            run in runs
+            and sizes[path] >= 0
+            and (name.startswith(("ckpt_dir/", "export_")) if "/" in name else is_small)
+        ):
+            runs[run].append(path)
     return runs
 
 
-def _stage(name: str, size: int) -> int:
-    """When a file of a run is sent; 0 is for summary files, -1 for what is not of the run."""
-    if "/" in name:  # what is listed in a file is there before it: train_metadata.json, shortened_names.txt
-        return 3 + name.endswith((".json", ".txt")) if name.startswith(("ckpt_dir/", "export_")) else -1
-    if timestamp_of(name) is None:
-        return 2 if size <= _SMALL else -1
-    return 0 if is_summary_name(name) else 1
+def _place(path: str) -> tuple[int, int]:  # the reader's order, and what is listed in a file (.json, .txt) before it
+    name = os.path.basename(path)
+    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(name) or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,3 +86,11 @@ def shortest_float32(value: float) -> float:
         if short - short == 0 and _FLOAT32.pack(short) == packed:
             return short
     return float(f"{value:.9g}")
+
+
+def without_secrets(text: str, *addresses: str) -> str:
+    """A text in which users and passwords of addresses, and what follows a ``?`` in them, are ``***``."""
+    remote = "\n".join(address for address in addresses if ":/" in address)
+    users = re.findall(r":/+([^/\n]*)@", remote)
+    secrets = {*users, *(user.partition(":")[2] for user in users), *re.findall(r"\?(.+)", remote)} - {""}
+    return re.sub("|".join(map(re.escape, sorted(secrets, key=len, reverse=True))) or "$^", "***", text)

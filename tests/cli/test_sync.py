@@ -38,14 +38,17 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (path,) = (runs / "a").iterdir()
-    path.write_bytes(b"\0" * 30 + path.read_bytes())
+    copy = tmp_path / "far" / "a" / path.name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"somebody else's")
+    os.utime(copy, (2e9, 2e9))
 
     answer = mindsummary(capsys, "sync", runs, tmp_path / "far")
     printed = mindsummary(capsys, "sync", runs, tmp_path / "far", "--json")
 
-    assert (answer.code, printed.code) == (1, 1)
+    assert (answer.code, printed.code, copy.read_bytes()) == (1, 1, b"somebody else's")
     problem, missing = answer.err.splitlines()
-    assert "run `mindsummary repair`" in problem
+    assert problem.endswith("is newer, so it is not replaced; to replace it, add --force")
     assert missing == f"mindsummary: {path.stat().st_size} B are not there yet"
     facts = json.loads(printed.out)
     assert {name: facts[name] for name in ("runs", "sent_bytes", "missing_bytes")} == {
@@ -54,6 +57,8 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         "missing_bytes": path.stat().st_size,
     }
     assert len(facts["problems"]) == 1
+    assert mindsummary(capsys, "sync", runs, tmp_path / "far", "--force").code == 0
+    assert copy.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,16 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (("nothing", "far"), 1, "no run in nothing: nothing was sent"),
         (("runs", "gs://bucket/runs"), 1, "gcsfs"),
         (("runs", "runs/far"), 2, "runs/far is in runs: its copies would be copied"),
-        (("runs", "far", "--every", "0"), 2, "--every 0 is not a number of seconds"),
+        (("runs", "link/far", "--follow"), 2, "link/far is in runs: its copies would be copied"),
+        (("link", "runs", "--follow"), 2, "runs is in link: its copies would be copied"),
+        (("runs", "far", "--every", "0"), 2, "--every takes a number of seconds"),
+        (("runs", "far", "--verify", "--follow"), 2, "--verify reads once, without --follow"),
+        (
+            ("runs", "http://me:pw@host/runs"),
+            1,
+            "http://***@host/runs: its driver does not tell when a file was changed",
+        ),
+        (("runs", "nothing://me:pw@host/runs"), 1, "nothing://***@host/runs cannot be reached"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -70,12 +84,14 @@ def test_mistakes_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("runs")
 
     answer = mindsummary(capsys, "sync", *words)
 
     assert answer.code == code
     assert text in answer.err
     assert len(answer.err.splitlines()) == 1
+    assert "pw" not in answer.err
 
 
 @pytest.mark.slow

@@ -29,7 +29,6 @@ ELSEWHERE = {
     "landscape/checkpoints.py": "torch.save, torch.load: into and from an open file",
     "landscape/mean_loss.py": "torch.save, torch.load: memory",
     "recording/npy_export.py": "np.save: into an open file",
-    "remote/store.py": "open, os.open: until copies are files like others",
     "values/summary_values.py": "PIL.Image.open: memory",
     "viewer/frontend.py": "open, zipfile.ZipFile: the cached wheel of the front end",
     "viewer/pages/__init__.py": "read_bytes: parts of this package",

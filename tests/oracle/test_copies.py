@@ -6,22 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
-from mindsummary_lightning.remote.run_copies import RunCopies
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from tests.oracle.loaded_runs import needs_mindinsight, shown
-from tests.remote.stores import AppendingStore, Faults, RewritingStore, files_in_memory
+from tests.remote.stores import Faults, RewritingStore, files_in_memory
 
 pytestmark = needs_mindinsight
 
 
-def _looks(kind: type[RewritingStore], folder: Path, number: int) -> list[Path]:
+def _looks(folder: Path, number: int) -> list[Path]:
     """Directories with what a copy of a growing run was at some calls of its store."""
-    kind.store.clear()
-    faults = kind.faults = Faults(1)
+    RewritingStore.store.clear()
+    faults = RewritingStore.faults = Faults(1)
     looks: list[Path] = []
 
     def look() -> None:
-        files = files_in_memory(kind)
+        files = files_in_memory(RewritingStore)
         if files and faults.random.random() < 0.3:
             looks.append(folder / str(len(looks)))
             looks[-1].mkdir(parents=True)
@@ -29,7 +28,7 @@ def _looks(kind: type[RewritingStore], folder: Path, number: int) -> list[Path]:
                 (looks[-1] / name).write_bytes(data)
 
     faults.after_call = look
-    copies, step = RunCopies(Store(str(folder / "run")), Store(f"{kind.name}://run")), 0
+    copies, step = RunCopies(Store(str(folder / "run")), Store("rewriting://run")), 0
     with SummaryRecord(folder / "run", max_file_size=2000) as record:
         while len(looks) < number:
             for _ in range(faults.random.randrange(20)):
@@ -43,8 +42,7 @@ def _looks(kind: type[RewritingStore], folder: Path, number: int) -> list[Path]:
 def test_each_look_at_a_copy_shows_a_beginning_of_the_run(
     tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:
-    looks = _looks(AppendingStore, tmp_path / "appending", times(4, 40))
-    looks += _looks(RewritingStore, tmp_path / "rewriting", times(4, 40))
+    looks = _looks(tmp_path, times(4, 40))
 
     for path, answer in zip(looks, shown(*looks), strict=True):
         steps = [step for step, _ in answer["scalars"].get("loss", [])]

@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.remote.run_copies import Store
 
 
 class Clock:
@@ -67,26 +67,6 @@ class Faults:
             self.after_call()
 
 
-class _FaultyFile:
-    """Of an open file in memory, every write is a call."""
-
-    def __init__(self, file: Any, faults: Faults) -> None:
-        self._file, self._faults = file, faults
-
-    def __enter__(self) -> _FaultyFile:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def writelines(self, blocks: Iterable[bytes]) -> None:
-        for data in blocks:
-            self._faults.call(lambda share, data=data: self._file.write(data[: int(len(data) * share)]))
-
-
 class RewritingStore(MemoryFileSystem):
     """A store in memory that cannot append."""
 
@@ -117,30 +97,15 @@ class RewritingStore(MemoryFileSystem):
         return self.faults.call(lambda share: find(path, **options))
 
 
-class AppendingStore(RewritingStore):
-    """A store in memory that appends."""
-
-    name: ClassVar[str] = "appending"
-    protocol: ClassVar[Any] = ("appending", "memory")
-    store: ClassVar[dict[str, Any]] = {}
-    pseudo_dirs: ClassVar[list[str]] = [""]
-
-    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        file = super().open(path, mode, **options)
-        return _FaultyFile(file, self.faults) if mode == "ab" else file
-
-
-for _kind in (RewritingStore, AppendingStore):
-    fsspec.register_implementation(_kind.name, _kind, clobber=True)
+fsspec.register_implementation(RewritingStore.name, RewritingStore, clobber=True)
 
 
 def far_files(store: Store) -> dict[str, bytes]:
-    """What a run at an address of a store is, by name, without what only sync reads."""
+    """What a run at an address of a store is, by name."""
     files = {}
     for name in store.list():
-        if not name.startswith("."):
-            with store.open(name) as file:
-                files[name] = file.read()
+        with store.opened(name) as file:
+            files[name] = file.read()
     return files
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.remote.run_copies import Store
 from tests.remote.stores import far_files, far_steps
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="SIGKILL")]
@@ -62,7 +62,7 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
     looks, trials = 0, times(1, 10)
     for trial in range(trials):
         run, far = tmp_path / str(trial), Store(far_address())
-        training, sync = _training(run), _sync(run, far.address, "--follow", "--every", "0.05")
+        training, sync = _training(run), _sync(run, far.name, "--follow", "--every", "0.05")
         try:
             while not far.list():  # until the first bytes have arrived
                 assert sync.poll() is None
@@ -83,7 +83,7 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
                 sync.send_signal(signal.SIGTERM)
                 assert sync.wait() == 0
             else:
-                assert _sync(run, far.address).wait() == 0
+                assert _sync(run, far.name).wait() == 0
         finally:
             training.kill()
             sync.kill()
@@ -92,5 +92,5 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
         steps = far_steps(far_files(far), run)
         assert steps == list(range(1, len(steps) + 1))
         assert len(steps) >= recorded
-    store = "S3" if far.address.startswith("s3:") else "directory"
+    store = "S3" if far.name.startswith("s3:") else "directory"
     figure(45, f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost")

@@ -9,8 +9,7 @@ import pytest
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from mindsummary_lightning.remote.run_copies import RunCopies
-from mindsummary_lightning.remote.store import Store
+from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from tests.trainer.support import Net, loader, trainer
 
 
