@@ -122,7 +122,7 @@ FOREIGN: dict[str, list[TensorBoardEvent]] = {
         event(1, Summary.Value(tag=str(time), simple_value=1.0), wall_time=time) for time in (5.0, 5.5)
     ],
     "wall times that are not finite": [event(1, Summary.Value(tag="a", simple_value=1.0), wall_time=NAN)],
-    "two values of a tag at one step, or files that go back to earlier steps": [
+    "two values of a tag at one step, files that go back to earlier steps, what a `purge_step` takes back": [
         event(1, Summary.Value(tag="a", simple_value=value)) for value in (1.0, 2.0)
     ],
     "settings that are numbers or texts": [event(0, settings_value({"lr": 0.1, "n": 3.0, "name": "net", "big": 1e20}))],

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.cli import list_runs
+from mindsummary_lightning.cli import runs
 from mindsummary_lightning.reading import run_tree
 from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
 from tests.cli.command import mindsummary
@@ -281,8 +280,7 @@ def test_a_run_that_is_removed_meanwhile_keeps_no_verb_from_the_other_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_summary(tmp_path / "runs" / "b", [values_at(1, {"loss": 1.0})])
-    module = importlib.import_module(f"mindsummary_lightning.cli.{'list_runs' if words[0] == 'list' else words[0]}")
-    monkeypatch.setattr(module, "runs_below", lambda directory: ["runs/a", "runs/b"])
+    monkeypatch.setattr(runs, "find_run_directories", lambda directory: ["runs/a", "runs/b"])
 
     answer = mindsummary(capsys, *words)
 
@@ -293,7 +291,7 @@ def test_a_run_that_is_removed_meanwhile_keeps_no_verb_from_the_other_runs(
 def test_a_run_without_a_file_by_now_is_a_line_of_the_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_runs, "runs_below", lambda directory: [directory])
+    monkeypatch.setattr(runs, "find_run_directories", lambda directory: [directory])
 
     assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].split() == [".", "-", "0", "B", "-", "-"]
 
