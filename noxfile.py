@@ -265,8 +265,6 @@ def mutants(session: nox.Session) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for part in (PACKAGE, "tests", "docs", "examples"):
         shutil.copytree(ROOT / part, folder / part)
-    for file in ("README.md", "README_CN.md", "noxfile.py"):
-        shutil.copy(ROOT / file, folder)
     settings = {
         "source_paths": [PACKAGE], "only_mutate": [module], "also_copy": ["docs", "examples"],
         "pytest_add_cli_args": ["-m", "not slow", "--hypothesis-profile=few"],

@@ -98,6 +98,53 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
     assert (curve["has_graph"], curve["has_landscape"]) == (False, False)
 
 
+@pytest.mark.parametrize(
+    ("tags", "chosen"),
+    [
+        (["train_loss_step", "train_loss_epoch", "a_loss"], "train_loss_epoch"),
+        (["val/generator_loss", "b/LOSS", "x"], "b/LOSS"),
+        (["accuracy"], None),
+    ],
+    ids=["a known name", "the shortest with the word in it", "none"],
+)
+def test_which_scalar_is_the_loss(tmp_path: Path, tags: list[str], chosen: str | None) -> None:
+    write_summary(tmp_path, [values_at(step, dict.fromkeys(tags, 1.0)) for step in (3, 7)])
+
+    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+
+    assert (curve["tag"], curve["steps"]) == (chosen, 7)
+    assert curve["line"] == ([] if chosen is None else [1.0, 1.0])
+
+
+def test_a_curve_is_read_again_only_if_its_run_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    runs, body = LoadedRuns(str(tmp_path)), b'{"train_ids": ["./"]}'
+    first = ask(runs, "run-table/curves", body=body)
+    with monkeypatch.context() as patch:
+        patch.delattr(FollowedRun, "scalars")
+        assert ask(runs, "run-table/curves", body=body) == first
+
+    write_summary(tmp_path, [values_at(2, {"loss": 0.5})], 1700000001)
+    assert ask(runs, "run-table/curves", body=body)["curves"]["./"]["loss"] == 0.5
+
+
+def test_a_run_whose_lineage_says_no_end_grows_while_it_is_written(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path / "a", [TrainInfo(network="LeNet")])
+    runs = LoadedRuns(str(tmp_path))
+    ask(runs, "run-table")
+
+    def is_growing(age: float) -> bool:
+        written = time.time() - age
+        for path in (tmp_path / "a").iterdir():
+            os.utime(path, (written, written))
+        curve = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a"]}')["curves"]["./a"]
+        assert curve["written"] == pytest.approx(written)
+        return bool(curve["is_growing"])
+
+    assert [is_growing(5), is_growing(1000)] == [True, False]
+
+
 def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path) -> None:
     runs = _two_runs(tmp_path)
     write_summary(tmp_path / "c", [values_at(1, {"loss": 1.0})])
