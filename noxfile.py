@@ -86,6 +86,25 @@ class Environment(NamedTuple):
     is_pinned: bool = False
 
 
+class Libraries(NamedTuple):
+    """Libraries that train with Lightning, and the tests of what is recorded of them."""
+
+    tests: str
+    names: list[str]
+
+
+LIBRARIES = {
+    "forecasting": Libraries(
+        "tests/graph/test_libraries.py", ["darts", "neuralforecast", "pytorch-forecasting", "torch_geometric"]
+    ),
+    "scripts": Libraries(
+        "tests/trainer/test_foreign_scripts.py",
+        [
+            "chemprop", "gluonts[torch]", "kornia", "monai", "peft", "pytorch-metric-learning", "scvi-tools",
+            "transformers", "x-transformers",
+        ],
+    ),
+}  # fmt: skip
 PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in group(part)]
 ENVIRONMENTS = {
     "project": Environment(["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]),
@@ -97,6 +116,7 @@ ENVIRONMENTS = {
     "newest": Environment(
         [*group("tests"), "-e", ".[tensorboard]"], ("3.14", "3.13", "3.12", "3.11", "3.10"), is_pinned=True
     ),
+    **{kind: Environment([*names, *group("trainings"), "-e", "."]) for kind, (_, names) in LIBRARIES.items()},
 }
 
 
@@ -209,7 +229,8 @@ def typing(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """All tests that need no other program, import contracts too; ``-- tests/faults --full`` for the long form."""
-    run_in_project(session, "pytest", "--ignore=tests/oracle", *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
+    ignored = [f"--ignore={path}" for path in ("tests/oracle", *(each.tests for each in LIBRARIES.values()))]
+    run_in_project(session, "pytest", *ignored, *SIDE_BY_SIDE, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(venv_backend="none")
@@ -406,21 +427,11 @@ def protos_check(session: nox.Session) -> None:
             session.error(f"{PROTOS}/{fresh.name} is out of date; run 'nox -s protos'")
 
 
-@nox.session
-@nox.parametrize("kind", ["forecasting", "scripts"])
+@nox.session(venv_backend="none")
+@nox.parametrize("kind", list(LIBRARIES))
 def libraries(session: nox.Session, kind: str) -> None:
     """Other libraries' models, trained as for their users: their graphs; and of scripts all that is said of them."""
-    test, *names = {
-        "forecasting": (
-            "tests/graph/test_libraries.py", "darts", "neuralforecast", "pytorch-forecasting", "torch_geometric",
-        ),
-        "scripts": (
-            "tests/trainer/test_foreign_scripts.py", "chemprop", "gluonts[torch]", "kornia", "monai", "peft",
-            "pytorch-metric-learning", "scvi-tools", "transformers", "x-transformers",
-        ),
-    }[kind]  # fmt: skip
-    session.install("-e", ".", *names, *group("tests"))
-    session.run("pytest", test, *session.posargs)
+    session.run(python_of(session, kind), "-m", "pytest", LIBRARIES[kind].tests, *session.posargs, external=True)
 
 
 # Once a week, and by hand

@@ -43,6 +43,9 @@ def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tm
     assert accuracies == {"./a": 0.9, "./b": None}
     assert answer["columns"]["user_defined/optim/momentum"] == [rates[name] for name in order]
     assert answer["same"] == {"network": "LeNet", "status": "success", "user_defined/precision": "16"}
+    newest = {f"./{run.name}": max(file.stat().st_mtime for file in run.iterdir()) for run in tmp_path.iterdir()}
+    assert answer["written"] == pytest.approx([newest[name] for name in order])
+    assert answer["name"] == LoadedRuns(str(tmp_path)).name
 
 
 def test_no_summary_file_is_read_for_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +78,41 @@ def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
 
 def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path) -> None:
     runs = _two_runs(tmp_path)
+    write_lineage(tmp_path / "c", [TrainInfo(network="ResNet")])
     ticks = itertools.count(0.0, 0.5)
     runs.clock = lambda: next(ticks)
 
     first = ask(runs, "run-table")
     second = ask(runs, "run-table")
 
-    assert (first["unread"], second["unread"]) == (1, 0)
+    assert (first["unread"], second["unread"]) == (2, 0)
     assert "learning_rate" in second["columns"]
+
+
+def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    runs.clock = lambda: 0.0
+    before = ask(runs, "run-table")
+    for name in ("a", "b"):
+        write_lineage(tmp_path / name, [TrainInfo(network="ResNet", learning_rate=0.5)], 1700000001)
+    ticks = itertools.count(10.0, 5.0)
+    runs.clock = lambda: next(ticks)
+
+    half, whole = ask(runs, "run-table"), ask(runs, "run-table")
+
+    assert (half["unread"], whole["unread"]) == (1, 0)
+    assert sorted(half["columns"]["network"]) == ["LeNet", "ResNet"]
+    assert (before["same"]["network"], whole["same"]["network"]) == ("LeNet", "ResNet")
+
+
+def test_as_many_curves_are_given_as_can_be_read_in_a_second(tmp_path: Path) -> None:
+    runs = _two_runs(tmp_path)
+    ticks = itertools.count(0.0, 2.0)
+    runs.clock = lambda: next(ticks)
+
+    answer = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a", "./b"]}')
+
+    assert list(answer["curves"]) == ["./a"]
 
 
 def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> None:
@@ -94,6 +124,7 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
     curve = answer["./a"]
     assert (curve["steps"], curve["tag"], curve["loss"]) == (99, "loss", 0.010101)
     assert len(curve["line"]) == 48
+    assert curve["line"][0] == 0.75  # the mean of 1 and 1/2
     assert curve["line"][0] > curve["line"][-1]
     assert (curve["has_graph"], curve["has_landscape"]) == (False, False)
 
@@ -102,7 +133,7 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
     ("tags", "chosen"),
     [
         (["train_loss_step", "train_loss_epoch", "a_loss"], "train_loss_epoch"),
-        (["val/generator_loss", "b/LOSS", "x"], "b/LOSS"),
+        (["a/generator_loss", "b/LOSS", "x"], "b/LOSS"),
         (["accuracy"], None),
     ],
     ids=["a known name", "the shortest with the word in it", "none"],
@@ -176,6 +207,18 @@ def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: P
     curve = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a"]}')["curves"]["./a"]
 
     assert (curve["is_growing"], curve["written"]) == (False, 1_700_000_000)
+
+
+def test_lineage_alone_dates_its_run_which_does_not_grow(tmp_path: Path) -> None:
+    path = write_lineage(tmp_path, [TrainInfo(network="LeNet"), RunInfo({"status": "success"})])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    runs = LoadedRuns(str(tmp_path))
+    ask(runs, "run-table")
+
+    answer = ask(runs, "run-table/curves", body=b'{"train_ids": ["./", ["./"]]}')["curves"]
+
+    assert (answer["./"]["is_growing"], answer["./"]["written"]) == (False, 1_700_000_000)
+    assert answer["['./']"] == {}
 
 
 def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
