@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 
 import numpy as np
@@ -78,6 +79,7 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch, ch
     _assert_numpys([_normal(size) for size in (1, 511, 512, 513, 1024, 1025, 5000)])
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_tensor_without_finite_elements_has_only_counts() -> None:
     for tensor, count in ((torch.full((3,), torch.nan), 3), (torch.empty(0), 0)):
         (part,) = _statistics([tensor])
@@ -89,7 +91,26 @@ def test_a_tensor_without_finite_elements_has_only_counts() -> None:
 def test_a_scale_is_divided_out() -> None:
     (part,) = _statistics([torch.tensor([8.0, -16.0])])
     numbers = part.statistics(part.table, 8.0)
-    assert (numbers.largest[0], numbers.mean[0]) == (2.0, 1.5)
+    assert (numbers.largest[0], numbers.mean[0], numbers.rms[0]) == (2.0, 1.5, pytest.approx(2.5**0.5))
+
+
+def test_of_a_sparse_tensor_the_stored_elements_count() -> None:
+    sparse = torch.sparse_coo_tensor([[1, 3]], [2.0, 0.0], (5,))
+    stored = torch.tensor([2.0, 0.0])
+    ours, expected = (part.statistics(part.table) for tensor in (sparse, stored) for part in _statistics([tensor]))
+    for field in dataclasses.fields(expected):
+        np.testing.assert_array_equal(getattr(ours, field.name), getattr(expected, field.name))
+
+
+def test_copies_are_what_the_tensors_were() -> None:
+    tensors = [_normal(3, 4), _normal(5), _normal(3, 4)]
+    plan = RowPlan(tensors)
+    expected, copies = plan.statistics(tensors)[0].table, plan.copies(tensors)
+    for tensor in tensors:
+        tensor.zero_()
+
+    [[reduced]] = plan.reduced(((block,) for block in copies), EVERY)
+    assert torch.equal(reduced.table, expected)
 
 
 def test_the_tensors_are_not_changed() -> None:
