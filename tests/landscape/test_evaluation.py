@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -89,6 +91,7 @@ def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
 def test_compiled_losses_are_the_same() -> None:
     net = nets.Mlp()
     plane = plane_of(net)
