@@ -11,8 +11,8 @@ from mindsummary_lightning.comparison.result import (
     Verdict,
 )
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
-from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
 from mindsummary_lightning.recording.pending_values import Plugin
 from mindsummary_lightning.values import (

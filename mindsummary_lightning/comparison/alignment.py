@@ -15,10 +15,9 @@ from mindsummary_lightning.comparison.distances import Floats, largest_first
 from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
-from mindsummary_lightning.reading.run_numbers import RunNumbers, read_numbers
-from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
+from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.text import shortest_float32
 
@@ -117,7 +116,7 @@ def read_side(run_dir: str | os.PathLike[str]) -> Side:
         DamagedFileError: a file is damaged.
     """
     reader = SummaryReader(run_dir)
-    numbers = read_numbers(reader.run_dir)
+    numbers = read_numbers(table_of(reader))
     if not numbers.scalars and not numbers.histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in numbers.histograms.items()}

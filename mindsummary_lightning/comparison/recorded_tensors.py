@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.distances import Floats, tensor_distances
 from mindsummary_lightning.comparison.names import AUTO, equal_names
 from mindsummary_lightning.conversion.histograms import finite_part
-from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
-from mindsummary_lightning.reading.run_directory import summary_files
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.reading.tag_survey import TagSurvey
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
 
 _STATISTICS = " (statistics)"  # marks magnitudes, which are no minimum and maximum
@@ -47,8 +45,7 @@ def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics],
     Raises:
         DamagedFileError: a file is damaged.
     """
-    tags, _ = TagSurvey().tags(summary_files(reader.run_dir), is_exact=True)
-    tensors = sorted(tag for kind, tag in tags if kind == "tensor")
+    tensors = reader.tags()["tensor"]
     table = reader.parameter_statistics() if STATISTICS_TAG in tensors else None
     whole = {
         tag.removesuffix(AUTO): _numbers([(step, tensor.data) for step, _, tensor in reader.tensors(tag)])

@@ -1,12 +1,58 @@
-"""Every scalar of a run and the statistics of its histograms, read in one pass that decodes no bucket."""
+"""The numbers of a run: every scalar, and of every histogram the statistics, which stand in its last bytes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.reading.decode import OpenFiles
+from mindsummary_lightning.reading.followed_file import TAIL
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.value_locations import Location
+from mindsummary_lightning.values import Histogram
+
+_MAX_VARINT = 10  # bytes
+# Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key of the count.
+_FIELDS = np.dtype(
+    [
+        *(("none", "V6"), ("max_key", "u1"), ("max", "<f8"), ("min_key", "u1"), ("min", "<f8")),
+        *(("sum_key", "u1"), ("sum", "<f8"), ("count_key", "u1")),
+    ]
+)
+_NONE = np.void(b"\x10\x00\x18\x00\x20\x00")
+_KEYS = {"max_key": 0x29, "min_key": 0x31, "sum_key": 0x39, "count_key": 0x40}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramStatistics:
+    """What a histogram says without its buckets, over the steps of a run.
+
+    Attributes:
+        steps: ascending, no step twice; int64, shape ``(n,)``.
+        minimum: smallest finite element, NaN if there is none; float64, shape ``(n,)``, as all that follow.
+        maximum: largest finite element, NaN if there is none.
+        mean: mean of the finite elements, NaN if there is none.
+        count: all elements, finite or not; int64, shape ``(n,)``, as all that follow.
+        nan_count: elements that are NaN.
+        pos_inf_count: elements that are +inf.
+        neg_inf_count: elements that are -inf.
+    """
+
+    steps: NDArray[np.int64]
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    count: NDArray[np.int64]
+    nan_count: NDArray[np.int64]
+    pos_inf_count: NDArray[np.int64]
+    neg_inf_count: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.steps.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,16 +68,47 @@ class RunNumbers:
     histograms: dict[str, HistogramStatistics]
 
 
-def read_numbers(run_dir: str) -> RunNumbers:
-    """Read a run's scalars and histograms.
-
-    Raises:
-        DamagedFileError: a file is damaged.
-        OSError: a file cannot be read.
-    """
-    run = FollowedRun(run_dir, on_damage="raise")
-    run.refresh()
+def read_numbers(run: FollowedRun) -> RunNumbers:
+    """The scalars and histograms of a run, as it was when it was last refreshed; raises as :func:`read_statistics`."""
     return RunNumbers(
         {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")},
         {tag: read_statistics(run, tag) for tag in run.tags_in_order("histogram")},
     )
+
+
+def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
+    """Statistics of a histogram; a sample that is not encoded as known writers do it is read from its file.
+
+    Raises:
+        LookupError: the run has no histogram of this tag.
+        DamagedFileError: a sample contradicts itself.
+    """
+    paths, owners, rows = run.rows("histogram", tag)
+    tails = np.ascontiguousarray(rows["tail"]).view(np.uint8).reshape(-1, TAIL)
+    numbers = np.full((4, rows.size), np.nan)
+    counts = np.zeros((4, rows.size), np.int64)
+    is_left = np.ones(rows.size, np.bool_)
+    for size in range(1, _MAX_VARINT + 1):  # of the count's varint, which is the same for most samples of a tag
+        fields = np.ascontiguousarray(tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]).view(_FIELDS)[:, 0]
+        is_usual = is_left & (fields["none"] == _NONE) & (tails[:, -1] < 128)
+        for name, key in _KEYS.items():
+            is_usual &= fields[name] == key
+        is_usual &= (tails[:, TAIL - size : TAIL - 1] >= 128).all(axis=1)
+        for index, name in enumerate(("min", "max", "sum")):
+            numbers[index, is_usual] = fields[name][is_usual]
+        for index in range(size):
+            counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(np.int64) << 7 * index
+        is_left &= ~is_usual
+        if not is_left.any():
+            break
+    with OpenFiles() as files:
+        for row in np.flatnonzero(is_left).tolist():
+            bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
+            value = cast("Histogram", files.value(Location(paths[owners[row]], *bounds)))
+            numbers[:3, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
+            counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
+    minimum, maximum, total, _ = numbers
+    finite = counts[0] - counts[1:].sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(finite > 0, total / finite, np.nan)
+    return HistogramStatistics(rows["step"].copy(), minimum, maximum, mean, *counts)

@@ -18,9 +18,9 @@ from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.histogram_statistics import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.scalar_table import scalar_table
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries

@@ -13,12 +13,14 @@ from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
 from mindsummary_lightning.reading.run_numbers import read_numbers
+from mindsummary_lightning.reading.summary_reader import table_of
 from mindsummary_lightning.values import Histogram
 from tests.reading.runs import histogram, values_at, write_summary
 
 
 def check(run: Path) -> None:
-    numbers, reader = read_numbers(str(run)), SummaryReader(run)
+    reader = SummaryReader(run)
+    numbers = read_numbers(table_of(reader))
     tags = reader.tags()
     assert (sorted(numbers.scalars), sorted(numbers.histograms)) == (tags["scalar"], tags["histogram"])
     assert reader.histogram_statistics().keys() == numbers.histograms.keys()
@@ -47,7 +49,7 @@ def test_damage_among_many_events_is_named_with_its_byte(tmp_path: Path) -> None
     path = write_summary(tmp_path, [*before, b"".join(frame([b"no event"])), *before])
 
     with pytest.raises(DamagedFileError) as raised:
-        read_numbers(str(tmp_path))
+        SummaryReader(tmp_path).histogram_statistics()
 
     assert raised.value.offset == path.read_bytes().index(b"no event") - HEADER_SIZE
 
