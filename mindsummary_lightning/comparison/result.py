@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
-
-import numpy as np
 
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
-from mindsummary_lightning.values.text import map_json
+from mindsummary_lightning.values.text import finite_or_named, map_json
 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
@@ -123,8 +122,17 @@ class Comparison:
     def __bool__(self) -> bool:
         raise TypeError("a Comparison is neither true nor false: ask .is_same, or .verdict, which has four answers")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.verdict!r}, {self.sentence!r})"
+
+    def _repr_html_(self) -> str:
+        from mindsummary_lightning.comparison.page import comparison_page  # here: it draws what this is
+
+        page = escape(comparison_page(self), quote=True)
+        return f'<iframe srcdoc="{page}" height="600" style="border: 0; width: 100%"></iframe>'
+
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON has it; numbers that are not finite are ``None``."""
+        """The result as JSON has it; numbers that are not finite are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``."""
         first = self.first_difference
         result: dict[str, Any] = map_json(
             {
@@ -156,10 +164,6 @@ class Comparison:
                 "hints": [asdict(hint) for hint in self.hints],
                 "trend": dict(self.trend),
             },
-            _finite_or_none,
+            finite_or_named,
         )
         return result
-
-
-def _finite_or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value

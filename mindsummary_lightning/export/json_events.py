@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
     kind_of,
 )
-from mindsummary_lightning.values.text import shortest_float32
+from mindsummary_lightning.values.text import finite_or_named, shortest_float32
 
 # The format's names of the lineage messages.
 _LINEAGE_NAMES = {
@@ -68,7 +67,7 @@ def plain(value: Any) -> Any:
     Images are described, not printed; of a tensor of more than 1,000 elements only shape and type are kept.
     """
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return finite_or_named(value)
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, (np.ndarray, np.generic)):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,43 +15,98 @@ from mindsummary_lightning.values import LossLandscape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _INCHES = 5.0
 _LEVELS = 24
 _DOTS_PER_INCH = 150
 
 
-def plot_landscapes(landscapes: Mapping[str, LossLandscape | RecordedLandscape], path: str | os.PathLike[str]) -> None:
-    """Draw landscapes side by side into one image file.
+def plot_landscapes(
+    landscapes: Mapping[str, LossLandscape | RecordedLandscape] | Iterable[RecordedLandscape],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+    titles: Sequence[str] | None = None,
+    size: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw landscapes side by side.
 
     Args:
-        landscapes: tag -> landscape, as :meth:`SummaryLandscape.generate` returns them; at least one.
-        path: file to write; its extension gives the format (``.png``, ``.svg``, ``.pdf``).
+        landscapes: tag -> landscape, as :meth:`SummaryLandscape.generate` returns them, or those of a
+            :class:`SummaryReader`; at least one.
+        path: file to write too; its extension gives the format (``.svg`` and ``.pdf`` for a paper, ``.png``).
+        ax: Matplotlib's axes to draw into, one for each landscape; ``None`` makes a figure.
+        titles: one for each landscape; ``None``: the steps or epochs that it spans.
+        size: width and height of the figure that is made, inches.
+
+    Returns:
+        The figure, which a notebook shows.
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: there is nothing to draw, or the extension is unknown.
+        ValueError: there is nothing to draw, the extension is unknown, or axes or titles are not as many as landscapes.
     """
-    if not landscapes:
+    drawn = list(landscapes.values() if isinstance(landscapes, Mapping) else landscapes)
+    if not drawn:
         raise ValueError("there is no landscape to draw")
     try:
+        from matplotlib.axes import Axes
         from matplotlib.figure import Figure
     except ImportError as error:
         raise missing_packages("a figure", "matplotlib") from error
-    figure = Figure(figsize=(_INCHES * len(landscapes) + 1, _INCHES), layout="constrained")
-    row = figure.subplots(1, len(landscapes), squeeze=False)[0]
-    for axes, (tag, landscape) in zip(row, landscapes.items(), strict=True):
-        _draw(axes, tag, landscape)
-    figure.savefig(os.fspath(path), dpi=_DOTS_PER_INCH)
+    if ax is None:
+        figure: Any = Figure(figsize=size or (_INCHES * len(drawn) + 1, _INCHES), layout="constrained")
+        figure._repr_png_ = lambda: _png(figure)  # without pyplot, a notebook knows no other way to show it
+        row: Sequence[Axes] = list(figure.subplots(1, len(drawn), squeeze=False)[0])
+    else:
+        row = [ax] if isinstance(ax, Axes) else list(ax)
+        figure = row[0].figure
+    named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
+    if not len(drawn) == len(row) == len(named):
+        raise ValueError(f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}")
+    for axes, title, landscape in zip(row, named, drawn, strict=True):
+        _draw(axes, title, landscape)
+    if path is not None:
+        figure.savefig(os.fspath(path), dpi=_DOTS_PER_INCH)
+    return cast("Figure", figure)
 
 
-def _draw(axes: Axes, tag: str, landscape: LossLandscape | RecordedLandscape) -> None:
+class Landscapes(dict[str, LossLandscape]):
+    """Landscapes by tag; a notebook draws them."""
+
+    def _repr_png_(self) -> bytes | None:
+        try:
+            return _png(plot_landscapes(self)) if self else None
+        except ImportError:
+            return None
+
+
+def _png(figure: Figure) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=_DOTS_PER_INCH / 2)
+    return file.getvalue()
+
+
+def _title(landscape: LossLandscape | RecordedLandscape) -> str:
+    if not landscape.intervals:
+        return "around the end of training"
+    return f"{landscape.metadata.unit}s {landscape.intervals[0]} to {landscape.intervals[-1]}"
+
+
+def _draw(axes: Axes, title: str, landscape: LossLandscape | RecordedLandscape) -> None:
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     surface = landscape.surface
     z = np.asarray(surface.z, np.float64)
-    levels = _levels(z)
-    filled = axes.contourf(surface.x, surface.y, z, levels, cmap="viridis")
+    levels, is_logarithmic = _levels(z)
+    norm = LogNorm(levels[0], levels[-1]) if is_logarithmic else None
+    filled = axes.contourf(surface.x, surface.y, z, levels, cmap="viridis", norm=norm)
     axes.contour(surface.x, surface.y, z, levels, colors="black", linewidths=0.3, alpha=0.5)
-    colors: Any = axes.figure.colorbar(filled, ax=axes, format="%.3g")
+    ticks = LogLocator(subs=(1, 2, 5)) if is_logarithmic else MaxNLocator(6)
+    colors: Any = axes.figure.colorbar(filled, ax=axes, ticks=ticks, format="%g")
+    colors.ax.minorticks_off()
     colors.set_label("loss")
     if landscape.path is not None:
         path = landscape.path
@@ -64,17 +120,22 @@ def _draw(axes: Axes, tag: str, landscape: LossLandscape | RecordedLandscape) ->
             )  # fmt: skip
     if landscape.convergence_point is not None:
         x, y, loss = landscape.convergence_point
-        axes.plot([x], [y], color="red", marker="*", markersize=11, linestyle="none", label=f"end, loss {loss:.4g}")
-        axes.legend(loc="lower right", fontsize=8)
+        # Of an even grid, MindSpore takes the middle point beside the origin, which is where the training ended.
+        is_end = landscape.path is not None or (x == 0 and y == 0)
+        name = f"{'end' if is_end else 'grid centre'}, loss {loss:.4g}"
+        axes.plot([x], [y], color="red", marker="*", markersize=11, linestyle="none", label=name)
+        if not is_end:
+            axes.plot([0], [0], color="white", marker="+", markersize=9, linestyle="none", label="end")
+        axes.legend(loc="lower right", fontsize=8, facecolor="lightgrey")
     axes.locator_params(nbins=5)
-    axes.set_title(tag)
+    axes.set_title(title)
     axes.set_xlabel(f"direction 1 ({landscape.metadata.decomposition})")
     axes.set_ylabel(f"direction 2 ({landscape.metadata.decomposition})")
 
 
-def _levels(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Equally spaced in the logarithm where the loss spans decades, so that the basin shows; strictly ascending."""
+def _levels(z: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], bool]:
+    """Strictly ascending; equally spaced in the logarithm, and True, where the loss spans decades: the basin shows."""
     low, high = float(z.min()), float(z.max())
     if low > 0 and high > 10 * low:
-        return np.geomspace(low, high, _LEVELS)
-    return np.linspace(low, high if high > low else low + 1, _LEVELS)
+        return np.geomspace(low, high, _LEVELS), True
+    return np.linspace(low, high if high > low else low + 1, _LEVELS), False

@@ -35,6 +35,7 @@ from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, inte
 from mindsummary_lightning.landscape.loaders import is_datamodule
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
+from mindsummary_lightning.landscape.plot import Landscapes
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
 from mindsummary_lightning.recording.summary_record import SummaryRecord
@@ -195,7 +196,7 @@ class SummaryLandscape:
             _write(target, made)
             for store in stores:
                 store.clear()
-        return made
+        return Landscapes(made)
 
 
 def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:

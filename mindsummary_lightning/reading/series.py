@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeVar
 
@@ -94,14 +94,12 @@ class RunLineage:
     custom: UserDefinedInfo | None = None
 
     def _repr_html_(self) -> str:
-        parts = ((field.name, getattr(self, field.name)) for field in fields(self))
-        rows = (
-            f"<tr><td>{escape(part)}</td><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>"
-            for part, info in parts
-            for name, value in leaves(info, _items)
-            if value is not None
-        )
-        return f"<table>{''.join(rows)}</table>"
+        parts = {"train": self.train, "evaluation": self.evaluation, "dataset": self.dataset}
+        rows = [(part, *row) for part, info in parts.items() for row in leaves(info, _items) if row[1] is not None]
+        rows += [("custom", *row) for row in leaves(self.custom.values if self.custom else {})]
+        texts = ([part, name, f"{value:.6g}" if isinstance(value, float) else str(value)] for part, name, value in rows)
+        cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in texts)
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,9 @@ import html
 import os
 import threading
 
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.viewer.access import Access, new_token
+from mindsummary_lightning.viewer.addresses import page_addresses
 from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -15,6 +17,7 @@ from mindsummary_lightning.viewer.serve import listen, serve_until
 
 _LOOPBACK = "127.0.0.1"
 _END_S = 2.0
+_PAGE_WIDTH = 1260  # pixels that MindInsight's pages need; narrower ones cut the column with the links away
 _running: dict[str, Shown] = {}
 
 
@@ -62,6 +65,9 @@ class Shown:
         app = create_site(LoadedRuns(directory), frontend, Access(token))
         self.address: str = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
+        is_run = summary_files(directory) or lineage_file_paths(directory)
+        pages = dict(page_addresses("", None, "./" if is_run else None))
+        self._page = pages["dashboard" if is_run else "runs"].lstrip("/")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         ended_or_ready = threading.Event()
@@ -91,9 +97,16 @@ class Shown:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_END_S)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address!r})"
+
     def _repr_html_(self) -> str:
-        source = html.escape(f"{self.address}#/summary-manage", quote=True)
-        return f'<iframe src="{source}" width="100%" height="{self.height}" style="border: 0"></iframe>'
+        source = html.escape(f"{self.address}{self._page}", quote=True)
+        return (
+            f'<a href="{source}" target="_blank" rel="noopener">open in a tab</a>'
+            f'<div style="overflow-x: auto"><iframe src="{source}" height="{self.height}" '
+            f'style="border: 0; width: 100%; min-width: {_PAGE_WIDTH}px"></iframe></div>'
+        )
 
 
 def _server_address(port: int) -> str:

@@ -199,7 +199,7 @@ def test_dump_writes_nan_as_text_so_that_every_line_is_json(tmp_path: Path, caps
 
     line = mindsummary(capsys, "dump", path).out.splitlines()[1]
 
-    assert json.loads(line)["values"] == [{"tag": "loss", "kind": "scalar", "value": "nan"}]
+    assert json.loads(line)["values"] == [{"tag": "loss", "kind": "scalar", "value": "NaN"}]
 
 
 def test_dump_prints_up_to_the_damage_and_gives_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

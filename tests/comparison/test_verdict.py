@@ -315,3 +315,10 @@ def test_a_comparison_is_neither_true_nor_false(run: Path, tmp_path: Path) -> No
     assert comparison.is_same
     with pytest.raises(TypeError, match="is_same"):
         bool(comparison)
+
+
+def test_a_comparison_says_its_sentence_and_frames_its_page(run: Path) -> None:
+    comparison = compare_runs(run, run)
+
+    assert repr(comparison) == f"Comparison('same', {comparison.sentence!r})"
+    assert comparison._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')

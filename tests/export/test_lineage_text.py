@@ -57,9 +57,9 @@ def test_every_door_says_the_number_that_was_typed(tmp_path: Path, capsys: pytes
     *_, values = map(json.loads, answers[1].splitlines())
     assert [value["value"] for value in values["values"]] == [
         0.1,
-        {"dims": [1, 2], "data_type": "FLOAT64", "data": [0.1, "nan"]},
+        {"dims": [1, 2], "data_type": "FLOAT64", "data": [0.1, "NaN"]},
     ]
-    assert json.loads(answers[2])["TrainLineage"] == {"learning_rate": 0.1, "loss": "nan"}
+    assert json.loads(answers[2])["TrainLineage"] == {"learning_rate": 0.1, "loss": "NaN"}
 
 
 def test_nested_custom_data_has_the_names_of_the_table_of_lineage() -> None:

@@ -138,7 +138,7 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
     assert repr(Graph((GraphNode("a", "Add"),), "net")) == "Graph('net', 1 nodes, 0 parameters, 0 constants)"
     html = reader.lineage()._repr_html_()
     assert "<td>network</td><td>LeNet &lt;5&gt;</td>" in html
-    assert "<td>custom</td><td>values/lr</td>" in html
+    assert "<td>custom</td><td>lr</td><td>0.1</td>" in html
 
 
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:

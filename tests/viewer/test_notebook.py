@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.viewer import notebook, show
+from tests.reading.runs import write_summary
 from tests.viewer.small_frontend import SMALL_WHEEL
 
 
@@ -28,15 +29,24 @@ def _get(address: str) -> bytes:
     return content
 
 
-def test_a_cell_frames_the_pages(tmp_path: Path) -> None:
+def test_a_cell_frames_the_pages_as_wide_as_they_need_and_links_to_them(tmp_path: Path) -> None:
     source = re.fullmatch(
-        r'<iframe src="(\S+)#/summary-manage" width="100%" height="600" style="border: 0"></iframe>',
+        r'<a href="(\S+)#/summary-manage" target="_blank" rel="noopener">open in a tab</a>'
+        r'<div style="overflow-x: auto"><iframe src="\1#/summary-manage" height="600" '
+        r'style="border: 0; width: 100%; min-width: 1260px"></iframe></div>',
         show(tmp_path, height=600)._repr_html_(),
     )
 
     assert source is not None
+    assert repr(show(tmp_path)) == f"Shown({source[1]!r})"
     assert b"MindInsight" in _get(source[1])
     assert b"enable_debugger" in _get(f"{source[1]}v1/mindinsight/ui-config")
+
+
+def test_the_frame_of_one_run_opens_its_dashboard(tmp_path: Path) -> None:
+    write_summary(tmp_path, [])
+
+    assert "#/train-manage/training-dashboard?id=.%2F&amp;summaryPath=.%2F" in show(tmp_path)._repr_html_()
 
 
 def test_the_frame_is_of_no_use_without_its_token(tmp_path: Path) -> None:
