@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.observation import Observation
-from mindsummary_lightning.graph.replayed_frames import ReplayedFrames, room_for_frames
 
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
@@ -38,7 +37,6 @@ class Instruments(TorchFunctionMode):
         super().__init__()
         self.error: Exception | None = None
         self.observation: Observation = self.attempt(begin)
-        self._frames = ReplayedFrames()
         self._thread = threading.get_ident()
         self._is_in_function = False  # then torch has taken this mode off its stack; a backward pass may call modules
         self._compiled_call: FrameType | None = None
@@ -46,8 +44,8 @@ class Instruments(TorchFunctionMode):
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function of the user's and observe it; afterwards everything is as before, also if it raised."""
-        with self._watching(), room_for_frames():
-            return self._frames.call(function, args, kwargs)
+        with self._watching(), _room_for_frames():
+            return function(*args, **kwargs)
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
@@ -81,7 +79,7 @@ class Instruments(TorchFunctionMode):
         kwargs = kwargs or {}
         self._is_in_function = True
         try:
-            output = self._frames.call(func, args, kwargs)
+            output = func(*args, **kwargs)
         finally:
             self._is_in_function = False
         self.attempt(self.observation.add_operation, func, args, kwargs, output)
@@ -95,7 +93,7 @@ class Instruments(TorchFunctionMode):
         if is_whole:
             self._remove()
         try:
-            output = self._frames.call(self._module_call, (module, *args), kwargs)
+            output = self._module_call(module, *args, **kwargs)
         finally:
             if is_whole:
                 self.attempt(self._install)
@@ -139,6 +137,19 @@ class Instruments(TorchFunctionMode):
             above.append(mode)
         for mode in reversed(above):
             _push_mode(mode)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _room_for_frames() -> Iterator[None]:
+    """A context in which the recursion limit leaves the user as many frames as without ours, two of them a module."""
+    limit = sys.getrecursionlimit()
+    raised = 2 * limit
+    sys.setrecursionlimit(raised)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == raised:  # the user has not set another
+            sys.setrecursionlimit(limit)
 
 
 def _is_one_node(module: nn.Module) -> bool:
