@@ -50,14 +50,12 @@ from mindsummary_lightning.trainer.namespaces import CallbackBase
 from mindsummary_lightning.trainer.run_identity import (
     continued_state,
     is_same_directory,
-    save_rates,
     save_state,
     saved_state,
     steps_before_fit,
 )
 from mindsummary_lightning.trainer.statistics_names import StatisticsNames
 from mindsummary_lightning.trainer.trainer_state import (
-    epochs_done,
     is_tuning,
     loss_scale,
     planned_steps,
@@ -160,12 +158,10 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._warn_once = WarnOnce(_LOG)
-        self._is_on = False
         self._steps: StepCollector | None = None
         self._names = ParameterNames()
         self._landscape: LandscapeCheckpointWriter | None = None
         self._global_step = 0
-        self._has_saved_checkpoint = False
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
 
@@ -179,34 +175,41 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if sum(isinstance(callback, SummaryCollector) for callback in trainer.callbacks) > 1:
             raise ValueError("a Trainer may have one SummaryCollector; give one that collects everything")
         logger = next((logger for logger in trainer.loggers if isinstance(logger, MindInsightLogger)), None)
-        self._is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
-        if self._is_on and logger is not None and self._summary_dir is None:
+        is_on = not trainer.fast_dev_run and (self._summary_dir is not None or logger is not None)
+        if is_on and logger is not None and self._summary_dir is None:
             logger._run.take_options(self._file_options)
-        elif not self._is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
+        elif not is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
             self._warn_once.warn(
                 "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
             )
-        if self._is_on and self._own_run is not None:
+        if is_on and self._own_run is not None:
             refuse_file_in_the_way(self._own_run.directory)
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
             self._resumed = continued_state(self._steps, trainer, is_at_same_step)
-            self._landscape, self._has_saved_checkpoint = None, False
-            if stage == "fit" or not is_at_same_step:  # after an evaluation the user may save a checkpoint
+            self._landscape = None
+            if stage == "fit" or not is_at_same_step or not is_on:  # after an evaluation one may save a checkpoint
                 self._steps = None
-            if self._is_on:
+            if not is_on:
+                self._record, self._lineage, self._runs = None, None, []
+            else:
                 self._runs = [run for run in (self._own_run, getattr(logger, "_run", None)) if run is not None]
                 for run in self._runs:
                     run.enter(trainer)
                 if trainer.is_global_zero and self._record is not (record := self._runs[0].recorder()):
                     self._graph.forget()
-                    self._record, self._lineage = record, LineageRecorder(record, {**hyper_config(), **self._custom})
+                    custom = {**hyper_config(), **self._custom}
+                    has_training = self._specified.collect_train_lineage
+                    self._record = record
+                    self._lineage = LineageRecorder(record, custom, records_training=has_training)
                     self._guard.raise_exception = record.policy.raise_exception
+                if self._lineage is not None:
+                    self._lineage.call_begins()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Learn how long the run is and what it optimizes, and write what is known of it."""
-        if not self._is_on:
+        if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
         step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
@@ -226,6 +229,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             return
         with self._guard("the train lineage"):
             lineage.training_begins(trainer, self._resumed.get("learning_rates", []))
+            lineage.read_loss = self._steps.last_loss
             if self._specified.collect_train_lineage:
                 lineage.training(trainer, pl_module)
         with self._guard("custom lineage"):
@@ -244,31 +248,29 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Record the in-flight steps that have arrived, and take what summary operators are going to give."""
         steps = self._steps
-        if steps is None or not self._is_on:
+        if steps is None:
             return
         steps.begin_batch(partial(self._names.of, pl_module, trainer.optimizers))
         if steps.has_in_flight:
             self._record_finished()
-        if self._has_saved_checkpoint and self._record is not None:
-            self._record_progress(trainer, pl_module)
         if self._lineage is not None:
-            self._lineage.begin_batch(trainer, batch, batch_idx)
+            self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
         """Learn from the first batch which function the loss comes from."""
-        if self._is_on and self._lineage is not None and self._lineage.is_first_batch:
+        if self._lineage is not None and self._lineage.is_first_batch:
             self._lineage.loss_computed(pl_module, loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
-        if (self._gradients or self._statistics) and self._steps is not None and self._is_on:
+        if (self._gradients or self._statistics) and self._steps is not None:
             self._steps.take_gradients(optimizer, partial(loss_scale, trainer, pl_module, optimizer))
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Record the step, if an optimizer stepped and the step is collected."""
         steps = self._steps
-        if steps is None or not self._is_on:
+        if steps is None:
             return
         global_step = trainer.global_step
         has_stepped = global_step != self._global_step  # once, however many optimizers stepped
@@ -280,8 +282,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         steps.end_batch(read_loss, has_stepped, batch)
         if self._lineage is not None and self._lineage.is_first_batch:
             with self._guard("the train lineage"):
-                has_training, has_dataset = self._specified.collect_train_lineage, self._specified.collect_dataset_graph
-                self._lineage.end_first_batch(trainer, pl_module, has_training, has_dataset)
+                self._lineage.end_first_batch(trainer, pl_module, self._specified.collect_dataset_graph)
         if steps.has_in_flight:
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
@@ -327,57 +328,49 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
-        if self._is_on and self._steps is not None:  # a tuner saves one before any training
-            self._has_saved_checkpoint = True
+        if self._steps is not None:  # a tuner saves one before any training
             is_in_step = trainer.global_step != self._global_step  # a callback before this one saves it
             runs = [] if self._record is None else self._runs
             directories = [*dict.fromkeys(os.path.abspath(run.directory) for run in runs)]
             save_state(checkpoint, self._steps, is_in_step, directories, self._graph.recorded)
             if self._lineage is not None:
-                save_rates(checkpoint, self._lineage.first_rates)
+                self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember where the run that is being resumed was."""
         self._resumed = saved_state(checkpoint)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
-        return self._lineage if self._is_on and self._specified.collect_eval_lineage else None
-
-    def _record_progress(self, trainer: Any, module: Any) -> None:
-        self._has_saved_checkpoint = False
-        if self._lineage is None:
-            return
-        if self._specified.collect_train_lineage:
-            loss = self._steps.last_loss() if self._steps is not None else None
-            self._lineage.training(trainer, module, loss, epochs_done(trainer))
-        self._lineage.flush()
+        return self._lineage if self._specified.collect_eval_lineage else None
 
     # ---- the run ends
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Record the last step, if it was not collected, and the final lineage."""
-        if not self._is_on or self._steps is None:
+        if self._steps is None:
             return
         with self._guard("the last step"):
             self._steps.end_run(partial(self._names.of, pl_module, trainer.optimizers))
             self._record_finished(wait=True)
-        self._record_progress(trainer, pl_module)
+        if self._lineage is not None:
+            self._lineage.progress(trainer, pl_module)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the in-flight steps and the lineage so far."""
         self._end_broken_evaluation(trainer)
-        if self._is_on and self._steps is not None and trainer.state.fn == "fit":
+        if self._steps is not None and trainer.state.fn == "fit":
             self._steps.close_operators(is_over=True)
             with self._guard("the last step"):
                 self._record_finished(wait=self._record is not None)
-            with self._guard("the train lineage"):
-                self._record_progress(trainer, pl_module)
+            if self._lineage is not None:
+                with self._guard("the train lineage"):
+                    self._lineage.progress(trainer, pl_module)
         self._end("failed", trainer, pl_module)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Record checkpoints saved at the very end, and close the files."""
-        if self._has_saved_checkpoint and self._is_on:
-            self._record_progress(trainer, pl_module)
+        if self._lineage is not None:
+            self._lineage.write_saved_checkpoint(trainer, pl_module)
         self._end("success", trainer, pl_module)
 
     def _end(self, status: str, trainer: Any, pl_module: Any) -> None:
@@ -391,7 +384,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._names.release()
         if self._steps is not None:
             self._steps.release()
-        if self._is_on and self._lineage is not None:
+        if self._lineage is not None:
             self._lineage.end()
             if self._own_run is not None:
                 self._own_run.end(status, records_status=self._specified.collect_train_lineage)

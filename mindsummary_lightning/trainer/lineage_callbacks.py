@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import Any, TypeAlias
 
 from mindsummary_lightning.collection.loss import loss_alone, mean_loss
@@ -17,8 +18,7 @@ from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
-from mindsummary_lightning.trainer.run_identity import save_rates, saved_state
-from mindsummary_lightning.trainer.trainer_state import epochs_done
+from mindsummary_lightning.trainer.run_identity import saved_state
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,6 +66,8 @@ class _LineageCallback(CallbackBase):
             recorder = self._recorder if self._logger is None else self._logger._run.recorder()
             if recorder is not None and (self._lineage is None or self._lineage.record is not recorder):
                 self._lineage = LineageRecorder(recorder)
+            if self._lineage is not None:
+                self._lineage.call_begins()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the evaluation that waits, and close the files, if this callback opened them."""
@@ -103,32 +105,25 @@ class TrainLineage(_LineageCallback):
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__(summary_record, raise_exception)
-        self._loss: Any = None
-        self._has_begun = False
-        self._has_saved_checkpoint = False
         self._saved_rates: list[float] = []
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Prepare to record, on rank zero and outside ``fast_dev_run``."""
         super().setup(trainer, pl_module, stage)
-        self._has_begun = self._has_saved_checkpoint = False
         self._saved_rates = []
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Write what is known before the first step."""
-        self._loss = None
-        self._has_begun = True
         if self._lineage is not None:
             self._lineage.training_begins(trainer, self._saved_rates)
+            self._lineage.read_loss = lambda: None
             self._lineage.training(trainer, pl_module)
             self._lineage.custom(trainer, pl_module)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Write the lineage with a checkpoint that was saved since the last batch, and look at the first one."""
-        if self._has_saved_checkpoint:
-            self._write_progress(trainer, pl_module)
         if self._lineage is not None:
-            self._lineage.begin_batch(trainer, batch, batch_idx)
+            self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
         """Learn from the first batch which function the loss comes from."""
@@ -137,8 +132,11 @@ class TrainLineage(_LineageCallback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Keep the loss."""
-        self._loss = loss_alone(outputs)
-        if self._lineage is not None and self._lineage.is_first_batch:
+        if self._lineage is None:
+            return
+        accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
+        self._lineage.read_loss = partial(mean_loss, loss_alone(outputs), accumulated)
+        if self._lineage.is_first_batch:
             self._lineage.end_first_batch(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -148,9 +146,8 @@ class TrainLineage(_LineageCallback):
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the first learning rates into it; its own path and size are recorded at the next batch."""
-        self._has_saved_checkpoint = self._has_begun  # a tuner saves one before any training
-        if self._has_begun and self._lineage is not None:
-            save_rates(checkpoint, self._lineage.first_rates)
+        if self._lineage is not None:
+            self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Remember the learning rates that the run being resumed began with."""
@@ -158,25 +155,21 @@ class TrainLineage(_LineageCallback):
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the final lineage."""
-        self._write_progress(trainer, pl_module)
+        if self._lineage is not None:
+            self._lineage.progress(trainer, pl_module)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the lineage so far and close the files."""
-        self._has_saved_checkpoint = self._has_begun  # so that it is written
+        with self._guard("the train lineage"):
+            self.on_train_end(trainer, pl_module)
         super().on_exception(trainer, pl_module, exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Write the lineage with a checkpoint saved at the very end, and close the files."""
-        if self._has_saved_checkpoint:
-            with self._guard("the train lineage"):
-                self._write_progress(trainer, pl_module)
-        super().teardown(trainer, pl_module, stage)
-
-    def _write_progress(self, trainer: Any, module: Any) -> None:
-        self._has_saved_checkpoint = False
         if self._lineage is not None:
-            loss = mean_loss(self._loss, trainer.accumulate_grad_batches if module.automatic_optimization else 1)
-            self._lineage.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
+            with self._guard("the train lineage"):
+                self._lineage.write_saved_checkpoint(trainer, pl_module)
+        super().teardown(trainer, pl_module, stage)
 
 
 @guarded_hooks

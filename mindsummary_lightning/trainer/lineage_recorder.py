@@ -18,6 +18,7 @@ from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
+from mindsummary_lightning.trainer.run_identity import save_rates
 from mindsummary_lightning.trainer.trainer_info import (
     arithmetic,
     environment,
@@ -29,7 +30,13 @@ from mindsummary_lightning.trainer.trainer_info import (
     settings,
     train_lineage,
 )
-from mindsummary_lightning.trainer.trainer_state import evaluation, has_read_all, reads_in_turn, training_loader
+from mindsummary_lightning.trainer.trainer_state import (
+    epochs_done,
+    evaluation,
+    has_read_all,
+    reads_in_turn,
+    training_loader,
+)
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
@@ -41,18 +48,30 @@ _NO_NAME: str | None = None
 
 
 class LineageRecorder:
-    """Writes the lineage of one run; ``custom`` data override everything else, ``timer`` is a monotonic clock."""
+    """Writes the lineage of one run; ``custom`` data override everything else, ``timer`` is a monotonic clock.
+
+    Attributes:
+        record: what it writes with.
+        records_training: whether it writes the training's lineage, and not only that of evaluations.
+        read_loss: gives the loss of the last step, if there is one; may wait for it.
+        first_rates: the learning rates that each parameter group was made with.
+        is_first_batch: whether the first batch of a fit is not over.
+    """
 
     def __init__(
         self,
         record: RunRecorder,
         custom: Mapping[str, CustomValue] | None = None,
         timer: Callable[[], float] = time.monotonic,
+        records_training: bool = True,
     ) -> None:
         self.record = record
+        self.records_training = records_training
+        self.read_loss: Callable[[], Any] = lambda: None
+        self._has_begun = self._has_saved_checkpoint = False
         self._custom = dict(custom or {})
         self._timer = timer
-        self.first_rates: list[float] = []  # that each parameter group was made with
+        self.first_rates: list[float] = []
         self._has_scheduled = False  # whether the rate has been another one
         self._metrics: dict[str, dict[str, float]] = {}  # of the newest evaluation of each kind
         self._before: dict[str, Any] | None = None  # the metrics when the evaluation that runs began
@@ -76,13 +95,19 @@ class LineageRecorder:
         info = {name: value for name, value in info.items() if name not in data}
         self.record.write_lineage(*([UserDefinedInfo(data)] if data else ()), *([RunInfo(info)] if info else ()))
 
+    def call_begins(self) -> None:
+        """The Trainer begins a call, which may be no fit."""
+        self._has_begun = self._has_saved_checkpoint = False
+
     def training_begins(self, trainer: Any, saved_rates: Sequence[float]) -> None:
         """Determine the learning rates that the optimizers were made with: ``saved_rates`` of a checkpoint, if any."""
+        self._has_begun = True
         self.first_rates = list(saved_rates) or first_learning_rates(trainer)
         self._sizes, self._data_graph, self._losses, self.is_first_batch = None, None, {}, True
 
-    def begin_batch(self, trainer: Any, batch: Any, batch_idx: int) -> None:
-        """A batch begins: the first ones and the last tell what the loader's own words are worth."""
+    def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
+        """A batch begins: write a checkpoint saved since the last one, and check what its loader states of batches."""
+        self.write_saved_checkpoint(trainer, module)
         self.flush_when_due()
         if self.is_first_batch and self._sizes is None:
             loader = training_loader(trainer)
@@ -104,15 +129,34 @@ class LineageRecorder:
         watched = {} if self._watched is None else self._watched.names
         self._losses[value_or_default(_NO_NAME, loss_name, loss, {**watched, **observed}, module)] = None
 
-    def end_first_batch(self, trainer: Any, module: Any, has_training: bool = True, has_dataset: bool = True) -> None:
+    def end_first_batch(self, trainer: Any, module: Any, has_dataset: bool = True) -> None:
         """Write what the first batch has shown, of the training job and of its data."""
         self.is_first_batch = False
         self._stop_watching()
-        if has_training:
+        if self.records_training:
             self.training(trainer, module)
         if has_dataset and self._data_graph is not None:
             self.record.write_lineage(self._data_graph)
         self._data_graph = None
+
+    def checkpoint_saved(self, checkpoint: dict[str, Any]) -> None:
+        """Put the first learning rates into it; its own path and size are written at the next batch."""
+        if self._has_begun:  # a tuner saves one before any training
+            self._has_saved_checkpoint = True
+            save_rates(checkpoint, self.first_rates)
+
+    def write_saved_checkpoint(self, trainer: Any, module: Any) -> None:
+        """Write the lineage if a checkpoint was saved since it was written."""
+        if self._has_saved_checkpoint:
+            self.progress(trainer, module)
+
+    def progress(self, trainer: Any, module: Any) -> None:
+        """Write the lineage as far as the training is, and the evaluation that waits; nothing before it began."""
+        self._has_saved_checkpoint = False
+        if self.records_training and self._has_begun:
+            loss = self.read_loss()
+            self.training(trainer, module, None if loss is None else float(loss), epochs_done(trainer))
+        self.flush()
 
     def training(self, trainer: Any, module: Any, loss: float | None = None, epochs: int | None = None) -> None:
         """Write what is known of the training job now, and the evaluation that waits, in one replacement of the file.

@@ -1,0 +1,176 @@
+"""Cost grows with the work and never faster: counts of calls, files and bytes at growing sizes, and what stays alive.
+
+``benchmarks/growth.py`` measures the same as time and memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import tracemalloc
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
+from tests.support import lineage_paths, read_scalars
+from tests.trainer.support import Net, trainer
+
+pytestmark = pytest.mark.slow
+
+_OURS = f"{os.sep}mindsummary_lightning{os.sep}"
+
+
+@contextmanager
+def _calls() -> Iterator[Counter[str]]:
+    """How often functions of this package were called, and functions of Python's library from it."""
+    counted: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        caller = frame.f_back
+        if event == "call" and (
+            _OURS in frame.f_code.co_filename or (caller is not None and _OURS in caller.f_code.co_filename)
+        ):
+            counted["calls"] += 1
+        elif event == "c_call" and _OURS in frame.f_code.co_filename:
+            counted[getattr(argument, "__name__", "")] += 1
+
+    sys.setprofile(count)
+    try:
+        yield counted
+    finally:
+        sys.setprofile(None)
+
+
+def _ratio(work: Callable[[int], None], small: int, large: int) -> float:
+    """Calls for the large size by those for the small one, divided by the ratio of the sizes: 1 where it is linear."""
+    totals = []
+    for size in (small, large):
+        with _calls() as counted:
+            work(size)
+        totals.append(sum(counted.values()))
+    return totals[1] / totals[0] / (large / small)
+
+
+def test_200_000_scalars_take_a_file_and_no_memory(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    sizes, held = [0], []
+    for half in range(2):
+        for step in range(half * 10_000, half * 10_000 + 10_000):
+            logger.log_metrics({f"m{number}": float(step) for number in range(10)}, step)
+            if step % 10_000 == 100 and not tracemalloc.is_tracing():
+                tracemalloc.start()
+        held.append(tracemalloc.get_traced_memory()[0])
+        (path,) = (tmp_path / "run").iterdir()
+        sizes.append(path.stat().st_size)
+    tracemalloc.stop()
+
+    assert held[1] - held[0] < 50_000
+    assert sizes[2] - sizes[1] < 1.05 * (sizes[1] - sizes[0])
+    assert len(os.listdir("/proc/self/fd")) == descriptors + 1
+    assert threading.active_count() == threads
+    logger.finalize("success")
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+class _Data(TensorDataset):
+    pass
+
+
+def test_of_1_000_fits_in_a_process_nothing_of_the_users_is_alive(tmp_path: Path) -> None:
+    alive: list[weakref.ref[Any]] = []
+    descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    def fit(number: int) -> None:
+        net, data = Net(), _Data(torch.zeros(2, 4), torch.zeros(2, dtype=torch.long))
+        logger = MindInsightLogger(tmp_path, name="", version=f"v{number}")
+        collector = SummaryCollector(collect_freq=1)
+        running = trainer(logger=logger, callbacks=[collector], limit_train_batches=1)
+        running.fit(net, DataLoader(data, batch_size=2))
+        alive.extend(weakref.ref(each) for each in (net, data, running, logger, collector, net.first.weight))
+
+    for number in range(1000):
+        fit(number)
+        if number == 20:
+            gc.collect()
+            before = len(gc.get_objects())
+    gc.collect()
+    grown = len(gc.get_objects()) - before
+
+    assert [each() for each in alive if each() is not None] == []
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    assert threading.active_count() == threads
+    assert grown / 979 < 60  # objects of each directory: its writer's place, and the weak references above
+    assert len(SummaryReader(tmp_path / "v999").tags()["scalar"]) == 2
+
+
+def test_300_directories_in_rounds_are_300_files(tmp_path: Path) -> None:
+    def rounds(directories: int) -> None:
+        for step in range(4):
+            for number in range(directories):
+                with SummaryRecord(tmp_path / str(directories) / str(number)) as record:
+                    record.add_scalar("a", 1.0, step)
+
+    assert _ratio(rounds, 100, 300) < 1.05
+    for number in range(300):
+        assert [step for step, _ in read_scalars(tmp_path / "300" / str(number), "a")] == [0, 1, 2, 3]
+        assert len(os.listdir(tmp_path / "300" / str(number))) == 1
+
+
+def test_each_of_1_000_checkpoints_costs_the_same(tmp_path: Path) -> None:
+    def fit(saves: int) -> None:
+        data = DataLoader(TensorDataset(torch.zeros(saves, 4), torch.zeros(saves, dtype=torch.long)))
+        callbacks: list[L.Callback] = [
+            SummaryCollector(tmp_path / str(saves), collect_freq=10_000),
+            ModelCheckpoint(
+                tmp_path / f"saved{saves}", "{step}", monitor="step", every_n_train_steps=1, save_top_k=-1, mode="max"
+            ),
+        ]
+        logger = MindInsightLogger(tmp_path, name="", version=f"logger{saves}")
+        running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=saves, enable_checkpointing=True)
+        running.fit(Net(), data)
+
+    fit(10)
+    assert _ratio(fit, 200, 1000) < 1.05
+    assert len(os.listdir(tmp_path / "saved1000")) == 1000
+    (path,) = lineage_paths(tmp_path / "1000")
+    assert path.stat().st_size < 2**16
+
+
+def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
+    written: dict[int, int] = {}
+
+    def evaluate(times: int) -> None:
+        clock = [0.0]
+        recorder = RunRecorder(str(tmp_path / str(times)))
+        lineage = LineageRecorder(recorder, timer=lambda: clock[0])
+        written[times] = 0
+        for number in range(times):
+            clock[0] += 20
+            metrics = {f"accuracy/{part}": number / times for part in range(10)}
+            lineage.evaluation_ends(
+                SimpleNamespace(callback_metrics=metrics, testing=False, num_val_batches=[1], val_dataloaders=None)
+            )
+            (path,) = lineage_paths(tmp_path / str(times))
+            written[times] += path.stat().st_size
+        recorder.close()
+
+    assert _ratio(evaluate, 500, 2000) < 1.05
+    assert written[2000] / written[500] < 4.2
+    assert lineage_paths(tmp_path / "2000")[0].stat().st_size < 2**16
