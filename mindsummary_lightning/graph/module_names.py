@@ -65,6 +65,8 @@ class ModuleNames:
     def __init__(self, network: nn.Module, new_scope: Callable[[str, str, str], str]) -> None:
         self._new_scope = new_scope
         self._places: dict[int, Place] = {}  # holds the modules, so that no id is used again
+        # Of a tied parameter the first name, as statistics and histograms have it, wherever it is used.
+        self._parameters: dict[int, tuple[nn.Parameter, int, str]] = {}
         self.root: Place = self._add(Place(unwrapped(network), "", ""))
 
     def place(self, module: nn.Module, caller: Place) -> Place:
@@ -83,6 +85,8 @@ class ModuleNames:
 
         Modules that are not registered may share a name.
         """
+        if id(tensor) in self._parameters:
+            return self._parameters[id(tensor)][1:]
         for module, path, _ in chain([running], self._places.values()):
             for held in (module._parameters, module._buffers, module.__dict__):
                 for key, value in held.items():
@@ -92,6 +96,10 @@ class ModuleNames:
 
     def _add(self, place: Place) -> Place:
         self._places[id(place.module)] = place
+        for key, parameter in place.module._parameters.items():
+            if parameter is not None:
+                named = parameter, id(place.module), f"{place.path}.{key}".lstrip(".")
+                self._parameters.setdefault(id(parameter), named)
         for name, child in place.module._modules.items():
             if child is not None and id(inner := unwrapped(child)) not in self._places:
                 self._add(self._child(place, name, inner))

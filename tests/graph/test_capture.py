@@ -206,6 +206,30 @@ def test_tied_weights_are_one_parameter() -> None:
     assert sources(graph, node(graph, "out-Linear"))[1] == "embed.weight"
 
 
+def test_a_tied_weight_has_its_first_name_also_where_another_module_holds_it() -> None:
+    class Encoder(nn.Module):
+        """As in T5: its embedding's weight is the network's."""
+
+        def __init__(self, weight: nn.Parameter) -> None:
+            super().__init__()
+            self.embed_tokens = nn.Embedding(*weight.shape)
+            self.embed_tokens.weight = weight
+            self.head = nn.Linear(weight.shape[1], 2)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.head(self.embed_tokens(tokens))
+
+    net = nn.ModuleDict({"shared": nn.Embedding(30, 8)})
+    net["encoder"] = Encoder(net["shared"].weight)
+    net.bias = net["encoder"].head.bias  # as BERT's, of the network first
+    net.forward = net["encoder"].forward
+    graph = capture_example(net, torch.arange(3))
+
+    assert [name for name, _ in net.named_parameters()][:2] == ["bias", "shared.weight"]
+    assert sources(graph, node(graph, "Embedding-op"))[1] == "shared.weight"
+    assert sources(graph, node(graph, "Linear-op"))[2] == "bias"
+
+
 def test_structured_inputs_are_named_by_their_place() -> None:
     names = {parameter.name for parameter in captured("dict").parameters}
 

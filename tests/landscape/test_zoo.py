@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 SIZE, NUMBERS = 3, (1, 2, 3, 4)
 TAGS = ["landscape_[1, 4]", "landscape_[4]"]
-UNPICKLABLE = ("compiled", "hidden state", "scripted")
+UNPICKLABLE = ("compiled", "hidden state", "scripted", "bound: FirstBatch", "bound: Teacher")
 # One for each kind of state and loss; what other processes do for all others is in the long form.
 FEW = ("running mean", "viewed", "metrics", "bf16-true")
 
