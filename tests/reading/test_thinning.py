@@ -112,14 +112,44 @@ def test_a_spike_among_the_last_points_is_kept_whatever_their_number(rest: int) 
     assert values.size - 5 in thinned(values)
 
 
-def test_two_spikes_of_a_noisy_curve_are_kept_and_of_a_very_heavy_tail_one() -> None:
-    values = _curve("symmetric", 50_000).copy()
-    values[[20_000, 30_000]] = 50
-    heavy = np.random.default_rng(1).lognormal(0, 1.5, 50_000).astype(np.float32)
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("sizes", "least"), [([50] * 60, 45), ([100] * 20 + [10_000], 16), ([30, 60, 120] * 10, 24)])
+def test_spikes_of_a_noisy_curve_are_kept_and_its_mean_too(count: int, sizes: list[int], least: int) -> None:
+    rng = np.random.default_rng(3)
+    values = (10 + rng.normal(size=count)).astype(np.float32)
+    places = rng.choice(count, len(sizes), replace=False)
+    values[places] += sizes
+    chosen = thinned(values)
 
-    assert {20_000, 30_000} <= set(thinned(values).tolist())
-    assert heavy.argmax() in thinned(heavy)
-    assert heavy[thinned(heavy)].mean() == pytest.approx(heavy.mean(), rel=0.05)
+    assert len(set(places.tolist()) & set(chosen.tolist())) >= least
+    assert values[chosen].mean() == pytest.approx(values.mean(), rel=0.25 if max(sizes) == 10_000 else 0.02)
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_the_greatest_and_the_least_value_are_kept(shape: str) -> None:
+    values = _curve(shape, 50_000)
+    chosen = values[thinned(values)]
+
+    assert (chosen.max(), chosen.min()) == (values.max(), values.min())
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_the_end_of_a_long_falling_curve_has_its_level(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = (np.exp(-8 * np.arange(count) / count) + 0.01 * rng.lognormal(size=count)).astype(np.float32)
+    smoothed = _smoothed(values[thinned(values)], 0.9)
+
+    assert smoothed[-MAX_POINTS // 3 :].mean() == pytest.approx(values[-count // 3 :].mean(), rel=0.04)
+    assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(values[-count // 10 :].mean(), rel=0.15)
+
+
+def test_a_tail_that_is_heavy_has_no_spikes_that_stand_apart() -> None:
+    values = np.random.default_rng(1).lognormal(0, 1.5, 50_000).astype(np.float32)
+    chosen = values[thinned(values)]
+
+    assert chosen.mean() == pytest.approx(values.mean(), rel=0.05)
+    assert np.quantile(chosen, 0.95) == pytest.approx(np.quantile(values, 0.95), rel=0.15)
 
 
 def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
