@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
+    from mindsummary_lightning.reading.value_locations import Location
+    from mindsummary_lightning.values import LossLandscape
 
 PLUGINS = ("image", "scalar", "graph", "optimized_graph", "histogram", "tensor", "loss_landscape")
 _KINDS = frozenset(PLUGINS) - {"graph", "optimized_graph"}
@@ -15,9 +20,28 @@ _FIRST_GRAPH = "ms_output_optimize.pb"  # what MindSpore's compiler saves; the p
 
 def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
     """The tags of a run by MindInsight's plugin name, in the order of the pages."""
-    tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in run.tags().items()}
+    by_kind = run.tags()
+    by_kind["loss_landscape"] = [tag for tag in by_kind["loss_landscape"] if any(landscapes_of(run, tag))]
+    tags = {kind: sorted(f"{tag}/{kind}" for tag in names) for kind, names in by_kind.items()}
     graphs = sorted((graph.name for graph in run.graphs()), key=lambda name: (name != _FIRST_GRAPH, name))
     return {**tags, "graph": graphs, "optimized_graph": [name + OPTIMIZED for name in graphs]}
+
+
+def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
+    """The landscapes of a tag that can be read; one whose coordinates have other dimensions cannot."""
+    from mindsummary_lightning.reading.decode import read_value  # here: a list of runs needs no NumPy
+
+    def read(location: Location) -> LossLandscape | None:
+        try:
+            return cast("LossLandscape", read_value(location))
+        except (ValueError, OSError):  # damaged, or gone since it was located
+            return None
+
+    with contextlib.suppress(LookupError):  # its file was deleted since the tags were listed
+        for sample in run.samples("loss_landscape", tag):
+            found = run.cached(("landscape", sample.location), partial(read, sample.location))
+            if found is not None:
+                yield found
 
 
 def has_tag(run: FollowedRun, plugin_tag: str) -> bool:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import LossLandscape, Points
 from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
-from mindsummary_lightning.viewer.tags import plugin_tags, split_tag
+from mindsummary_lightning.viewer.tags import landscapes_of, plugin_tags, split_tag
 
 _KIND = "loss_landscape"
 _NOT_FOUND = "50545017"
@@ -57,19 +56,8 @@ def _landscape(runs: LoadedRuns, train_id: str, kind: str, interval_id: str | No
 
 
 def _recorded(run: FollowedRun) -> Iterator[LossLandscape]:
-    with OpenFiles() as files:
-        for plugin_tag in plugin_tags(run)[_KIND]:
-            try:
-                samples = run.samples(_KIND, split_tag(plugin_tag)[0])
-            except LookupError:  # its file was deleted since the tags were listed
-                continue
-            for sample in samples:
-                try:
-                    value = files.value(sample.location)
-                except (ValueError, OSError):  # damaged, or gone since it was located
-                    continue
-                if isinstance(value, LossLandscape):
-                    yield value
+    for plugin_tag in plugin_tags(run)[_KIND]:
+        yield from landscapes_of(run, split_tag(plugin_tag)[0])
 
 
 def _interval_id(landscape: LossLandscape) -> str:

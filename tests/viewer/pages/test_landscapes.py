@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mindsummary_lightning.fileformat._proto import summary_pb2
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE, OVERHEAD, frame
 from mindsummary_lightning.values import EvaluationInfo, LandscapeMetadata, LossLandscape, Points, TrainInfo
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.site import Site
@@ -88,3 +90,16 @@ def test_unknown_runs_are_refused(site: Site) -> None:
     assert site.get(f"{P}/intervals?train_id=./nothing") == (400, "50545005")
     assert site.get(f"{P}/landscapes?train_id=./run&train_id=./nothing") == (400, "50545005")
     assert site.get(f"{P}/intervals") == (400, "50540003")
+
+
+def test_a_landscape_whose_coordinates_have_other_dimensions_is_neither_listed_nor_answered(tmp_path: Path) -> None:
+    record = values_at(0, {"whole": landscape(1, 2)})
+    message = summary_pb2.Event.FromString(record[HEADER_SIZE : len(record) - OVERHEAD + HEADER_SIZE])
+    message.summary.value.add().CopyFrom(message.summary.value[0])
+    message.summary.value[1].tag = "other"
+    message.summary.value[1].loss_landscape.landscape.x.dims[:] = [1, 2]
+    write_summary(tmp_path / "run", [b"".join(frame([message.SerializeToString()]))])
+    site = Site(tmp_path)
+
+    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == ["whole/loss_landscape"]
+    assert len(site.get(f"{P}/intervals?train_id=./run")["intervals"]) == 1
