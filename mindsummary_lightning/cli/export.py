@@ -14,11 +14,13 @@ from mindsummary_lightning.export.tensorboard import export_tensorboard
 
 _FORMATS = {"csv": export_csv, "parquet": export_parquet, "npy": export_npy, "tensorboard": export_tensorboard}
 
+_LISTED = 20  # files; --json names all
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Export and list the files."""
     runs = runs_below(arguments.run_dir)
-    with progress_bar("exporting", 0, "value") as advance:
+    with progress_bar("exporting", 0, " values") as advance:
         if arguments.to == "parquet" and len(runs) > 1:
             directory = arguments.run_dir
             exported = export_parquet_dataset(runs, directory, arguments.out, advance, force=arguments.force)
@@ -29,7 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({"files": list(exported), "notes": notes})
         return int(bool(exported.damaged))
-    for line in [*exported, *notes]:
+    files = list(exported)
+    if len(files) > _LISTED:
+        files = [*files[:_LISTED], f"and {len(files) - _LISTED} more files in {arguments.out}"]
+    for line in [*files, *notes]:
         say(line)
     if not exported:
         say(f"{arguments.run_dir} contains nothing that {arguments.to} files can hold")

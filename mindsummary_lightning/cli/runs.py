@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.values.text import listed
 
 
 def runs_below(directory: str) -> list[str]:
@@ -41,7 +40,7 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     folders = [directory for directory in directories if os.path.isdir(directory)]
     runs = [run for directory in folders for run in find_run_directories(directory)]
     if not runs:
-        raise FileNotFoundError(f"no run in {listed(directories, 5)}")
+        raise FileNotFoundError(f"no run in {', '.join(directories[:5])}")
     return list(dict.fromkeys(runs))
 
 

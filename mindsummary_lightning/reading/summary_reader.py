@@ -71,9 +71,9 @@ class SummaryReader:
     def __init__(self, run_dir: str | os.PathLike[str]) -> None:
         self.run_dir: str = os.fspath(run_dir)
         if not os.path.isdir(self.run_dir):
-            raise NotADirectoryError(
-                f"{self.run_dir} is not a directory; give the one that holds the run's event files"
-            )
+            remote = f"in a remote store; bring it here first: mindsummary sync {self.run_dir} runs"
+            local = "not a directory; give the one that holds the run's event files"
+            raise NotADirectoryError(f"{self.run_dir} is {remote if '://' in self.run_dir else local}")
         self._run = FollowedRun(self.run_dir, on_damage="raise")
 
     def __reduce__(self) -> tuple[type[SummaryReader], tuple[str]]:  # to a process of workers

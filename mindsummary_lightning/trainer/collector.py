@@ -84,13 +84,11 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             (bools), ``histogram_regular`` (an expression matched from the start of a parameter's name; ``None``: the
             first five) and ``collect_landscape`` (a dict with ``landscape_size``, ``unit``, ``num_samples``,
             ``create_landscape``, ``intervals``; ``None``: none).
-        keep_default_action: collect everything that ``collect_specified_data`` does not name, too; with False only what
-            it names.
+        keep_default_action: collect what ``collect_specified_data`` does not name, too; False: only what it names.
         custom_lineage_data: names to str, int or float, on the lineage pages above the captured hyper-parameters.
         collect_tensor_freq: gap between steps whose tensors are collected; ``None``: at most 20 steps of the run.
         max_file_size: bytes after which a new summary file is started; ``None``: never, or as the logger says.
-        export_options: ``{"tensor_format": "npy"}`` also saves recorded tensors as npy files; ``None``: not, or as the
-            logger says.
+        export_options: ``{"tensor_format": "npy"}`` also saves tensors as npy files; ``None``: as the logger says.
         num_process: MindSpore's number of writer processes; accepted and ignored, because none are needed. An int after
             ``collect_freq``, its position in MindSpore 2, is ignored too.
         collect_gradients: record gradients as histograms ``<name>.gradient`` and their global norm as scalar

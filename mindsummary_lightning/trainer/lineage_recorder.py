@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.conversion.flattening import value_or_default
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
@@ -273,6 +273,13 @@ class EvaluationHooks:
     """Hooks around a validation or test; the class that mixes them in gives the recorder."""
 
     _guard: HookGuard
+
+    if not TYPE_CHECKING:  # it would make every name known
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("finalize", "log_metrics"):  # what Lightning calls of a logger
+                raise TypeError(f"a {type(self).__name__} is the Trainer's logger; give it as callbacks=[...]")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
         """Where evaluations are recorded, or ``None`` if they are not."""

@@ -78,6 +78,15 @@ def test_a_file_and_a_missing_directory_are_answered_alike_by_every_verb(
         }
 
 
+def test_a_page_for_a_directory_that_is_missing_names_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+    page = tmp_path / "nowhere" / "page.html"
+
+    answer = mindsummary(capsys, "report", tmp_path / "run", "-o", page)
+
+    assert (answer.code, answer.err) == (1, f"mindsummary: {page}: there is no directory {page.parent}\n")
+
+
 def test_damage_that_ends_a_verb_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")

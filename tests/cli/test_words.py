@@ -104,6 +104,19 @@ def test_columns_behind_wide_characters_stand_below_each_other(runs: Path, capsy
     assert len(last[: last.index("20")]) + 3 == first.index("last written")
 
 
+def test_of_many_exported_files_the_first_are_named_and_the_others_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {f"loss_{number}": 1.0 for number in range(30)})])
+    words = ("export", tmp_path / "run", "--to", "npy", "--out")
+
+    told = mindsummary(capsys, *words, tmp_path / "out").out.splitlines()
+    files = json.loads(mindsummary(capsys, *words, tmp_path / "again", "--json").out)["files"]
+
+    assert len(files) > 20
+    assert told[20] == f"and {len(files) - 20} more files in {tmp_path / 'out'}"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(

@@ -146,6 +146,11 @@ def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
         SummaryReader(tmp_path / "missing")
 
 
+def test_an_address_of_a_remote_store_is_refused_with_what_brings_it_here() -> None:
+    with pytest.raises(NotADirectoryError, match="bring it here first: mindsummary sync s3://bucket/run runs"):
+        SummaryReader("s3://bucket/run")
+
+
 def test_a_torn_tail_is_left_for_later(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 2.0})])
     path.write_bytes(path.read_bytes()[:-7])
