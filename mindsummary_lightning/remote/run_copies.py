@@ -75,21 +75,21 @@ class Store:
         return found
 
     @contextlib.contextmanager
-    def opened(self, name: str) -> Iterator[FileIO]:
-        """A file to read: itself, or a temporary copy."""
+    def opened(self, name: str, size: int) -> Iterator[FileIO]:
+        """A file of at least some bytes to read: itself, or a temporary copy."""
         with contextlib.nullcontext(self.root) if self.is_local else tempfile.TemporaryDirectory() as root:
             path = os.path.join(root, name if self.is_local else "file")
             if not self.is_local:
                 self.files.get_file(f"{self.root}/{name}", path)
             with open_regular(path, root=root) as file:
+                if (found := os.stat(file.fileno()).st_size) < size:
+                    raise OSError(f"{self.name}/{name}: {found} bytes arrived of {size}")
                 yield file
 
     def put(self, name: str, source: Store, size: int, mtime: float) -> int:
         """Let a file of another store, which is listed so, take the place of one here, as a whole; return its size."""
-        with source.opened(name) as file:
+        with source.opened(name, size) as file:
             found = os.stat(file.fileno())  # before its bytes are read: what changes it later is sent again
-            if found.st_size < size:
-                raise OSError(f"{found.st_size} bytes arrived of {size}")
             if self.is_local:
                 with replacement(os.path.join(self.root, name), root=self.root, is_synced=False) as copy:
                     shutil.copyfileobj(file, copy, _CHUNK)
@@ -165,14 +165,14 @@ class RunCopies:
     def _is_beginning(self, name: str, size: int, tag: str = "") -> bool:
         """Whether a copy is what its original begins with, as one that was made while the original grew."""
         chunks = [min(_CHUNK, size - at) for at in range(0, size, _CHUNK)]
-        with self._source.opened(name) as original:
+        with self._source.opened(name, size) as original:
             digest = hashlib.md5(usedforsecurity=False)
             for chunk in chunks:
                 digest.update(original.read(chunk))
             if tag == digest.hexdigest():  # S3's, of an object that came in one request
                 return True
             original.seek(0)
-            with self._destination.opened(name) as copy:
+            with self._destination.opened(name, size) as copy:
                 return all(original.read(chunk) == copy.read(chunk) for chunk in chunks)
 
 

@@ -104,7 +104,7 @@ def far_files(store: Store) -> dict[str, bytes]:
     """What a run at an address of a store is, by name."""
     files = {}
     for name in store.list():
-        with store.opened(name) as file:
+        with store.opened(name, 0) as file:
             files[name] = file.read()
     return files
 

@@ -1,7 +1,6 @@
 """SIGKILL of the command beside a training, of the training, and of both.
 
-The short form copies into a directory, where a kill can leave a part of a record; the long one also to a real server of
-the S3 interface.
+The short form copies into a directory; the long one also to a real server of the S3 interface.
 """
 
 from __future__ import annotations
@@ -14,10 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from mindsummary_lightning.remote.run_copies import Store
+from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.remote.run_copies import RunCopies, Store
 from tests.remote.stores import far_files, far_steps
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="SIGKILL")]
@@ -94,3 +96,53 @@ def test_what_a_kill_leaves_opens_and_the_next_call_completes_it(
         assert len(steps) >= recorded
     store = "S3" if far.name.startswith("s3:") else "directory"
     figure(45, f"SIGKILL of {killed}, {store}: {trials} times, {looks} looks: 0 that do not open, 0 records lost")
+
+
+class _Lines:
+    """Counts the lines of the modules that copy, and kills the process at the n-th."""
+
+    def __init__(self, place: int = -1) -> None:
+        self.count, self.place = 0, place
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> _Lines | None:
+        if not frame.f_code.co_filename.endswith(("remote/run_copies.py", "fileio/replace.py", "fileio/regular.py")):
+            return None
+        self.count += 1
+        if self.count == self.place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+    def send(self, run: Path, far: Path) -> None:
+        copies = RunCopies(Store(str(run)), Store(str(far)))
+        sys.settrace(self)
+        try:
+            copies.send()
+        finally:
+            sys.settrace(None)
+
+
+def test_a_kill_at_any_line_of_a_round_leaves_what_opens_and_the_next_call_makes_it_whole(
+    tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
+) -> None:
+    run, lines, places = tmp_path / "run", _Lines(), times(20, 200)
+    with SummaryRecord(run, max_file_size=500) as record:
+        for step in range(1, 31):
+            record.add_value("scalar", "loss", 1.0 / step)
+            record.record(step)
+    for number in range(5):
+        (run / f"{number}.yaml").write_text("x" * 1000)
+    lines.send(run, tmp_path / "counted")
+    whole = far_files(Store(str(run)))
+    for number in range(places):
+        far = tmp_path / str(number)
+        child = os.fork()
+        if not child:
+            _Lines(1 + lines.count * number // places).send(run, far)
+            os._exit(1)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        steps = far_steps(far_files(Store(str(far))), run)
+        assert steps == list(range(1, len(steps) + 1))
+        copies = RunCopies(Store(str(run)), Store(str(far)))
+        copies.send()
+        assert (copies.problems, far_files(Store(str(far)))) == ({}, whole)
+    figure(45, f"SIGKILL at {places} of {lines.count} lines of a round: each copy opens, the next call makes it whole")

@@ -86,7 +86,7 @@ def test_a_file_that_is_rewritten_at_its_length_is_sent_by_this_round_and_by_ano
         before = sender.sent
         assert sender.send() or sender is not copies
         assert (sender.problems, sender.sent - before) == ({}, size + 1)
-        with Store(far).opened("predictions.npy") as copy:
+        with Store(far).opened("predictions.npy", 0) as copy:
             assert copy.read(1) == byte
 
 
@@ -95,19 +95,19 @@ def test_a_file_that_grows_while_it_is_sent_is_known_again(
 ) -> None:
     path, opened = run / "hparams.yaml", Store.opened
 
-    def opened_and_grown(self: Store, name: str) -> Any:
+    def opened_and_grown(self: Store, name: str, size: int) -> Any:
         if name == path.name and self.root == str(run) and path.stat().st_size < 20:
-            file = opened(self, name)
+            file = opened(self, name, size)
             path.write_text("hparams.yaml" * 2)
             os.utime(path, (1, 1))  # before the copy was made
             return file
-        return opened(self, name)
+        return opened(self, name, size)
 
     monkeypatch.setattr(Store, "opened", opened_and_grown)
     _sent(run, far)
 
     assert not _sent(run, far).problems
-    with Store(far).opened("hparams.yaml") as copy:
+    with Store(far).opened("hparams.yaml", 0) as copy:
         assert copy.read() == path.read_bytes()
 
 
@@ -169,20 +169,20 @@ def test_a_copy_that_differs_and_is_newer_is_named_and_replaced_by_force(
     copies = _sent(run, far)
     assert isinstance(copies.problems["hparams.yaml"], ForeignFileError)
     assert "to replace it, add --force" in str(copies.problems["hparams.yaml"])
-    with there.opened("hparams.yaml") as copy:
+    with there.opened("hparams.yaml", 0) as copy:
         assert copy.read() == change(original)
     assert not _sent(run, far, force=True).problems
-    with there.opened("hparams.yaml") as copy:
+    with there.opened("hparams.yaml", 0) as copy:
         assert copy.read() == original
 
 
 class _Renamed(Store):
     is_local = False  # so that the copy has the time that is given
 
-    def opened(self, name: str) -> Any:
+    def opened(self, name: str, size: int) -> Any:
         self.is_local = True
         try:
-            return super().opened("other.yaml")
+            return super().opened("other.yaml", size)
         finally:
             self.is_local = False
 

@@ -1,0 +1,204 @@
+"""Every name that is opened in a run's directory, taken by something else: ``names_and_faults.py DIRECTORY KIND``.
+
+The names are those of a trace of system calls over the test-suite. What uses a run is called once for each, in a
+process that is forked for it, as a user who is not root; prints JSON: a list of what was wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
+from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.recording.summary_record import recorder_of
+from mindsummary_lightning.trainer.statistics_names import StatisticsNames
+from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values.landscape_settings import LandscapeSettings
+
+NAMES = (
+    "events.out.events.summary.900.0.host_MS",
+    "events.out.events.summary.901.0.host_lineage",
+    "parameter_statistics.json",
+    "ckpt_dir",
+    "ckpt_dir/train_metadata.json",
+    "ckpt_dir/net_1_step.ckpt",
+    "ckpt_dir/rows_x",
+    "ckpt_dir/rows_x/0000.row",
+    "export_5",
+    "export_5/tensor/t_1.npy",
+    ".damaged",
+    "graph.pb",
+    "hparams.yaml",
+    ".mindsummary-export",
+)
+
+
+def _socket(path: Path) -> None:
+    os.chdir(path.parent)  # the name of a socket may have 107 bytes
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path.name)
+
+
+def _sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 10 << 30)
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "FIFO": os.mkfifo,
+    "socket": _socket,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "directory": Path.mkdir,
+    "dangling link": lambda path: path.symlink_to(path.with_name("nowhere")),
+    "link to a file": lambda path: path.symlink_to(THEIRS / "file"),
+    "link to a directory": lambda path: path.symlink_to(THEIRS),
+    "empty": Path.touch,
+    "sparse": _sparse,
+    "no rights": lambda path: (path.touch(), path.chmod(0)),
+    "disappearing": Path.touch,
+    "read-only": lambda path: path.parents[0].chmod(0o500),
+}
+BASE, KIND = Path(sys.argv[1]), sys.argv[2]
+THEIRS = BASE / "theirs"
+
+
+def _record(run: Path, first: int) -> None:
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        for step in range(first, first + 3):
+            record.add_value("scalar", "loss", float(step))
+            record.record(step)
+        record.add_value("tensor", "t", np.zeros(2, np.float32))
+        record.record(first)
+        recorder_of(record).write_lineage(TrainInfo(epoch=first))
+        StatisticsNames(recorder_of(record)).add([f"w{first}"])
+
+
+def _landscape(run: Path) -> None:
+    settings = LandscapeSettings.from_dict(
+        {"landscape_size": 3, "unit": "step", "num_samples": 1, "create_landscape": {"train": True, "result": True},
+         "intervals": [[1, 2, 3]]}
+    )  # fmt: skip
+    writer = LandscapeCheckpointWriter(str(run), "net", settings)
+    for number in (1, 2, 3):
+        writer.save(number, {"w": torch.ones(2)})
+    writer.write()
+    for number in LandscapeCheckpoints.open(str(run)).files:
+        LandscapeCheckpoints.open(str(run)).load(number)
+    rows = RowStore(str(run / "ckpt_dir" / "rows_x"))
+    rows.rows([np.zeros(2)])
+    rows.write(0, np.zeros(2))
+
+
+def _verbs(run: Path, beside: Path) -> str:
+    said = io.StringIO()
+    good = beside / "good"
+    _record(good, 1)
+    words = [[verb, str(run)] for verb in ("list", "show", "verify", "lineage", "repair", "parameters", "dump")]
+    words += [["report", str(run), "-o", str(beside / "report.html")], ["compare", str(run), str(good)]]
+    words += [
+        ["export", str(run), "--to", "csv", "--out", str(run)],
+        ["export", str(run), "--to", "json", "--out", str(beside / "out")],
+    ]
+    words += [["sync", str(run), str(beside / "copy")], ["sync", str(good), str(run)]]
+    for each in words:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try:
+                code = main(each)
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else 1
+        if code not in (0, 1, 2) or "Traceback" in said.getvalue():
+            raise AssertionError(f"{each[0]}: exit code {code}: {said.getvalue()[-500:]}")
+    return said.getvalue()
+
+
+def case(name: str) -> None:
+    """One name; raises AssertionError, and anything else that was not refused in a sentence."""
+    folder = BASE / name.replace("/", "_")
+    run, path = folder / "run", folder / "run" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    run.mkdir(parents=True)
+    _record(run, 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    KINDS[KIND](path)
+    toggling = os.fork() if KIND == "disappearing" else 0
+    if KIND == "disappearing" and not toggling:
+        signal.alarm(20)
+        while True:
+            for change in (path.unlink, path.touch):
+                with contextlib.suppress(OSError):
+                    change()
+    _record(run, 4)  # never raises
+    try:
+        _landscape(run)
+    except (OSError, ValueError) as error:
+        if "\n" in str(error):
+            raise
+    said = _verbs(run, folder)
+    if toggling:
+        os.kill(toggling, signal.SIGKILL)
+        os.waitpid(toggling, 0)
+    assert "stolen" not in said, "what a link led to was shown"
+    assert os.listdir(THEIRS) == ["file"], "something was written through a link"
+    assert (THEIRS / "file").read_bytes() == CONTENT, "a file was changed through a link"
+    run.chmod(0o700)
+    path.parent.chmod(0o700)
+    if KIND == "directory" or path.is_symlink() or not path.is_file() or not path.stat().st_size or KIND == "sparse":
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+    steps = SummaryReader(run).scalars("loss").steps.tolist()
+    assert steps == [1, 2, 3, 4, 5, 6], steps
+
+
+if __name__ == "__main__":
+    logging.disable()
+    torch.set_num_threads(1)
+    BASE.mkdir()
+    THEIRS.mkdir()
+    with SummaryRecord(BASE / "made") as made:
+        made.add_value("scalar", "stolen", 1.0)
+        made.record(1)
+    (made_file,) = (path for path in (BASE / "made").iterdir())
+    os.replace(made_file, THEIRS / "file")
+    shutil.rmtree(BASE / "made")
+    CONTENT = (THEIRS / "file").read_bytes()
+    if os.geteuid() == 0:
+        for path in (BASE, THEIRS, THEIRS / "file"):
+            os.chown(path, 65534, 65534)
+    wrong = []
+    for name in NAMES:
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            try:
+                case(name)
+            except BaseException as error:
+                os.write(write, f"{type(error).__name__}: {error}".encode()[-1000:])
+                os._exit(1)
+            os._exit(0)
+        os.close(write)
+        status = os.waitpid(child, 0)[1]
+        if status:
+            hung = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+            wrong.append([name, "hangs" if hung else os.read(read, 1000).decode() or f"status {status}"])
+        os.close(read)
+    print(json.dumps(wrong))

@@ -1,0 +1,33 @@
+"""Names in a run's directory by what somebody else put there: nothing waits, nothing is followed or lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")]
+
+SHORT = ("FIFO", "link to a file", "no rights", "read-only")
+LONG = ("socket", "device", "directory", "dangling link", "link to a directory", "empty", "sparse", "disappearing")
+
+
+@pytest.mark.parametrize("kind", [*SHORT, *(pytest.param(kind, marks=pytest.mark.long) for kind in LONG)])
+def test_a_name_that_is_taken_by_something_else_costs_nothing_but_itself(
+    kind: str, figure: Callable[[int, str], None]
+) -> None:
+    program = Path(__file__).with_name("names_and_faults.py")
+    with tempfile.TemporaryDirectory() as directory:  # not pytest's, which another user cannot enter
+        os.chmod(directory, 0o777)
+        command = [sys.executable, str(program), f"{directory}/base", kind]
+        home = {**os.environ, "HOME": directory}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=home, timeout=280)
+
+    assert (done.returncode, json.loads(done.stdout.splitlines()[-1])) == (0, []), done.stderr[-2000:]
+    figure(46, f"{kind}: 14 names, 14 uses of each: 0 hang, 0 followed, 0 records lost")
