@@ -20,6 +20,7 @@ from mindsummary_lightning.comparison.result import DifferenceKind, FirstDiffere
 from mindsummary_lightning.values.text import listed
 
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights
+_ROUNDING = 1e-7  # of one number
 _CLEAN = 3e-7  # distance of tensors of one step that differ by rounding alone
 # By how much rounding was seen to grow in a step and in the four that follow (ResNets, with and without mkldnn): what a
 # difference makes jumps higher, or grows by the number of steps.
@@ -28,7 +29,7 @@ _OTHER_UPDATES = 0.02  # of the updates: more than rounding makes of most of the
 _OTHER_BATCH = 0.3  # of the updates: more than weights do that have just parted
 _EQUAL_UPDATES = 1e-3  # of the updates
 _SHARE, _MOST = 0.01, 0.8  # of the distance of the losses: if most updates agree better, they are not of these losses
-_FEW_STEPS, _NEARLY = 8, 4.0  # times the tolerance that rounding in small biases reaches by and by
+_NEARLY = 4.0  # times the tolerance that rounding in small biases reaches by and by
 _WITNESSES = 2  # later losses
 _WALK = 0.1  # of its updates: a tensor that walks freely
 
@@ -133,17 +134,17 @@ def parting(
     recorded = np.union1d(alignment.steps, alignment.loss_steps)
     after = int(recorded[recorded < step][-1]) if (recorded < step).any() else None
     column, loss = alignment.at(step), alignment.loss_at(step, found.losses) if found.has_losses else None
-    is_forward = bool(far_losses[alignment.loss_steps == step].any())
     before = max(float(tensors[:, alignment.steps < step].max(initial=0.0)),
                  float(found.losses[alignment.loss_steps < step].max(initial=0.0)))  # fmt: skip
+    same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
+    is_forward = bool(far_losses[alignment.loss_steps == step].any())
+    is_forward |= loss is not None and after is not None and loss > same_loss
     now = max(loss or 0.0, 0.0 if column is None else float(tensors[:, column].max(initial=0.0)))
     stays_small = not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any()
-    is_noise = may_be_rounding and _may_be_rounding(
-        alignment, tensors[counting], column, after, is_forward, before, now
-    )
-    if stays_small and (is_noise or int(np.searchsorted(alignment.steps, step)) >= _FEW_STEPS):
+    is_noise = _may_be_rounding(alignment, tensors[counting], column, after, is_forward, before, now)
+    if is_noise and stays_small:
         return None, ""
-    if is_noise:
+    if is_noise and may_be_rounding:
         return None, (
             f"Up to {now:.1e} apart at step {step}, at most {before:.1e} before it ({found.tolerances}); whether "
             "rounding or a difference led there is not to be seen. A second run of a shows how far rounding leads: "
@@ -161,7 +162,7 @@ def parting(
         kind = "weights"
     elif is_forward:
         kind = "forward" if after is None or _has_same_weights(a, b, alignment, column, step, after) else None
-    elif loss is not None and loss <= max(_SAME_LOSS, 3 * before):
+    elif loss is not None and loss <= same_loss:
         kind = "update"
     indices = [] if column is None else np.flatnonzero(found.far[:, column] & ~wandering).tolist()
     began_apart = beginning.apart.tolist() if kind == "weights" else []

@@ -273,6 +273,8 @@ def _no_difference(alignment: Alignment, found: Distances, remarks: list[Hint], 
     if any(counting):
         parts.append(f"tensors at most {_largest(found.tensors[counting]):.1e}")
     text = f"No difference{f' but in {listed(but, 3)}' if but else ''}: {', '.join(parts)} apart ({found.tolerances})"
+    if (found.far & alignment.is_weight[:, None])[counting].any():
+        text += ", as far as rounding may have grown"
     more = [f"{run} has {found_alone.steps} more steps" for run, found_alone in alone.items() if found_alone.steps]
     if more:
         text += f" at the {alignment.loss_steps.size or alignment.steps.size} steps in common; {', '.join(more)}"

@@ -85,7 +85,47 @@ def _cnn(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
     )  # fmt: skip
 
 
-NETS: dict[str, Any] = {"mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru}
+class Residual(nn.Module):
+    def __init__(self, width: int, act: Any) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.act = act()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.act(x + self.bn2(self.conv2(self.act(self.bn1(self.conv1(x))))))
+
+
+def _resnet(rate: float = 0.0, act: Any = nn.ReLU) -> nn.Module:
+    blocks = [part for _ in range(4) for part in (Residual(12, act), nn.MaxPool2d(2, 1))]
+    return nn.Sequential(
+        nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Dropout(rate), nn.Linear(12, 4),
+    )  # fmt: skip
+
+
+class Lstm(nn.Module):
+    def __init__(self, rate: float = 0.0, act: Any = None) -> None:
+        super().__init__()
+        self.table, self.rnn = nn.Embedding(50, 24), nn.LSTM(24, 24, 2, batch_first=True)
+        self.out = nn.Linear(24, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(self.rnn(self.table(x))[0].mean(1))
+
+
+def _deep(rate: float = 0.0, act: Any = None) -> nn.Module:
+    layers = [part for _ in range(10) for part in (nn.Linear(24, 24), nn.Tanh())]
+    return nn.Sequential(nn.Linear(12, 24), nn.Tanh(), *layers, nn.Dropout(rate), nn.Linear(24, 4))
+
+
+def _linear(rate: float = 0.0, act: Any = None) -> nn.Module:
+    return nn.Linear(12, 4)
+
+
+NETS: dict[str, Any] = {
+    "mlp": _mlp, "cnn": _cnn, "gpt": Gpt, "gru": Gru, "resnet": _resnet, "lstm": Lstm, "deep": _deep,
+                        "linear": _linear}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,12 +226,12 @@ class Data(L.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Any]:
         run, random = self.run_, torch.Generator().manual_seed(5)
-        if run.net in ("gpt", "gru"):
+        if run.net in ("gpt", "gru", "lstm"):
             tokens = torch.randint(0, 50, (SAMPLES, 13), generator=random)
             tokens[:, 1::2] = (tokens[:, ::2][:, :6] * 3 + 1) % 50
             x, y = tokens[:, :-1], tokens[:, 1:] if run.net == "gpt" else tokens.sum(1) % 4
         else:
-            shape = (SAMPLES, 12) if run.net == "mlp" else (SAMPLES, 1, 12, 12)
+            shape = (SAMPLES, 12) if run.net in ("mlp", "deep", "linear") else (SAMPLES, 1, 12, 12)
             x = torch.randn(shape, generator=random)
             y = x.flatten(1)[:, :4].argmax(1)
         seed = run.order + (99 if self.trainer.current_epoch >= run.other_order_from else 0)
@@ -260,7 +300,7 @@ class Pair:
     full: bool = False
 
 
-_MLP, _CNN, _GPT, _GRU = (Run(net=net) for net in NETS)
+_MLP, _CNN, _GPT, _GRU, _RESNET, _LSTM, _DEEP, _LINEAR = (Run(net=net) for net in NETS)
 _SGD = {"optimizer": "SGD", "options": {"lr": 0.05}}
 _MLP_SGD, _CNN_SGD = replace(_MLP, **_SGD), replace(_CNN, **_SGD)
 _WEIGHTS = {"began": "apart"}
@@ -458,6 +498,59 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "eps", Pair(
         _GRU, {"options": {"lr": 1e-3, "eps": 1e-5}}, "Adam's epsilon", steps=(1,), kinds=("update",),
         may=("update_ratio",),
+    )  # fmt: skip
+    yield from _other_nets()
+
+
+def _other_nets() -> Iterator[tuple[str, Pair]]:
+    """Pairs of nets that no rule was looked at with."""
+    resnet = replace(_RESNET, **_SGD)
+    yield "resnet, without mkldnn", Pair(resnet, {"mkldnn": False}, "rounding alone", _ROUNDING)
+    yield "resnet, without mkldnn, adam", Pair(_RESNET, {"mkldnn": False}, "rounding alone", _ROUNDING)
+    for name, run in (("resnet", resnet), ("lstm", _LSTM), ("deep", replace(_DEEP, **_SGD)), ("linear", _LINEAR)):
+        yield f"{name}, other weights", Pair(run, {"weights": 4}, "other first weights", **_WEIGHTS)
+        yield f"{name}, other batches", Pair(run, {"order": 2}, "other batches from the start", **_FORWARD)
+    yield "lstm, rate 1.001", Pair(
+        replace(_LSTM, **_SGD), {"options": {"lr": 0.05005}}, "the rate", SAME | OTHER, steps=tuple(range(1, 49)),
+        kinds=("update",), may=("update_ratio",),
+    )  # fmt: skip
+    yield "deep, dropout in one", Pair(_DEEP, {"dropout": 0.1}, "dropout in b", **_FORWARD)
+    yield (
+        "gru, batch 10, every fifth step",
+        Pair(replace(_GRU, freq=5), {"swapped_batch": 10}, "another batch at 10", steps=(10,), kinds=("forward",)),
+    )
+    yield (
+        "resnet, evaluation from 20",
+        Pair(resnet, {"eval_from": 20}, "another forward pass from step 20 on", steps=(20,), kinds=("forward",)),
+    )
+    yield (
+        "lstm, frozen table, longer",
+        Pair(_LSTM, {"frozen": "table", "steps": 60}, "the table is not trained", steps=(1,), kinds=("update",)),
+    )
+    yield "linear, amsgrad", Pair(
+        _LINEAR, {"options": {"lr": 1e-3, "amsgrad": True}}, "the optimizer", SAME | OTHER, steps=tuple(range(2, 49)),
+        kinds=("update",),
+    )  # fmt: skip
+    yield "mlp, other weights, accumulated", Pair(
+        replace(_MLP, batch=32, steps=24), {"weights": 5, "batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        "other first weights", **_WEIGHTS,
+    )  # fmt: skip
+    yield "gpt, half the rate", Pair(_GPT, {"rate_from": 1}, "the rate", **_UPDATE, **_RATIO)
+    yield "cnn, nesterov", Pair(
+        replace(_CNN_SGD, options={"lr": 0.05, "momentum": 0.9}),
+        {"options": {"lr": 0.05, "momentum": 0.9, "nesterov": True}}, "the optimizer", **_UPDATE, **_RATIO,
+    )  # fmt: skip
+    yield "deep, bf16-mixed", Pair(
+        _DEEP, {"trainer": {"precision": "bf16-mixed"}}, "only the arithmetic of the forward pass", _ROUNDING | OTHER,
+        **_FORWARD,
+    )  # fmt: skip
+    yield "resnet, accumulated", Pair(
+        replace(resnet, batch=32, steps=24), {"batch": 16, "trainer": {"accumulate_grad_batches": 2}},
+        "batch normalization sees halves", **_FORWARD,
+    )  # fmt: skip
+    yield "lstm, clipped and longer", Pair(
+        replace(_LSTM, **_SGD), {"trainer": {"gradient_clip_val": 0.02}, "steps": 70}, "clipped gradients", **_UPDATE,
+        **_RATIO,
     )  # fmt: skip
 
 
