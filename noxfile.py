@@ -29,8 +29,7 @@ nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "types", "tests", "wheel"]
 JUDGES = (  # longest first
-    "libraries", "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "typing",
-    "protos_check",
+    "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
@@ -213,19 +212,6 @@ def types(session: nox.Session) -> None:
     run_in_project(session, "mypy", "tests/typing")
 
 
-@nox.session
-def typing(session: nox.Session) -> None:
-    """The code of users under pyright, strict; of the package's types at least 99 % are known to it. Needs node."""
-    session.install("pyright==1.1.414")
-    python = python_of(session, "project")
-    session.run("pyright", "--pythonpath", python, "-p", "tests/typing")
-    verify = ("pyright", "--pythonpath", python, "--ignoreexternal", "--verifytypes", PACKAGE)
-    told = str(session.run(*verify, env={"PYTHONPATH": str(ROOT)}, success_codes=[0, 1], silent=True))
-    score = float(told.rpartition("completeness score: ")[2].partition("%")[0])
-    if score < 99:
-        session.error(f"{told}\nonly {score} % of the types are known")
-
-
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """All tests that need no other program, import contracts too; ``-- tests/faults --full`` for the long form."""
@@ -372,6 +358,22 @@ def accelerator(session: nox.Session) -> None:
         leave_out(session, f"{compiler} is not on the PATH: the stand-in accelerator is a C++ extension")
     variables = {"ACCELERATOR_BUILD": str(Path(session.cache_dir).resolve() / "accelerator")}
     run_in_project(session, "pytest", "tests/accelerator", *session.posargs, env=variables)
+
+
+@nox.session
+def typing(session: nox.Session) -> None:
+    """The code of users under pyright, strict; of the package's types at least 99 % are known to it."""
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    if missing:
+        leave_out(session, f"{' and '.join(missing)} not on the PATH: pyright is a program for node")
+    session.install("pyright==1.1.414")
+    python = python_of(session, "project")
+    session.run("pyright", "--pythonpath", python, "-p", "tests/typing")
+    verify = ("pyright", "--pythonpath", python, "--ignoreexternal", "--verifytypes", PACKAGE)
+    told = str(session.run(*verify, env={"PYTHONPATH": str(ROOT)}, success_codes=[0, 1], silent=True))
+    score = float(told.rpartition("completeness score: ")[2].partition("%")[0])
+    if score < 99:
+        session.error(f"{told}\nonly {score} % of the types are known")
 
 
 @nox.session(venv_backend="none")
