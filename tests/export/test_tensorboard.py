@@ -17,7 +17,6 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
-from tensorboard.util.tensor_util import make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning import SummaryRecord
@@ -40,6 +39,7 @@ from mindsummary_lightning.values import (
 )
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
+from tests.export.tensorboard_files import event, tensor_value, write_tb
 from tests.reading.runs import histogram, values_at, write_mindspore_run, write_summary
 
 
@@ -48,20 +48,8 @@ def _exported(run: Path, out: Path) -> EventAccumulator:
     return EventAccumulator(str(out), size_guidance={"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}).Reload()
 
 
-def _write_tb(directory: Path, *events: Event, second: int = 1600000000) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"events.out.tfevents.{second}.host"
-    head = Event(wall_time=second, file_version="brain.Event:2")
-    path.write_bytes(b"".join(b"".join(frame([event.SerializeToString()])) for event in (head, *events)))
-    return path
-
-
 def _keras(tag: str, step: int, array: Any, plugin: str) -> Event:
-    """An event as TensorFlow 2 writes it: everything is a tensor, the plugin says what it means."""
-    event = Event(step=step, wall_time=1600000000.0 + step)
-    value = event.summary.value.add(tag=tag, tensor=make_tensor_proto(array))
-    value.metadata.plugin_data.plugin_name = plugin
-    return event
+    return event(step, tensor_value(tag, array, plugin))
 
 
 # ---- out
@@ -259,7 +247,7 @@ def test_tensorboardxs_writer_is_understood(tmp_path: Path) -> None:
 def test_keras_style_tensors_are_understood(tmp_path: Path) -> None:
     png = b"\x89PNG bytes"
     buckets = np.array([[0.0, 1.0, 3.0], [1.0, 2.0, 4.0]])
-    _write_tb(
+    write_tb(
         tmp_path / "tb" / "train",
         _keras("epoch_loss", 1, np.float32(0.5), "scalars"),
         _keras("w", 1, buckets, "histograms"),
@@ -301,7 +289,7 @@ def test_values_of_one_step_share_an_event(tmp_path: Path) -> None:
         for step in (1, 2)
         for tag in ("a", "b")
     ]
-    _write_tb(tmp_path / "tb", *events)
+    write_tb(tmp_path / "tb", *events)
 
     import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
@@ -314,8 +302,8 @@ def test_a_restarted_run_is_put_together_as_tensorboard_does(tmp_path: Path) -> 
         summary = Summary(value=[Summary.Value(tag="a", simple_value=value)])
         return [Event(step=step, wall_time=1.0, summary=summary) for step in steps]
 
-    _write_tb(tmp_path / "tb", *events(range(1, 6), 1.0))
-    _write_tb(tmp_path / "tb", *events(range(3, 5), 2.0), second=1600000009)
+    write_tb(tmp_path / "tb", *events(range(1, 6), 1.0))
+    write_tb(tmp_path / "tb", *events(range(3, 5), 2.0), second=1600000009)
 
     import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
@@ -323,12 +311,12 @@ def test_a_restarted_run_is_put_together_as_tensorboard_does(tmp_path: Path) -> 
 
 
 def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _write_tb(tmp_path / "tb" / "a", _keras("loss", 1, np.float32(0.5), "scalars"))
+    path = write_tb(tmp_path / "tb" / "a", _keras("loss", 1, np.float32(0.5), "scalars"))
     whole = path.read_bytes()
     flipped = bytearray(b"".join(frame([b"no event at all"])))
     flipped[14] ^= 1  # the payload does not have its CRC
     path.write_bytes(whole + b"".join(frame([b"\xff\xff"])) + bytes(flipped) + whole)
-    _write_tb(tmp_path / "tb" / "b", _keras("loss", 2, np.float32(0.25), "scalars"))
+    write_tb(tmp_path / "tb" / "b", _keras("loss", 2, np.float32(0.25), "scalars"))
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
@@ -341,7 +329,7 @@ def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys:
 
 
 def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
-    _write_tb(tmp_path / "tb")
+    write_tb(tmp_path / "tb")
     write_summary(tmp_path / "mi", [])
 
     with pytest.raises(FileExistsError, match="new or empty"):
@@ -388,9 +376,9 @@ def test_tensors_of_torch_are_read_although_tensorboard_cannot(
 def test_a_tensor_that_tensorboard_cannot_read_is_counted_and_the_rest_imported(
     tmp_path: Path, tensor: TensorProto
 ) -> None:
-    event = _keras("t", 1, np.ones(2, np.float32), "tensor")
-    event.summary.value[0].tensor.CopyFrom(tensor)
-    _write_tb(tmp_path / "tb", event, _keras("loss", 1, np.float32(0.5), "scalars"))
+    message = _keras("t", 1, np.ones(2, np.float32), "tensor")
+    message.summary.value[0].tensor.CopyFrom(tensor)
+    write_tb(tmp_path / "tb", message, _keras("loss", 1, np.float32(0.5), "scalars"))
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
@@ -414,7 +402,7 @@ def test_the_command_exports_and_imports(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_an_import_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _write_tb(tmp_path / "tb" / "a", _keras("loss", 1, 0.5, "scalars"), _keras("note", 1, "text", "text"))
+    write_tb(tmp_path / "tb" / "a", _keras("loss", 1, 0.5, "scalars"), _keras("note", 1, "text", "text"))
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi", "--json")
 
@@ -431,7 +419,7 @@ def test_importing_a_directory_without_event_files_gives_1(tmp_path: Path, capsy
 
 def test_directories_whose_names_would_merge_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in ("lr/1", "lr-1"):
-        _write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(0), "scalars"))
+        write_tb(tmp_path / "tb" / folder, _keras("loss", 1, np.float32(0), "scalars"))
 
     answer = mindsummary(capsys, "import", tmp_path / "tb", "--out", tmp_path / "mi")
 
@@ -440,7 +428,7 @@ def test_directories_whose_names_would_merge_are_refused(tmp_path: Path, capsys:
 
 
 def test_a_fifo_with_the_name_of_an_event_file_is_not_opened(tmp_path: Path) -> None:
-    _write_tb(tmp_path / "tb", _keras("loss", 1, np.float32(0.5), "scalars"))
+    write_tb(tmp_path / "tb", _keras("loss", 1, np.float32(0.5), "scalars"))
     os.mkfifo(tmp_path / "tb" / "events.out.tfevents.2.host")
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
@@ -451,11 +439,11 @@ def test_a_fifo_with_the_name_of_an_event_file_is_not_opened(tmp_path: Path) -> 
 def test_a_tensor_that_claims_a_giant_shape_takes_no_memory(tmp_path: Path) -> None:
     from tensorboard.compat.proto import tensor_pb2, tensor_shape_pb2
 
-    event = _keras("t", 1, np.ones(1, np.float32), "tensor")
+    message = _keras("t", 1, np.ones(1, np.float32), "tensor")
     shape = tensor_shape_pb2.TensorShapeProto(dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=2**40)])
     giant = tensor_pb2.TensorProto(dtype=1, tensor_shape=shape, float_val=[1.0])
-    event.summary.value[0].tensor.CopyFrom(giant)
-    _write_tb(tmp_path / "tb", event)
+    message.summary.value[0].tensor.CopyFrom(giant)
+    write_tb(tmp_path / "tb", message)
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
