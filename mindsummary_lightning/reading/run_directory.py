@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
+from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
+
+_SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
 
 
 def summary_files(run_dir: str) -> list[str]:
@@ -22,3 +24,29 @@ def _files(run_dir: str, is_wanted: Callable[[str], bool]) -> list[str]:
     with os.scandir(run_dir) as entries:
         names = [entry.name for entry in entries if is_wanted(entry.name) and entry.is_file(follow_symlinks=False)]
     return [os.path.join(run_dir, name) for name in read_order(names)]
+
+
+def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """Of paths by ``/`` and sizes (-1: no file) those that belong to a run, by run, in an order in which to copy them.
+
+    Summary files come first, in the reader's order, and what is listed in a file (``.json``, ``.txt``) before that.
+    """
+    runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
+    for path in sorted(sorted(sizes, reverse=True), key=_place):
+        run = os.path.dirname(path)
+        while run and run not in runs:
+            run = os.path.dirname(run)
+        name = path[len(run) + bool(run) :]
+        is_small = sizes[path] <= _SMALL or timestamp_of(name) is not None
+        if (
+            run in runs
+            and sizes[path] >= 0
+            and (name.startswith(("ckpt_dir/", "export_")) if "/" in name else is_small)
+        ):
+            runs[run].append(path)
+    return runs
+
+
+def _place(path: str) -> tuple[int, int]:
+    name = os.path.basename(path)
+    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(name) or 0

@@ -21,16 +21,16 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError
-from mindsummary_lightning.fileformat.file_names import is_summary_name, timestamp_of
+from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileio.append import is_locked
 from mindsummary_lightning.fileio.regular import open_regular, path_of_open
 from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.reading.run_directory import files_by_run
 from mindsummary_lightning.values.text import without_secrets
 
 _WARN = partial(logging.getLogger(__name__).warning, "skipped a directory that cannot be listed: %s")
 _TIMES = ("mtime", "LastModified", "last_modified", "created")  # in what drivers list
 _CHUNK = 1 << 20  # bytes that are read at a time
-_SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
 
 
 class Store:
@@ -69,9 +69,9 @@ class Store:
             for path in (os.path.join(folder, name) for name in folders + names):
                 with contextlib.suppress(FileNotFoundError):
                     info = os.lstat(path)
-                    kind = "file" if stat.S_ISREG(info.st_mode) else "other"
                     if not stat.S_ISDIR(info.st_mode):
-                        found[path] = {"size": info.st_size, "mtime": info.st_mtime, "type": kind}
+                        size = info.st_size if stat.S_ISREG(info.st_mode) else -1
+                        found[path] = {"size": size, "mtime": info.st_mtime, "type": "file"}
         return found
 
     @contextlib.contextmanager
@@ -129,7 +129,7 @@ class RunCopies:
         except Exception as error:  # here and below: drivers raise whatever their libraries raise
             self.problems = {f"{self._source.name} to {self._destination.name}": error}
             return True
-        self.runs = _runs({name: size for name, (size, *_) in listed.items()})
+        self.runs = files_by_run({name: size for name, (size, *_) in listed.items()})
         self._files = {name: listed[name][:2] for names in self.runs.values() for name in names}
         for names in self.runs.values():
             for name in names:
@@ -174,25 +174,3 @@ class RunCopies:
             original.seek(0)
             with self._destination.opened(name, size) as copy:
                 return all(original.read(chunk) == copy.read(chunk) for chunk in chunks)
-
-
-def _runs(sizes: dict[str, int]) -> dict[str, list[str]]:
-    runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
-    for path in sorted(sorted(sizes, reverse=True), key=_place):
-        run = os.path.dirname(path)
-        while run and run not in runs:
-            run = os.path.dirname(run)
-        name = path[len(run) + bool(run) :]
-        is_small = sizes[path] <= _SMALL or timestamp_of(name) is not None
-        if (
-            run in runs
-            and sizes[path] >= 0
-            and (name.startswith(("ckpt_dir/", "export_")) if "/" in name else is_small)
-        ):
-            runs[run].append(path)
-    return runs
-
-
-def _place(path: str) -> tuple[int, int]:  # the reader's order, and what is listed in a file (.json, .txt) before it
-    name = os.path.basename(path)
-    return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(name) or 0
