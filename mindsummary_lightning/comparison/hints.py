@@ -167,7 +167,8 @@ def _proportional(alignment: Alignment, at: int) -> list[Hint]:
     if not far.any():
         return []
     one, difference, largest = one[far], difference[far], largest[far]
-    factors = (difference * one).sum(axis=1) / (one * one).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a tensor of zeros gives no factor
+        factors = (difference * one).sum(axis=1) / (one * one).sum(axis=1)
     rest = np.abs(difference - factors[:, None] * one).max(axis=1)
     middle = float(np.median(factors))
     is_one = (rest <= 0.3 * largest).all() and (np.abs(factors - middle) <= 0.3 * abs(middle)).all()

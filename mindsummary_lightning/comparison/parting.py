@@ -71,7 +71,9 @@ class Distances(NamedTuple):
 def losses_of_shares(alignment: Alignment, found: Distances) -> tuple[int, float, float] | None:
     """A step whose losses differ while its updates do not, and how far both are apart, or ``None``."""
     losses = np.where(np.isfinite(found.losses) & (found.losses > found.loss_limits), found.losses, 0.0)
-    agreeing = alignment.steps[found.far[alignment.is_weight].mean(axis=0) <= 1 - _MOST] if losses.any() else []
+    if not losses.any() or not alignment.is_weight.any():
+        return None
+    agreeing = alignment.steps[found.far[alignment.is_weight].mean(axis=0) <= 1 - _MOST]
     losses[~np.isin(alignment.loss_steps, agreeing)] = 0.0
     if not losses.any():
         return None
@@ -189,7 +191,7 @@ def _may_be_rounding(
         structure(alignment, column) or np.median(_shares_of_updates(alignment, column)) >= _OTHER_UPDATES
     ):
         return False
-    middle = np.median(tensors, axis=0)
+    middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
     if after is None:  # most tensors are a little apart after the first step, and in no proportion
         return column is not None and middle[column] > _CLEAN
     if before == 0 or now > _FASTEST * before:

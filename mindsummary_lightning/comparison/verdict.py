@@ -270,8 +270,9 @@ def _no_difference(alignment: Alignment, found: Distances, remarks: list[Hint], 
     parts = []
     if found.losses.size and found.has_losses:
         parts.append(f"losses at most {_largest(found.losses):.1e}")
-    if any(counting):
-        parts.append(f"tensors at most {_largest(found.tensors[counting]):.1e}")
+    largest = _largest(found.tensors[counting])
+    if largest is not None:
+        parts.append(f"tensors at most {largest:.1e}")
     text = f"No difference{f' but in {listed(but, 3)}' if but else ''}: {', '.join(parts)} apart ({found.tolerances})"
     if (found.far & alignment.is_weight[:, None])[counting].any():
         text += ", as far as rounding may have grown"
