@@ -246,7 +246,9 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
 
 def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: Any) -> Way:
     where = (tuple(batches), CPU, EvaluationOptions(**options))
-    return prepared(loss_on_plane(MeanLoss(copy.deepcopy(net), LOSS), job, *where)[1])
+    loss = MeanLoss(net, LOSS)
+    PlaneLoss(loss, FlatPlane(Plane(job.plane.anchor, {}, {}), CPU), batches[:1], EvaluationOptions()).try_out()
+    return prepared(loss_on_plane(loss, job, *where)[1])
 
 
 def without_structure(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:

@@ -111,7 +111,8 @@ class PlaneLoss:
         """The loss of the first batch at the origin; notes whether the step changes it, and the size of its tensors."""
         with self.prepared():
             self._place(0.0, 0.0)
-            network, batch, largest = self._copy(), copy.deepcopy(self.batches[0]), 0
+            # Its parameters are not copied: it runs once, at a plane that has nothing but an origin.
+            network, batch, largest = self._loss.copies(self._bound)(), copy.deepcopy(self.batches[0]), 0
 
             def note(_: nn.Module, args: Any, output: Any) -> None:
                 nonlocal largest

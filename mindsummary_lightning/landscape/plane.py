@@ -76,7 +76,7 @@ class FlatPlane:
             (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
         ]
         self.fixed: dict[str, Tensor] = {
-            name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype, copy=True)
+            name: tensor.to(device, (dtype if tensor.is_floating_point() else None) or tensor.dtype)
             for name, tensor in plane.anchor.items()
             if name not in plane.first
         }

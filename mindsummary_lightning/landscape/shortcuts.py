@@ -44,19 +44,18 @@ def loss_on_plane(
     """The plain evaluation of a landscape, and the fastest one that gives the same losses.
 
     A shortcut is used only if the mean loss at two corners of the grid and at a point off its axes agrees with the
-    plain evaluation to 2e-6. None is tried in training mode, in another precision, with ``compile``, with several
-    points at once, or for a step that changes its batches.
+    plain evaluation to 2e-6, and only of a loss that was tried out before. None is tried in training mode, in another
+    precision, with ``compile``, with several points at once, or for a step that changes its batches.
     """
     plane = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
     common = (options, autocast, move)
     plain = PlaneLoss(loss, plane, batches, *common)
     is_ordinary = not (options.train_mode or options.compile or options.points_at_once > 1)
     is_single = options.precision in (None, "32-true") and plane.own_dtype() == torch.float32
-    if not is_ordinary or not is_single or loss.changes_batches or loss.needs_gradients:
+    is_known = loss.bytes_per_sample > 0 and not loss.changes_batches
+    if not is_ordinary or not is_single or not is_known or loss.needs_gradients:
         return plain, plain
     max_bytes = _MAX_BYTES_ON_CPU if device.type == "cpu" else _MAX_BYTES_ON_DEVICE
-    if not loss.bytes_per_sample:
-        plain.try_out()
     points = np.array([(job.x[0], job.y[0]), (job.x[-1], job.y[-1]), (_PROBE[0] * job.x[0], _PROBE[1] * job.y[-1])])
     expected: list[NDArray[np.float64]] = []
     best = plain

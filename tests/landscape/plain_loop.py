@@ -53,4 +53,6 @@ def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] |
 
 def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:
     batches = take_batches(nets.loader(net), 96, 0)
-    return loss_on_plane(MeanLoss(net, loss_fn), job_of(plane), batches, CPU, EvaluationOptions(**options))[1]
+    loss = MeanLoss(net, loss_fn)
+    PlaneLoss(loss, FlatPlane(Plane(plane.anchor, {}, {}), CPU), batches[:1], EvaluationOptions()).try_out()
+    return loss_on_plane(loss, job_of(plane), batches, CPU, EvaluationOptions(**options))[1]
