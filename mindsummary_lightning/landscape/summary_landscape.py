@@ -92,6 +92,8 @@ class SummaryLandscape:
         Raises:
             TypeError, ValueError, FileNotFoundError: as :meth:`generate`.
         """
+        if not callable(callback_fn):
+            raise TypeError(f"callback_fn must be a function, not {callback_fn!r}")
         answer = callback_fn()
         if not isinstance(answer, tuple) or len(answer) != 4:
             raise TypeError(f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}")
@@ -164,7 +166,8 @@ class SummaryLandscape:
             FileNotFoundError: the run has no checkpoints.
         """
         if not isinstance(module, nn.Module):
-            raise TypeError(f"module must be an nn.Module, not {type(module).__name__}")
+            given = f"the class {module.__name__} itself" if isinstance(module, type) else type(module).__name__
+            raise TypeError(f"module must be an nn.Module, not {given}")
         target = self._summary_dir if output is None else checked_directory("output", output)
         positive_int("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)

@@ -22,7 +22,7 @@ def find_runs(runs_dir: str | os.PathLike[str]) -> list[str]:
         runs_dir: the directory, or a run itself.
 
     Returns:
-        Paths that begin with ``runs_dir``, as :class:`SummaryReader` and all else here take them.
+        Paths that begin with ``runs_dir``; whatever takes a run here takes them.
 
     Raises:
         OSError: ``runs_dir`` is missing, or cannot be listed.
@@ -44,8 +44,8 @@ def read_scalars(
         tags: the tags to read, of the runs that have them; ``None``: all.
 
     Returns:
-        A row per sample: ``run`` (categorical; the path below ``runs``, or as it was given), ``tag`` (categorical),
-        ``step``, ``wall_time`` (seconds since the epoch) and ``value`` (float32).
+        A row per sample, with ``run`` (categorical; the path below ``runs``, or as it was given), ``tag``
+        (categorical), ``step``, ``wall_time`` (seconds since the epoch) and ``value`` (float32).
 
     Raises:
         ImportError: pandas is not installed.

@@ -132,7 +132,7 @@ class RecordedLandscape:
 
     @property
     def surface(self) -> Points:
-        """``x``, ``y`` and ``z`` together, as a :class:`~mindsummary_lightning.values.LossLandscape` has them."""
+        """``x``, ``y`` and ``z`` together, as a landscape that was computed has them."""
         return Points(self.x, self.y, self.z)
 
     def __repr__(self) -> str:

@@ -148,7 +148,7 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def log_dir(self) -> str:
-        """Directory of this run's files: that of the version below the root, also where a subclass names these."""
+        """Directory of this run's files, that of the version below the root, also where a subclass names these."""
         return run_directory(self.root_dir, self.version, self._sub_dir)
 
     @property

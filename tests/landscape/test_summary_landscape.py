@@ -368,3 +368,12 @@ def test_clean_ckpt_removes_the_checkpoints(run: Path) -> None:
     SummaryLandscape(run).clean_ckpt()
     assert not (run / "ckpt_dir").exists()
     remove_checkpoints(run)
+
+
+def test_a_class_and_what_is_no_function_are_refused_by_name(tmp_path: Path) -> None:
+    landscape = SummaryLandscape(tmp_path)
+
+    with pytest.raises(TypeError, match="must be an nn.Module, not the class Linear itself"):
+        landscape.generate(torch.nn.Linear, [])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="callback_fn must be a function, not 3"):
+        landscape.gen_landscapes_with_multi_process(3)  # type: ignore[arg-type]
