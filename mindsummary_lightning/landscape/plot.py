@@ -33,8 +33,8 @@ def plot_landscapes(
     """Draw landscapes side by side.
 
     Args:
-        landscapes: tag -> landscape, as :meth:`SummaryLandscape.generate` returns them, or those of a
-            :class:`SummaryReader`; at least one.
+        landscapes: tag -> landscape, as ``SummaryLandscape.generate`` returns them, or those that a ``SummaryReader``
+            gives; at least one.
         path: file to write too; its extension gives the format (``.svg`` and ``.pdf`` for a paper, ``.png``).
         ax: Matplotlib's axes to draw into, one for each landscape; ``None`` makes a figure.
         titles: one for each landscape; ``None``: the steps or epochs that it spans.

@@ -373,7 +373,7 @@ def test_clean_ckpt_removes_the_checkpoints(run: Path) -> None:
 def test_a_class_and_what_is_no_function_are_refused_by_name(tmp_path: Path) -> None:
     landscape = SummaryLandscape(tmp_path)
 
-    with pytest.raises(TypeError, match="must be an nn.Module, not the class Linear itself"):
+    with pytest.raises(TypeError, match=r"must be an nn\.Module, not the class Linear itself"):
         landscape.generate(torch.nn.Linear, [])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="callback_fn must be a function, not 3"):
         landscape.gen_landscapes_with_multi_process(3)  # type: ignore[arg-type]
