@@ -173,8 +173,8 @@ class FollowedFile:
                 self.tags.add((kind, tag))
                 self.nbytes += _TAG_BYTES
             tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
+            self.nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
-        self.nbytes += SAMPLE.itemsize * sum(value.kind != "scalar" for value in values)
 
     def _add(self, columns: ScalarColumns) -> None:
         chunks = self._columns.get(columns.tags)
