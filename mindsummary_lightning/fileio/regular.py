@@ -98,7 +98,8 @@ def directory_below(root: str, path: str, *, is_made: bool = False) -> Iterator[
                 if part != os.curdir:
                     here = os.path.join(here, part)
                     if is_made:
-                        _make(here if descriptor is None else part, descriptor)
+                        with contextlib.suppress(FileExistsError):
+                            os.mkdir(here if descriptor is None else part, dir_fd=descriptor)
                     if os.path.islink(here):
                         raise OSError(errno.EINVAL, "is a symbolic link; below a run directory none is followed")
                 if _OPENS_BELOW:
@@ -109,11 +110,6 @@ def directory_below(root: str, path: str, *, is_made: bool = False) -> Iterator[
             error.filename = here
             raise
         yield descriptor
-
-
-def _make(name: str, directory: int | None) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=directory)
 
 
 def path_of_open(file: FileIO) -> str:

@@ -41,7 +41,7 @@ class Store:
         try:
             local = LocalFileSystem(), os.path.realpath(address)
             self.files, root = local if self.is_local else url_to_fs(address)
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # drivers raise whatever their libraries raise
             text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
             raise RemotePathError(without_secrets(text, address)) from None
         self.root = root.rstrip("/")
@@ -126,7 +126,7 @@ class RunCopies:
         before, self.problems = self._files, {}
         try:
             listed, there = self._source.list(), self._destination.list()
-        except Exception as error:  # here and below: drivers raise whatever their libraries raise
+        except Exception as error:
             self.problems = {f"{self._source.name} to {self._destination.name}": error}
             return True
         self.runs = files_by_run({name: size for name, (size, *_) in listed.items()})
