@@ -163,6 +163,8 @@ def check_export_options(export_options: Any) -> bool:
         raise TypeError(f"export_options must be a dict or None, not {export_options!r}")
     if not all(isinstance(key, str) for key in export_options):
         raise TypeError(f"keys of export_options must be str, not {[*export_options]}")
+    if not all(isinstance(value, (str, type(None))) for value in export_options.values()):
+        raise TypeError(f"values of export_options must be str or None, not {[*export_options.values()]}")
     unknown = set(export_options) - {"tensor_format"}
     if unknown:
         raise ValueError(f"export_options knows only 'tensor_format', not {sorted(map(repr, unknown))}")

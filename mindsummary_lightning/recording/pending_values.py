@@ -72,6 +72,8 @@ class PendingValues:
 
     def add(self, plugin: str, name: str, value: Any) -> None:
         """Convert and keep a value; arguments and errors are those of ``SummaryRecord.add_value``."""
+        if not isinstance(plugin, str):  # before it is a key: it may be a list
+            raise ValueError(f"plugin must be one of {', '.join(PLUGINS)}, not {plugin!r}")
         key = (plugin, checked_name(name))
         is_repeated = key in self._values
         try:

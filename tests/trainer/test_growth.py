@@ -30,7 +30,7 @@ from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 from tests.support import lineage_paths, read_scalars
 from tests.trainer.support import Net, trainer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 _OURS = f"{os.sep}mindsummary_lightning{os.sep}"
 
@@ -137,14 +137,21 @@ def test_each_of_1_000_checkpoints_costs_the_same(tmp_path: Path) -> None:
         data = DataLoader(TensorDataset(torch.zeros(saves, 4), torch.zeros(saves, dtype=torch.long)))
         callbacks: list[L.Callback] = [
             SummaryCollector(tmp_path / str(saves), collect_freq=10_000),
-            ModelCheckpoint(
-                tmp_path / f"saved{saves}", "{step}", monitor="step", every_n_train_steps=1, save_top_k=-1, mode="max"
-            ),
+            ModelCheckpoint(tmp_path / f"saved{saves}", "{step}", every_n_train_steps=1, save_top_k=-1),
         ]
         logger = MindInsightLogger(tmp_path, name="", version=f"logger{saves}")
         running = trainer(logger=logger, callbacks=callbacks, limit_train_batches=saves, enable_checkpointing=True)
         running.fit(Net(), data)
 
+    def hand_over(saves: int) -> None:  # what Lightning calls of a logger, with a monitor: all that were saved
+        logger = MindInsightLogger(tmp_path, name="", version=f"handed{saves}")
+        logger.log_metrics({"a": 1.0}, 0)
+        known = SimpleNamespace(best_model_path="", last_model_path="", best_k_models={})
+        for number in range(saves):
+            known.best_k_models[f"{tmp_path}/{number}.ckpt"] = known.best_model_path = f"{tmp_path}/{number}.ckpt"
+            logger.after_save_checkpoint(known)
+
+    assert _ratio(hand_over, 250, 1000) < 1.05
     fit(10)
     assert _ratio(fit, 200, 1000) < 1.05
     assert len(os.listdir(tmp_path / "saved1000")) == 1000
@@ -172,5 +179,5 @@ def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: p
         recorder.close()
 
     assert _ratio(evaluate, 500, 2000) < 1.05
-    assert written[2000] / written[500] < 4.2
+    assert written[2000] < 2000 * 1000  # bytes; with every event in the file it would be 148 MB
     assert lineage_paths(tmp_path / "2000")[0].stat().st_size < 2**16

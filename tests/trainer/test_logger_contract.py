@@ -9,11 +9,13 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
@@ -420,3 +422,62 @@ def test_importing_the_package_changes_nothing_of_lightnings_logging(
 
     assert done.stdout.strip() == "level 40"
     assert "GPU available" not in done.stderr
+
+
+# ---- beside the loggers that Lightning ships
+
+_OTHERS = {"ours": MindInsightLogger, "TensorBoard": TensorBoardLogger, "CSV": CSVLogger}
+_ARGUMENTS: list[dict[str, Any]] = [
+    {},
+    {"name": "exp"},
+    {"name": ""},
+    {"version": 3},
+    {"version": "a"},
+    {"name": "exp", "version": "a"},
+    {"name": "", "version": "a"},
+    {"name": "a/b"},
+]
+
+
+@pytest.mark.parametrize("arguments", _ARGUMENTS, ids=str)
+def test_directories_versions_and_names_are_those_of_lightnings_loggers(
+    tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    found = {}
+    for kind, logger_class in _OTHERS.items():
+        root = tmp_path / kind
+        seen = []
+        for _ in range(2):
+            logger = logger_class(root, **arguments)
+            running = trainer(logger=logger, limit_train_batches=2, enable_checkpointing=True)
+            running.fit(Net(), loader())
+            saved = os.path.dirname(running.checkpoint_callback.best_model_path)
+            places = [os.path.relpath(path, root) for path in (logger.log_dir, logger.root_dir, logger.save_dir, saved)]
+            seen.append((*places, logger.name, logger.version))
+        found[kind] = seen
+
+    assert found["ours"] == found["TensorBoard"] == found["CSV"]
+
+
+@pytest.mark.parametrize("kind", _OTHERS)
+def test_a_loggers_calls_take_the_same_arguments(tmp_path: Path, kind: str) -> None:
+    logger: Any = _OTHERS[kind](tmp_path)
+    logger.log_hyperparams({"lr": 0.1, "net": {"depth": 2}})
+    logger.log_hyperparams(Namespace(lr=0.1))
+    logger.log_metrics({"a": 1.0, "b": torch.tensor(2.0)}, step=3)
+    logger.log_metrics({"a": 1.5})
+    logger.save()
+    pickle.loads(pickle.dumps(logger)).log_metrics({"a": 2.0}, step=9)
+    logger.finalize("success")
+
+    assert os.path.isdir(logger.log_dir)
+
+
+@pytest.mark.parametrize("kind", _OTHERS)
+def test_several_loggers_beside_each_other_all_get_the_metrics(tmp_path: Path, kind: str) -> None:
+    ours = MindInsightLogger(tmp_path / "first", name="", version="run")
+    other = _OTHERS[kind](tmp_path / "second", name="", version="run")
+    trainer(logger=[other, ours], limit_train_batches=2).fit(Net(), loader())
+
+    assert steps(ours.log_dir, "train/loss") == [0, 1]
+    assert os.listdir(other.log_dir)
