@@ -140,7 +140,7 @@ def parting(
                  float(found.losses[alignment.loss_steps < step].max(initial=0.0)))  # fmt: skip
     same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
     is_forward = bool(far_losses[alignment.loss_steps == step].any())
-    is_forward |= loss is not None and after is not None and loss > same_loss
+    is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
     now = max(loss or 0.0, 0.0 if column is None else float(tensors[:, column].max(initial=0.0)))
     stays_small = not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any()
     is_noise = _may_be_rounding(alignment, tensors[counting], column, after, is_forward, before, now)

@@ -105,7 +105,7 @@ def compare_runs(
         for index in np.flatnonzero(wandering).tolist():
             apart = float(np.nanmax(found.tensors[index, alignment.steps < until]))
             remarks.append(walks(alignment.names.pairs[index].a, apart, until))
-        first, sentence = parting(*sides, alignment, found, beginning, wandering, tolerance is None and same is None)
+        first, sentence = parting(*sides, alignment, found, beginning, wandering, tolerance is None)
         verdict = "different" if first else "undecided" if sentence else "same"
         if not first and not sentence:
             first = _first_whole_tensor(whole, limits)
@@ -173,21 +173,21 @@ def _distances(alignment: Alignment, limits: Tolerance) -> Distances:
 def _above(
     found: Distances, alignment: Alignment, again: Alignment, rounding: Distances
 ) -> tuple[Distances, dict[str, float | None]]:
-    """Limits that are not below three times the distances of two runs of one program up to each step."""
-    loss_limits, tensor_limits = found.loss_limits.copy(), found.tensor_limits.copy()
-    if rounding.losses.size:
-        largest = np.maximum.accumulate(np.concatenate([[0.0], rounding.losses]))
-        at = np.searchsorted(again.loss_steps, alignment.loss_steps, side="right")
-        loss_limits = np.maximum(loss_limits, _TIMES_FLOOR * largest[at])
-    rows = {pair.a: index for index, pair in enumerate(again.names.pairs)}
-    at = np.searchsorted(again.steps, alignment.steps, side="right")
-    for index, pair in enumerate(alignment.names.pairs):
-        if pair.a in rows:
-            distances = np.nan_to_num(rounding.tensors[rows[pair.a]], posinf=np.inf)
-            largest = np.maximum.accumulate(np.concatenate([[0.0], distances]))
-            tensor_limits[index] = np.maximum(tensor_limits[index], _TIMES_FLOOR * largest[at])
-    floor = {"loss": _largest(rounding.losses), "tensor": _largest(rounding.tensors)}
-    return found._replace(loss_limits=loss_limits, tensor_limits=tensor_limits), floor
+    """Limits that are not below three times what two runs of one program are apart up to the step after each.
+
+    Rounding of another kernel is in other tensors, and a step ahead or behind where it grows fast.
+    """
+    losses, tensors = rounding.losses, np.fmax.reduce(rounding.tensors, axis=0, initial=0.0)
+    limits = []
+    for own, theirs, series, steps in (
+        (found.loss_limits, again.loss_steps, losses, alignment.loss_steps),
+        (found.tensor_limits, again.steps, tensors, alignment.steps),
+    ):
+        largest = np.maximum.accumulate(np.concatenate([[0.0], series]))
+        at = np.minimum(np.searchsorted(theirs, steps, side="right") + 1, series.size)
+        limits.append(np.maximum(own, _TIMES_FLOOR * largest[at]))
+    floor = {"loss": _largest(losses), "tensor": _largest(rounding.tensors)}
+    return found._replace(loss_limits=limits[0], tensor_limits=limits[1]), floor
 
 
 def _mode(alignment: Alignment, found: Distances, beginning: Beginning) -> Mode | None:

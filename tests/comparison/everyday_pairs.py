@@ -256,7 +256,8 @@ def train(run: Run, directory: Path) -> Path:
         options |= {"max_steps": -1 if run.resume is not None else steps}  # a part ends with an epoch
         logger = MindInsightLogger(directory, name="", version="")
         fitting = L.Trainer(
-            max_epochs=-(-steps * run.batch // SAMPLES), logger=logger, callbacks=[collector],
+            max_epochs=-1 if run.resume is None else -(-steps * run.batch // SAMPLES),
+            logger=logger, callbacks=[collector],
             reload_dataloaders_every_n_epochs=1, **options,
         )  # fmt: skip
         fitting.fit(Module(part), datamodule=Data(part), ckpt_path=checkpoint)
