@@ -18,7 +18,6 @@ from types import ModuleType
 from mindsummary_lightning.cli.arguments import LEFT, VERBS, describe, parser
 from mindsummary_lightning.cli.output import UsageError, error_line, escaped_log, say, writable_output
 from mindsummary_lightning.errors import MindSummaryError, RemotePathError, closest
-from mindsummary_lightning.values.text import without_secrets
 
 _RUNS = ("directory", "directories", "run_dir", "runs", "a", "b")  # the arguments that name local runs
 _MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
@@ -83,6 +82,8 @@ def _refuse_addresses(arguments: argparse.Namespace) -> None:
                 f"{path} is in a remote store, and `{arguments.verb}` takes local runs; bring it here first: "
                 f"`mindsummary sync {path} runs`, then `mindsummary {arguments.verb} runs`"
             )
+            from mindsummary_lightning.values.text import without_secrets  # here: with it comes NumPy
+
             raise RemotePathError(without_secrets(text, path))
 
 

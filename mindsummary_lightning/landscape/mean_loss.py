@@ -47,7 +47,7 @@ class MeanLoss(nn.Module):
         self.loss_fn = loss_fn
         tensors = {id(tensor): tensor for _, tensor in named_tensors(self.module)}
         memory = NetworkCopies(vars(self), shared=tensors.values()).memory
-        self.overlapping = {name for name, tensor in named_tensors(self.module) if address(tensor) in memory}
+        self.overlapping: set[str] = {name for name, tensor in named_tensors(self.module) if address(tensor) in memory}
         vars(self).update(NetworkCopies(vars(self)).make(shares_memory=not self.overlapping))
         _leave_training(self.module)
         self._steps = {} if loss_fn is not None else _steps(self.module)
@@ -58,7 +58,7 @@ class MeanLoss(nn.Module):
         self.needs_gradients: bool = False
         self.needs_trainer: bool = False
         self.changes_batches = False
-        self.bytes_per_sample = 0.0  # of the largest tensor that a module takes or returns
+        self.bytes_per_sample: float = 0.0  # of the largest tensor that a module takes or returns
         self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of
 
     def forward(self, batch: Any, index: int) -> Tensor:

@@ -55,7 +55,7 @@ class EventWriter:
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self.directory = directory
-        self.options = options
+        self.options: FileOptions = options
         self.users: list[None] = []  # one entry per user: appending cannot be interrupted by a signal handler
         self.is_abandoned: bool = False
         self._clock = clock

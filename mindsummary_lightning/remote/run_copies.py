@@ -37,14 +37,15 @@ class Store:
     """One side of a copy, through fsspec; ``name`` is its address without passwords and tokens."""
 
     def __init__(self, address: str) -> None:
-        self.is_local, self.name = "://" not in address, without_secrets(address, address)
+        self.is_local: bool = "://" not in address
+        self.name: str = without_secrets(address, address)
         try:
             local = LocalFileSystem(), os.path.realpath(address)
             self.files, root = local if self.is_local else url_to_fs(address)
         except Exception as error:  # drivers raise whatever their libraries raise
             text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
             raise RemotePathError(without_secrets(text, address)) from None
-        self.root = root.rstrip("/")
+        self.root: str = root.rstrip("/")
         if type(self.files).modified is AbstractFileSystem.modified:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
 
@@ -114,7 +115,7 @@ class RunCopies:
         self._made: dict[str, tuple[int, float]] = {}  # what a file was when its copy was found, or made
         self.runs: dict[str, list[str]] = {}
         self.problems: dict[str, Exception] = {}
-        self.sent = 0
+        self.sent: int = 0
 
     @property
     def missing(self) -> int:
