@@ -141,7 +141,7 @@ VERBS = {  # in the order of the help
         _argument(
             "--module",
             required=True,
-            metavar="PACKAGE.MODULE:FUNCTION",
+            metavar="MODULE:FUNCTION",
             help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
             "the current directory is searched first",
         ),

@@ -1,4 +1,4 @@
-"""``mindsummary landscape RUN --module PACKAGE.MODULE:FUNCTION``."""
+"""``mindsummary landscape RUN --module MODULE:FUNCTION``."""
 
 from __future__ import annotations
 
