@@ -29,7 +29,8 @@ nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "types", "tests", "wheel"]
 JUDGES = (  # longest first
-    "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "typing", "protos_check",
+    "libraries", "mindinsight", "lowest", "newest", "parity", "accelerator", "protobuf_matrix", "typing",
+    "protos_check",
 )  # fmt: skip
 IS_REQUIRED = bool(os.environ.get("REQUIRE_JUDGES"))
 # Where it is set, every process would compile all of PyTorch that it imports, which takes four times as long.
