@@ -103,9 +103,11 @@ class PlaneLoss:
             return (losses.cpu().double() @ self._samples / self._samples.sum()).numpy()
 
     def release(self) -> None:
-        """Let go of the plane's memory; nothing can be computed any more."""
+        """Let go of the plane's memory and the device; nothing can be computed any more, and the loss can be sent."""
         for tensor in self._bound:
             tensor.data = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        for part in self._loss.children():
+            part.to("cpu")
 
     def try_out(self) -> float:
         """The loss of the first batch at the origin; notes whether the step changes it, and the size of its tensors."""
