@@ -111,7 +111,7 @@ if not TYPE_CHECKING:  # a checker would take every name for known
                 raise
             package = {"PIL": "Pillow", "google.protobuf": "protobuf"}.get(error.name, error.name)
             raise ModuleNotFoundError(
-                f"{name} needs {package}, which is not installed: pip install mindsummary-lightning brings it",
+                f"{name} needs {package}, which is not installed; install it with: pip install mindsummary-lightning",
                 name=error.name,
             ) from None  # one line to read, whichever module it was that imports the package
         globals()[name] = value

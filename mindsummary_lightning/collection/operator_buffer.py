@@ -81,7 +81,10 @@ class OperatorBuffer:
         if in_backward and was_forward:
             return
         if self._is_of_one_step and was_forward is not None:
-            text = "%s %r was given twice in one step, by two operators or a closure run again; the newest is recorded"
+            text = (
+                "%s %r was recorded twice in one step (by two operators, or because the optimizer called its closure "
+                "again). The last value is kept"
+            )
             self._warnings.warn(key, text, *key)
         self._this_pass[key] = not in_backward
         try:
@@ -160,8 +163,8 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
             return buffers
     _warnings.warn(
         "unknown",
-        "%s %r, and what else operators give in the thread %r and others like it, is not recorded: which training it "
-        "belongs to is unknown. Call operators in the thread that trains, or in its context: "
+        "%s %r is not recorded: it is unknown which training the summary operators belong to that are called in the "
+        "thread %r. Call them in the thread that trains, or in its context: "
         "contextvars.copy_context().run",
         *(plugin, name, thread.name),
     )

@@ -295,9 +295,9 @@ class StepCollector:
 
 
 _FSDP1 = (
-    "FSDP1 (strategy='fsdp') leaves each rank a part of a parameter that cannot be told apart from the whole: "
-    "histograms and statistics of parameters and gradients are not recorded. ModelParallelStrategy with fully_shard "
-    "(FSDP2) records them"
+    "with FSDP1 (strategy='fsdp') each rank holds only part of a parameter, and the part looks like a whole parameter, "
+    "so histograms and statistics of parameters and gradients are not recorded. Use ModelParallelStrategy with "
+    "fully_shard (FSDP2), which records them"
 )
 
 

@@ -306,7 +306,7 @@ class LandscapeCheckpoints:
             )
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)
-            _LOG.warning("loss landscape: only that of the last checkpoint is made: %s", text)
+            _LOG.warning("loss landscape: only the landscape around the last checkpoint is made: %s", text)
             return replace(self, settings=replace(self.settings, train=False))
         _LOG.info("loss landscape: of the wanted intervals only %s were saved", [list(interval) for interval in usable])
         return replace(self, settings=replace(self.settings, intervals=usable))

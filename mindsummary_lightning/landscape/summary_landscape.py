@@ -172,7 +172,7 @@ class SummaryLandscape:
         positive_int("points_at_once", points_at_once)
         saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         if not saved.settings.train and not saved.settings.result:
-            _LOG.info("loss landscape: create_landscape asks for none")
+            _LOG.info("loss landscape: none is made, because create_landscape switches all of them off")
             return {}
         loss = MeanLoss(module, loss_fn, dataloader if is_datamodule(dataloader) else None)
         options = EvaluationOptions(train_mode, seed, precision, compile, points_at_once)

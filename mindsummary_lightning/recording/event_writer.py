@@ -159,7 +159,7 @@ class EventWriter:
             self._next_check = now + _DELETION_CHECK_S
             if file.is_lost():
                 self._warnings.warn(
-                    "gone", "%s is gone, or cut, while it was being written; starting a new file", file.path
+                    "gone", "%s was deleted or truncated while it was being written; starting a new file", file.path
                 )
                 self._is_open = False
                 with contextlib.suppress(OSError):  # of a file that is gone

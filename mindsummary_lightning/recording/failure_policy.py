@@ -46,8 +46,8 @@ class FailurePolicy:
         self.lost += 1
         self.warnings.warn(
             ("write", type(error), getattr(error, "errno", None)),
-            "%s could not be recorded in %s: %s. Training continues; further losses of this kind are counted and the "
-            "total is logged at the end",
+            "%s could not be recorded in %s: %s. Training continues; later failures of this kind are only counted, and "
+            "the total is logged at the end",
             *(what, self._directory, error_text(error)),
             level=logging.ERROR,
         )
@@ -88,7 +88,7 @@ class FailurePolicy:
             raise named_error(f"{kind} {tag!r}", error)
         self.warnings.warn(
             ("value", kind, tag if per_tag else ""),
-            "%s %r is skipped: %s. Further ones that cannot be recorded are skipped silently",
+            "%s %r is skipped: %s. Later values of this kind that cannot be recorded are skipped without a message",
             *(kind, tag, error_text(error)),
         )
 

@@ -178,7 +178,9 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             logger._run.take_options(self._file_options)
         elif not is_on and trainer.is_global_zero and not trainer.fast_dev_run and not is_tuning(trainer):
             self._warn_once.warn(
-                "nowhere", "SummaryCollector records nothing: give it a summary_dir or the Trainer a MindInsightLogger"
+                "nowhere",
+                "SummaryCollector has no directory and records nothing. Pass summary_dir=..., or use "
+                "Trainer(logger=MindInsightLogger(...))",
             )
         if is_on and self._own_run is not None:
             refuse_file_in_the_way(self._own_run.directory)

@@ -151,8 +151,9 @@ class FitRun:
             self._drop_record()
             self.recorder().begin_file(is_new_run=True)
             _LOG.warning(
-                "%s holds the steps of an earlier fit; from its first step on MindInsight shows this one in its "
-                "place. To keep both, give each fit a new logger with version=None, or a summary_dir of its own",
+                "%s already contains an earlier fit. MindInsight will show the new fit instead of the old one, from "
+                "the first step of the new fit on. To keep both, give each fit a new logger with version=None, or a "
+                "summary_dir of its own",
                 self._short_directory,
             )
         run_identity.begin(trainer, self.directory)

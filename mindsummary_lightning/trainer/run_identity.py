@@ -112,8 +112,8 @@ def resume_path(trainer: Any) -> Any | None:
         frame = frame.f_back
     _WARN_ONCE.warn(
         "ckpt_path",
-        "no method of the Trainer with an argument ckpt_path is running: whether a fit resumes cannot be told before "
-        "its checkpoint is loaded, and it may be recorded as a run of its own; this version of Lightning is not known",
+        "this version of Lightning is unknown: cannot find ckpt_path. A resumed fit may be recorded as a new run; pass "
+        "version=... to the logger to continue the old one",
         level=logging.ERROR,
     )
     return getattr(trainer, "ckpt_path", None)
@@ -181,7 +181,8 @@ def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, direct
     if directory and earlier and not is_same_directory(earlier, directory):
         _LOG.warning(
             "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one curve only for the files "
-            "of one directory; to continue there, give the logger that version, or the collector that summary_dir",
-            *(step, earlier, directory),
+            "of one directory. To continue the curve, pass version=%r to the logger, or summary_dir=%r to the "
+            "collector",
+            *(step, earlier, directory, os.path.basename(earlier), earlier),
         )
     return step

@@ -153,7 +153,7 @@ def test_a_recomputed_forward_pass_is_recorded_once(
 
     assert len(passes) == 12
     assert points(tmp_path, "pass") == [(step, 2.0 * step - 1) for step in range(1, 7)]
-    assert not [record for record in caplog.records if "was given twice in one step" in record.message]
+    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
 
 
 def test_values_of_half_precision_are_recorded(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_of_two_values_under_one_name_the_newest_is_recorded_and_it_is_said_once
     _fit(tmp_path, OperatorNet(nn.Identity(), probe))
 
     assert points(tmp_path, "twice") == [(step, 2.0) for step in (1, 2, 4, 6)]
-    assert sum("was given twice in one step" in record.message for record in caplog.records) == 1
+    assert sum("was recorded twice in one step" in record.message for record in caplog.records) == 1
 
 
 def test_the_same_name_may_stand_for_two_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_the_same_name_may_stand_for_two_kinds(tmp_path: Path, caplog: pytest.Lo
     _fit(tmp_path, OperatorNet(nn.Identity(), probe))
 
     assert steps(tmp_path, "x", "tensor") == steps(tmp_path, "x", "histogram")
-    assert not [record for record in caplog.records if "was given twice in one step" in record.message]
+    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
 
 
 def test_nothing_is_recorded_in_evaluation(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_values_of_accumulated_batches_are_the_last_ones_without_a_warning(
 
     expected = [(step, pytest.approx(_means()[3 * step - 1], rel=1e-6)) for step in (1, 2)]
     assert points(tmp_path, "mean") == expected
-    assert not [record for record in caplog.records if "was given twice in one step" in record.message]
+    assert not [record for record in caplog.records if "was recorded twice in one step" in record.message]
 
 
 def test_an_operator_value_that_cannot_be_recorded_is_said_once(
@@ -474,7 +474,8 @@ def test_a_thread_that_a_training_starts_gives_to_it_and_one_from_before_to_nobo
     assert SummaryReader(tmp_path).tags()["scalar"] == ["in its context", "started"]
     lines = [record.getMessage() for record in caplog.records if "is unknown" in record.getMessage()]
     assert len(lines) == 1
-    assert lines[0].startswith("scalar 'from before', and what else operators give in the thread 'ThreadPoolExecutor")
+    assert lines[0].startswith("scalar 'from before' is not recorded: it is unknown which training")
+    assert "called in the thread 'ThreadPoolExecutor" in lines[0]
 
 
 def test_of_two_trainings_a_thread_without_context_gives_to_neither(

@@ -229,4 +229,4 @@ def test_more_than_ten_thousand_parameters_are_cut_with_a_word(caplog: pytest.Lo
     assert len(flatten({f"p{number}": number for number in range(10_000)})) == 10_000
     assert not caplog.records
     assert len(flatten({f"p{number}": number for number in range(10_001)})) == 10_000
-    assert caplog.messages == ["of more than 10000 hyper-parameters the first 10000 are recorded"]
+    assert caplog.messages == ["only the first 10000 hyper-parameters are recorded"]

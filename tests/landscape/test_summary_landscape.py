@@ -280,7 +280,7 @@ def test_a_directory_is_the_one_that_the_collector_means_by_it(tmp_path: Path, m
 
 def test_a_run_of_two_steps_gives_the_landscape_of_its_last(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
-    assert "only that of the last checkpoint is made" in caplog.text
+    assert "only the landscape around the last checkpoint is made" in caplog.text
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def _try_verbs(runs: str, run: Path, folder: Path) -> None:
     (board / "events.out.tfevents.1700000000.host").touch()
     summary = next(str(path) for path in sorted(run.iterdir()) if path.name.endswith("_MS"))
     extras = {name: f"pip install {name}" for name in ("pyarrow", "tensorboard", "bokeh", "matplotlib", "fsspec")}
-    trains = dict.fromkeys(("torch", "lightning"), "pip install mindsummary-lightning brings it")
+    trains = dict.fromkeys(("torch", "lightning"), "install it with: pip install mindsummary-lightning")
     plot = ("--module", "networks:digits", "--plot", str(folder / "landscape.png"))
     tried: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         (("list", runs), ()),

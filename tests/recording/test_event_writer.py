@@ -301,7 +301,7 @@ def test_a_deleted_file_is_noticed_and_another_started(run: Timed, caplog: pytes
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    assert "is gone, or cut, while it was being written; starting a new file" in caplog.text
+    assert "was deleted or truncated while it was being written; starting a new file" in caplog.text
 
 
 @pytest.mark.parametrize("after_s", [0, 6])

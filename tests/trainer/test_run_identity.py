@@ -257,7 +257,7 @@ def test_a_lightning_that_does_not_show_it_is_said(tmp_path: Path, caplog: pytes
 
     assert resume_path(running) == "call_before.ckpt"
     (said,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert "this version of Lightning is not known" in said.getMessage()
+    assert "this version of Lightning is unknown" in said.getMessage()
 
 
 def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in_the_same_directory(
