@@ -16,7 +16,8 @@ import pytest
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
 from mindsummary_lightning.export.report.contents import graph_outline
-from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
+from mindsummary_lightning.export.report.curves import curve_columns
+from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import ridge_svg
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
@@ -38,10 +39,6 @@ def _without_scripts(page: str) -> str:
 
 def _series(values: list[float]) -> ScalarSeries:
     return ScalarSeries(np.arange(len(values)), np.zeros(len(values)), np.array(values, np.float32))
-
-
-def _columns(figure: object) -> dict[str, np.ndarray]:
-    return dict(figure.renderers[0].data_source.data)  # type: ignore[attr-defined]
 
 
 class _Nesting(HTMLParser):
@@ -72,7 +69,7 @@ def test_the_page_holds_every_kind_of_both_runs(tmp_path: Path) -> None:
     assert headings == ["Lineage", "Scalars", "Histograms", "Images", "Loss landscapes", "Computational graphs"]
     assert page.count("data-curves") == 2  # two scalars
     assert page.count("<img ") == 2 * 2
-    assert page.count("data-root-id") == 2 * 2 + 2  # both scales of two scalars; the landscape of each run
+    assert page.count("data-root-id") == 2  # the landscape of each run; the page's script draws the curves
     assert page.count('<svg class="ridges"') == 2
     assert re.search(r'<tr class="differs"><th>learning_rate</th><td>0.01</td><td>0.03</td></tr>', page)
 
@@ -173,21 +170,25 @@ def test_an_empty_run_gets_a_page_without_scripts_whatever_its_name(tmp_path: Pa
 def test_a_value_between_values_that_are_not_finite_is_a_point() -> None:
     nan = float("nan")
 
-    (plot, _) = curve_figures([(0, "#000", _series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))])
+    columns = curve_columns(_series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))
 
-    np.testing.assert_array_equal(_columns(plot)["alone"], [nan, nan, nan, 3.0, nan, nan, nan])
+    np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, nan, nan])
 
 
-@pytest.mark.parametrize(("values", "scales"), [([float("nan")], 0), ([-1.0, 0.0], 1), ([-1.0, 2.0], 2)])
-def test_a_log_axis_is_offered_where_a_value_is_positive(values: list[float], scales: int) -> None:
-    assert len(curve_figures([(0, "#000", _series(values))])) == scales
+def test_a_scalar_without_a_finite_value_has_no_curve(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(step, {"loss": float("nan")}) for step in (1, 2)])
+
+    page = _page(tmp_path, tmp_path / "a")
+
+    assert "no finite value" in page
+    assert "<script" not in page
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_peak() -> None:
     values = np.zeros(100_000)
     values[54_321] = 7.0
 
-    columns = _columns(curve_figures([(0, "#000", _series(values.tolist()))])[0])
+    columns = curve_columns(_series(values.tolist()))
 
     assert columns["step"].size == 5000
     assert columns["value"].max() == 7.0
@@ -338,8 +339,7 @@ def test_a_run_whose_name_is_in_no_encoding_is_taken_by_every_verb_that_writes(
     assert mindsummary(capsys, "compare", run, run, "--html", tmp_path / "page.html").code == 0
 
 
-@pytest.mark.slow
-def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path: Path) -> None:
+def test_a_report_tells_its_progress_card_by_card(tmp_path: Path) -> None:
     records = [values_at(step, {f"x{tag}": float(step) for tag in range(7)}) for step in (1, 2)]
     write_summary(tmp_path / "a", records)
     done: list[int] = []
@@ -347,8 +347,16 @@ def test_every_figure_has_a_document_of_its_own_and_tells_its_progress(tmp_path:
     write_report([str(tmp_path / "a")], str(tmp_path / "r.html"), done.append)
 
     assert (len(done), sum(done)) == (7 + 1, 100)
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert page.count("const docs_json") == 7  # in one document the time grows with the square of the figures
+
+
+@pytest.mark.slow
+def test_every_landscape_has_a_document_of_its_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_demo_run(tmp_path / name)
+
+    page = _page(tmp_path, tmp_path / "a", tmp_path / "b")
+
+    assert page.count("const docs_json") == 2  # in one document the time grows with the square of the figures
 
 
 @pytest.mark.slow
@@ -394,7 +402,7 @@ def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
     table = read_parameter_table(content)
     assert table is not None
 
-    data = _columns(parameter_figure(table))
+    data = parameter_figure(table).renderers[0].data_source.data
 
     assert len(data["colour"]) <= 120 * 5
     assert data["name"][-1].endswith("layers.499")

@@ -30,6 +30,18 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield browser
 
 
+def _open(report: Browser) -> None:
+    """The page, when both of its curves are drawn."""
+    report.driver.get(report.address)
+    _wait_for(report, f"{_CURVE}.length === 2")
+
+
+def _wait_for(report: Browser, condition: str) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(report.driver, 30).until(lambda driver: driver.execute_script(f"return {condition}"))
+
+
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser, width: int) -> None:
     driver = report.driver
@@ -40,13 +52,11 @@ def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser,
             "params": {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
         },
     )
-    driver.get(report.address)
-
-    report.wait_drawn(".card")
+    _open(report)
     content = driver.execute_script("return document.documentElement.scrollWidth")
 
     assert content <= width
-    assert driver.execute_script(f"return {_CURVE}.length") == 4
+    assert driver.execute_script(f"return {_CURVE}.length") == 2
     assert report.errors() == []
 
 
@@ -65,7 +75,7 @@ def test_names_of_many_runs_leave_room_for_the_curves(report: Browser, tmp_path:
 
 
 def test_runs_can_be_switched_off(report: Browser) -> None:
-    report.driver.get(report.address)
+    _open(report)
 
     report.driver.execute_script("document.querySelector('[data-run=\"0\"]').click()")
 
@@ -73,7 +83,7 @@ def test_runs_can_be_switched_off(report: Browser) -> None:
 
 
 def test_smoothing_changes_what_is_drawn_and_keeps_what_was_recorded(report: Browser) -> None:
-    report.driver.get(report.address)
+    _open(report)
     columns = f"return ['raw', 'value'].map(name => Array.from({_LINES}[0].data_source.data[name] ?? []))"
     nothing, raw = report.driver.execute_script(columns)
     assert nothing == []
@@ -87,11 +97,41 @@ def test_smoothing_changes_what_is_drawn_and_keeps_what_was_recorded(report: Bro
     assert max(smooth) - min(smooth) < max(raw) - min(raw)
 
 
-def test_the_log_axis_takes_the_place_of_the_linear_one(report: Browser) -> None:
-    report.driver.get(report.address)
-    shown = f"return {_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1])"
+def test_the_log_axis_takes_the_place_of_the_linear_one_and_gives_it_back(report: Browser) -> None:
+    _open(report)
+    shown = f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join()"
 
-    assert report.driver.execute_script(shown) == ["linear", "linear"]
+    for scales in ("linear,linear", "log,log", "linear,linear"):
+        _wait_for(report, f"{shown} === '{scales}'")
+        report.driver.execute_script("document.getElementById('log').click()")
+
+    assert report.driver.execute_script(f"return {_CURVE}.length") == 4  # one for each scale, made once
+
+
+def test_a_curve_of_negative_values_keeps_its_linear_axis(report: Browser, tmp_path: Path) -> None:
+    write_summary(tmp_path / "run", [values_at(step, {"a": -1.0 * step, "b": 1.0 * step}) for step in (1, 2)])
+    write_report([str(tmp_path / "run")], str(tmp_path / "report.html"))
+    report.driver.get((tmp_path / "report.html").as_uri())
+    _wait_for(report, f"{_CURVE}.length === 2")
+
     report.driver.execute_script("document.getElementById('log').click()")
 
-    assert report.driver.execute_script(shown) == ["log", "log"]
+    _wait_for(report, f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join() === 'linear,log'")
+
+
+def test_a_drawn_point_is_the_recorded_one(report: Browser, tmp_path: Path) -> None:
+    steps, values = [1, 2, 2**40], [0.5, float("nan"), 3.0]
+    recorded = zip(steps, values, strict=True)
+    write_summary(tmp_path / "run", [values_at(step, {"x": value}) for step, value in recorded])
+    write_report([str(tmp_path / "run")], str(tmp_path / "report.html"))
+    report.driver.get((tmp_path / "report.html").as_uri())
+    _wait_for(report, f"{_CURVE}.length === 1")
+
+    columns = f"{_LINES}[0].data_source.data"
+    script = f"return ['step', 'value', 'alone'].map(name => Array.from({columns}[name], String))"
+
+    assert report.driver.execute_script(script) == [
+        ["1", "2", str(2**40)],
+        ["0.5", "NaN", "3"],
+        ["0.5", "NaN", "3"],
+    ]

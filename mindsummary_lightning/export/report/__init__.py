@@ -63,6 +63,7 @@ def write_report(
                 scripts.append(script)
                 divisions.update(parts)
             progress(_FIGURES_PERCENT * number // len(plan) - _FIGURES_PERCENT * (number - 1) // len(plan))
+    is_drawn = any(card.figures or card.curves for cards in sections.values() for card in cards)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mindsummary_lightning.export.report", "templates"),
         autoescape=True,
@@ -80,7 +81,7 @@ def write_report(
         lineage=contents.lineage_rows(runs),
         divisions=divisions,
         figure_scripts=scripts,
-        bokeh_scripts=Resources(mode="inline", components=["bokeh"]).js_raw if scripts else [],
+        bokeh_scripts=Resources(mode="inline", components=["bokeh", "bokeh-api"]).js_raw if is_drawn else [],
     )
     replace_file(path, utf8_text(page).encode(), mode_of_runs(run.content.run_dir for run in runs))
     progress(_PAGE_PERCENT)

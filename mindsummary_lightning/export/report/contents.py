@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.report.figures import curve_figures, landscape_figure, parameter_figure
+from mindsummary_lightning.export.report.curves import packed_curve
+from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -93,6 +94,7 @@ class Card:
     title: str
     run: ReportRun | None = None
     figures: Sequence[Any] = ()  # Bokeh's
+    curves: Sequence[dict[str, Any]] = ()  # that the page's script draws: number and colour of the run, columns
     svg: str = ""
     last_values: Sequence[tuple[ReportRun, str]] = ()
     images: Sequence[tuple[int, str]] = ()  # step and data URI
@@ -192,11 +194,14 @@ def _is_single(runs: Sequence[ReportRun], tag: str) -> bool:
 
 def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
     having = [run for run in runs if tag in run.scalars]
-    figures = curve_figures([(run.number, run.colour, run.scalars[tag]) for run in having])
+    is_shown = any(np.isfinite(run.scalars[tag].values).any() for run in having)
+    curves = [{"run": run.number, "colour": run.colour, "columns": packed_curve(run.scalars[tag])} for run in having]
     last = [(run, f"{run.scalars[tag].values[-1]:.6g}") for run in having]
     longest = max(len(run.scalars[tag]) for run in having)
     note = f"{MAX_POINTS:,} points of {longest:,} are drawn" if longest > MAX_POINTS else ""
-    return Card(tag, figures=figures, last_values=last, note=note if figures else "no finite value")
+    if not is_shown:
+        return Card(tag, last_values=last, note="no finite value")
+    return Card(tag, curves=curves, last_values=last, note=note)
 
 
 def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:

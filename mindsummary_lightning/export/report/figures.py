@@ -1,11 +1,10 @@
-"""Bokeh figures of the report: curves over each other, loss landscapes as contours.
+"""Bokeh figures of the report: loss landscapes as contours, gradients as a heat map.
 
 Text and grid are of a middle grey and the background is transparent, so a figure reads on a light and on a dark page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,45 +14,11 @@ from bokeh.plotting import figure
 
 from mindsummary_lightning.conversion.heat_map import colours_of, grouped, shaded_range
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
-from mindsummary_lightning.reading.series import ScalarSeries
-from mindsummary_lightning.reading.thinning import thinned
 from mindsummary_lightning.values import LossLandscape
 
 _LEVELS = 18
 _MAX_PARAMETERS = 120  # rows; of more, layers and then groups of layers
-_TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"
-
-
-def curve_figures(curves: Sequence[tuple[int, str, ScalarSeries]]) -> list[Any]:
-    """Figures of one scalar: with a linear axis and, if a value is positive, hidden behind it one with a log axis.
-
-    The figures share their data: the page's script smooths both, switches between them, and hides runs by the name of
-    their renderers.
-    There is none if no value is finite. A curve is the number of its run, a CSS colour and the series.
-    """
-    every = np.concatenate([series.values for _, _, series in curves]).astype(np.float64)
-    if not np.isfinite(every).any():
-        return []
-    sources = [_curve_source(series) for _, _, series in curves]
-    positive = every[np.isfinite(every) & (every > 0)]
-    scales: dict[str, dict[str, Any]] = {"linear": {}}
-    if positive.size:  # a hidden figure cannot find its range by itself
-        scales["log"] = {"y_range": (positive.min() / 1.2, positive.max() * 1.2), "visible": False}
-    figures: list[Any] = []
-    for scale, options in scales.items():
-        if figures:
-            options["x_range"] = figures[0].x_range
-        plot = _figure(240, "step", y_axis_type=scale, tags=["curve", scale], **options)
-        lines = []
-        for (number, colour, _), source in zip(curves, sources, strict=True):
-            line = plot.line("step", "value", source=source, color=colour, line_width=1.6, name=f"run{number}")
-            if "alone" in source.data:
-                plot.scatter("step", "alone", source=source, color=colour, size=5, name=f"run{number}")
-            lines.append(line)
-        tooltips = [("step", "@step{0}"), ("value", "@value")]
-        plot.add_tools(HoverTool(renderers=lines, tooltips=tooltips, mode="vline"))
-        figures.append(plot)
-    return figures
+_TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the same
 
 
 def landscape_figure(landscape: LossLandscape) -> Any | None:
@@ -119,16 +84,3 @@ def _figure(height: int, x_label: str, **options: Any) -> Any:
     plot.axis.axis_line_color = plot.axis.major_tick_line_color = plot.axis.minor_tick_line_color = _LINE
     plot.grid.grid_line_color = _GRID
     return plot
-
-
-def _curve_source(series: ScalarSeries) -> ColumnDataSource:
-    points = thinned(series.values)
-    steps, values = series.steps[points], series.values[points]
-    values[~np.isfinite(values)] = np.nan
-    columns = {"step": steps.astype(np.int32 if steps[-1] < 2**31 else np.float64), "value": values}
-    # A value whose neighbours are not finite has no line; it is drawn as a point.
-    missing = np.pad(np.isnan(values), 1, constant_values=True)
-    is_alone = missing[:-2] & missing[2:] & ~missing[1:-1]
-    if is_alone.any():
-        columns["alone"] = np.where(is_alone, values, np.nan)
-    return ColumnDataSource(columns)
