@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Iterator
 from html import escape
@@ -18,6 +19,7 @@ from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values.text import utf8_text
 
+_FOLDER = files("mindsummary_lightning.comparison")
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _ROW = 14  # pixels
@@ -28,64 +30,73 @@ _COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 
 _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite")
 
 
-def comparison_page(comparison: Comparison) -> str:
-    """The page of a comparison, as HTML."""
-    style = (files("mindsummary_lightning.comparison") / "page.css").read_text(encoding="utf-8")
+def comparison_page(comparison: Comparison, is_chinese: bool = False) -> str:
+    """The page of a comparison, as HTML; heads and notes in Chinese if asked for."""
+    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
     title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
     return utf8_text(  # a name of a directory may be none
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!DOCTYPE html>\n<html lang="{"zh-CN" if is_chinese else "en"}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{style}</style></head>"
-        f"<body>{''.join(_parts(comparison))}</body></html>\n"
+        f"<body>{''.join(_parts(comparison, is_chinese))}</body></html>\n"
     )
 
 
-def _parts(comparison: Comparison) -> Iterator[str]:
-    yield f"<h1>{escape(comparison.verdict.replace('_', ' '))}</h1>"
-    yield f'<p class="verdict {comparison.verdict}">{escape(comparison.sentence)}</p>'
-    compared = ", ".join(f"{count} {what}" for what, count in comparison.compared.items())
-    yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>compared: {compared}</p>'
+def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
+    # The sentences of a verdict are English everywhere, as those of the command are.
+    chinese = json.loads((_FOLDER / "page_zh.json").read_text(encoding="utf-8")) if is_chinese else {}
+
+    def say(text: str, *values: object) -> str:
+        return escape(chinese.get(text, text).format(*values))
+
+    yield f"<h1>{say(comparison.verdict.replace('_', ' '))}</h1>"
+    yield f'<p class="verdict {comparison.verdict}" lang="en">{escape(comparison.sentence)}</p>'
+    compared = say("compared: {}", ", ".join(f"{count} {say(what)}" for what, count in comparison.compared.items()))
+    yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>{compared}</p>'
     for run, alone in comparison.alone.items():
         if alone.steps or alone.tensors:
-            yield f"<p>in {run} alone, not compared: {alone.steps} steps, {alone.tensors} tensors</p>"
+            yield f"<p>{say('in {} alone, not compared: {} steps, {} tensors', run, alone.steps, alone.tensors)}</p>"
     for hint in comparison.hints:
-        yield f"<p>{escape(hint.text)}</p>"
+        yield f'<p lang="en">{escape(hint.text)}</p>'
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
     if unmatched:
-        yield "<h2>Tensors of one run only</h2>" + _table(("run", "tensor"), unmatched)
+        yield f"<h2>{say('Tensors of one run only')}</h2>" + _table((say("run"), say("tensor")), unmatched)
     for how, matched in (("first numbers", comparison.by_value), ("place alone", comparison.guessed)):
         if matched:
-            yield f"<h2>Paired by their {how}</h2>" + _table(("a", "b"), matched)
+            yield f"<h2>{say(f'Paired by their {how}')}</h2>" + _table(("a", "b"), matched)
     if comparison.settings:
         settings = [(name, one, other) for name, (one, other) in comparison.settings.items()]
-        yield "<h2>Settings that differ</h2>" + _table(("", "a", "b"), settings)
+        yield f"<h2>{say('Settings that differ')}</h2>" + _table(("", "a", "b"), settings)
     if comparison.losses.size:
         yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
         yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
         yield _curves(comparison)
-        yield '<p class="small"><span class="key kd">distance of the losses, logarithmic; dashed: tolerance</span></p>'
+        legend = say("distance of the losses, logarithmic; dashed: tolerance")
+        yield f'<p class="small"><span class="key kd">{legend}</span></p>'
         yield _distance_curve(comparison)
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
-        yield "<h2>Distance of every tensor at every step</h2>" + _map(comparison)
+        yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison)
     if comparison.first_difference and comparison.first_difference.tensors:
         first = comparison.first_difference
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
-        yield f"<h2>At step {first.step}</h2>" + _table(("distance", "a", "b"), tensors)
+        yield f"<h2>{say('At step {}', first.step)}</h2>" + _table((say("distance"), "a", "b"), tensors)
     trend = [(name.replace("_", " "), f"{value:.4g}") for name, value in comparison.trend.items() if value is not None]
     if trend:
-        yield "<h2>Courses</h2>" + _table(("", ""), trend)
+        yield f"<h2>{say('Courses')}</h2>" + _table(("", ""), trend)
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         if differences:
             rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]
-            yield f"<h2>Other {kind}s: largest difference</h2>" + _table((kind, "difference"), rows)
-    yield (
-        '<p class="small">A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights '
-        "look the same. After the first difference everything differs; nothing behind it is ranked.</p>"
+            head = say(f"Other {kind}s: largest difference")
+            yield f"<h2>{head}</h2>" + _table((say(kind), say("difference")), rows)
+    note = say(
+        "A tensor is seen by its minimum, maximum and mean alone, so permuted or transposed weights look the same. "
+        "After the first difference everything differs; nothing behind it is ranked."
     )
+    yield f'<p class="small">{note}</p>'
 
 
 def _table(heads: tuple[str, ...], rows: Any) -> str:
-    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    top = "".join(f"<th>{head}</th>" for head in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
 

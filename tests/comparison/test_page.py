@@ -31,6 +31,18 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
     assert not re.search(r"<script|https?://|url\(", page)
 
 
+def test_heads_and_notes_of_a_page_are_chinese_where_asked_for(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a")
+    b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1.01 if step > 6 else 1.0), steps=range(1, 30))
+
+    page = comparison_page(compare_runs(a, b), is_chinese=True)
+    texts = re.findall(r"<(h[12]|th|p)(?: class=\"small\")?>([^<]+)", page)
+
+    assert 'lang="zh-CN"' in page
+    assert texts
+    assert [text for _, text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
+
+
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
     run = tmp_path / "run"
     write_summary(run, [values_at(step, {"loss/auto": 1.0}) for step in (-(2**63), 0, 2**63 - 1)])

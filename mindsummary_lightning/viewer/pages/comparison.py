@@ -18,7 +18,7 @@ def comparison(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
             raise ApiError(WRONG_VALUE, f"Invalid parameter value. {side!r} is not a run.")
         paths.append(listed.path)
     try:
-        page = comparison_page(compare_runs(*paths))
+        page = comparison_page(compare_runs(*paths), is_chinese=request.first("language") == "zh")
     except (MindSummaryError, OSError) as error:
         raise ApiError(WRONG_VALUE, f"The runs cannot be compared: {error}") from error
     return EncodedAnswer(page.encode(), "text/html; charset=utf-8")

@@ -375,7 +375,7 @@
   // Pages about the ticked runs: text, address, least and most runs. A page that compares two runs is one more line.
   const COMPARISONS = [
     ["compare", (ids) => `only/${encoded(ids)}/#/compare-analysis/scalar`, 1, 999],
-    ["difference", ([a, b]) => `v1/mindinsight/comparison?${new URLSearchParams({ a, b })}`, 2, 2],
+    ["difference", ([a, b]) => `v1/mindinsight/comparison?${new URLSearchParams({ a, b, language: language ? "zh" : "en" })}`, 2, 2],
     ["surfaces", (ids) => `only/${encoded(ids)}/#/compare-analysis/loss`, 1, 999],
     ["table", (ids) => `only/${encoded(ids)}/#/model-traceback`, 1, 999],
   ];
