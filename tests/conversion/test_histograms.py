@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -123,6 +123,7 @@ def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_sid
 )
 @np.errstate(over="ignore")
 def test_counts_are_those_of_a_search_for_each_element(array: NDArray[Any], repeats: int) -> None:
+    assume(np.isfinite(float(array.max()) - float(array.min())))  # a histogram clips others first
     edges = bucket_edges(float(array.min()), float(array.max()), array.size * repeats, array.dtype)
     own = array
     if array.dtype == edges.dtype and edges.dtype.kind == "f":

@@ -22,8 +22,8 @@ WORKS = {
     "export parquet": 4,
     "export tensorboard": 5,
     "import": 34,
-    "checkpoint": 31,
-    "landscape": 27,
+    "checkpoint": 9,
+    "landscape": 9,
 }
 
 
