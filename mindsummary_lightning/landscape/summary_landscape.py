@@ -90,10 +90,15 @@ class SummaryLandscape:
             tag -> the landscape that was written.
 
         Raises:
-            TypeError, ValueError, FileNotFoundError: as :meth:`generate`.
+            TypeError, ValueError, FileNotFoundError: as :meth:`generate`; a wrong argument is refused before
+                ``callback_fn`` runs.
         """
         if not callable(callback_fn):
             raise TypeError(f"callback_fn must be a function, not {callback_fn!r}")
+        devices = "auto" if device_ids is None else _checked_ids(device_ids)
+        if output is not None:
+            checked_directory("output", output)
+        _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
         answer = callback_fn()
         if not isinstance(answer, tuple) or len(answer) != 4:
             raise TypeError(f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}")
@@ -107,7 +112,7 @@ class SummaryLandscape:
             dataset,
             loss_fn if model is None else None,
             collect_landscape=collect_landscape,
-            devices="auto" if device_ids is None else _checked_ids(device_ids),
+            devices=devices,
             output=output,
         )
 

@@ -36,12 +36,12 @@ _OURS = {  # of each difference on the page, what it is about and what ours answ
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each question is asked in a forked process")
-def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_names(
+def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_names_and_makes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     theirs = json.loads(Path(__file__).with_name("mindspore_errors.json").read_text())
-    ours = answers(SummaryRecord, SummaryCollector)
+    ours = answers(SummaryRecord, SummaryCollector, tmp_path)
 
     differ = {
         (name, kind): ours[name][kind]
@@ -51,6 +51,7 @@ def test_a_wrong_argument_raises_what_mindspore_raises_but_for_what_the_page_nam
     }
     assert sum(map(len, theirs.values())) == 234
     assert differ == _OURS
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]  # which the questions themselves made
     table = PAGE.read_text("utf-8").partition("### Errors")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)\((\w+)", table))
     assert named == {tuple(name.rstrip(")").split("(")) for name, _ in differ}

@@ -84,16 +84,16 @@ def answer(ask, folder, value):
     os._exit(0)
 
 
-def answers(record, collector):
+def answers(record, collector, root):
+    """The answer to every question by kind of value; what the calls make is below ``root``, an empty directory."""
     found = {}
-    with tempfile.TemporaryDirectory() as root:
-        os.chdir(root)
-        file = Path(root, "file")
-        file.touch()
-        for name, ask in questions(record, collector).items():
-            values = {**WRONG, "a file": str(file)}.items()
-            found[name] = {kind: answer(ask, Path(root, f"{len(found)} {kind}"), value) for kind, value in values}
-        os.chdir("/")
+    os.chdir(root)
+    file = Path(root, "file")
+    file.touch()
+    for name, ask in questions(record, collector).items():
+        values = {**WRONG, "a file": str(file)}.items()
+        found[name] = {kind: answer(ask, Path(root, f"{len(found)} {kind}"), value) for kind, value in values}
+    os.chdir("/")
     return found
 
 
@@ -103,4 +103,5 @@ if __name__ == "__main__":
     output = parser.parse_args().output
     mindspore = importlib.import_module("mindspore")
     classes = mindspore.SummaryRecord, mindspore.SummaryCollector
-    output.write_text(json.dumps(answers(*classes), indent=2) + "\n")
+    with tempfile.TemporaryDirectory() as root:
+        output.write_text(json.dumps(answers(*classes, root), indent=2) + "\n")

@@ -340,10 +340,31 @@ class TestNothingIsComputedBefore:
         with pytest.raises(TypeError, match="pass loss_fn"):
             SummaryLandscape(run).generate(nets.Mlp(), [])
 
-    @pytest.mark.parametrize("ids", [[], [-1], ["0"], 0])
-    def test_wrong_device_ids(self, run: Path, ids: object) -> None:
-        with pytest.raises((TypeError, ValueError), match="device_ids must"):
-            SummaryLandscape(run).gen_landscapes_with_multi_process(callback, device_ids=ids)  # type: ignore[arg-type]
+    @pytest.mark.parametrize(
+        ("argument", "value", "error", "says"),
+        [
+            *(("device_ids", ids, ValueError, "device_ids must") for ids in ([], [-1])),
+            *(("device_ids", ids, TypeError, "device_ids must") for ids in (["0"], 0)),
+            ("output", 3, TypeError, "output must"),
+            ("collect_landscape", {"size": 3}, ValueError, "does not know"),
+            ("collect_landscape", {123: 1}, ValueError, "does not know"),
+            ("collect_landscape", {"landscape_size": 2}, ValueError, "landscape_size must"),
+            ("collect_landscape", {"unit": "hour"}, ValueError, "unit must"),
+            *(
+                ("collect_landscape", {key: 1.5}, TypeError, f"{key} must")
+                for key in ("landscape_size", "unit", "num_samples", "create_landscape", "intervals")
+            ),
+        ],
+    )
+    def test_a_wrong_argument_of_mindspores_call_is_refused_before_the_callback_runs(
+        self, run: Path, argument: str, value: object, error: type[Exception], says: str
+    ) -> None:
+        called: list[None] = []
+        landscape = SummaryLandscape(run)
+        with pytest.raises(error, match=says):
+            landscape.gen_landscapes_with_multi_process(lambda: called.append(None), **{argument: value})  # type: ignore
+        assert not called
+        assert not list(run.glob("*summary*"))
 
     def test_a_callback_that_returns_something_else(self, run: Path) -> None:
         with pytest.raises(TypeError, match=r"must return \(model, network, dataset, metrics\), not Mlp"):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tensorboardX
 import torch
+from lightning.pytorch.loggers import TensorBoardLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 
@@ -316,6 +317,18 @@ def test_log_dir_is_the_file_and_get_logdir_the_directory(tmp_path: Path) -> Non
     assert "`log_dir`" in _differences()
 
 
+def test_a_prefix_stands_before_the_tag_with_a_slash(tmp_path: Path) -> None:
+    found = {}
+    for name, kind in (("ours", MindInsightLogger), ("Lightning's", TensorBoardLogger)):
+        logger = kind(tmp_path, name="", version=name, prefix="student")
+        logger.log_metrics({"loss": 1.0}, step=3)
+        logger.finalize("success")
+        found[name] = _read(tmp_path / name)
+
+    assert found == {"ours": {"student/loss": [(3, 1.0)]}, "Lightning's": {"student-loss": [(3, 1.0)]}}
+    assert "`prefix`" in _differences()
+
+
 def test_no_file_and_no_directory_is_made_before_a_value(tmp_path: Path) -> None:
     found = {}
     for name, make in WRITERS.items():
@@ -331,4 +344,4 @@ def test_no_file_and_no_directory_is_made_before_a_value(tmp_path: Path) -> None
 
 
 def test_the_page_names_no_difference_that_is_not_tested() -> None:
-    assert len(_differences()) == 6
+    assert len(_differences()) == 7
