@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import signal
 import sys
 import time
@@ -18,8 +17,6 @@ try:
 except ImportError as error:
     raise missing_packages("sync", "fsspec") from error
 
-_QUIET_S = {True: math.inf, False: 60.0, None: 600.0}  # without a change, the end of a run that is locked, not, unknown
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy once, or until the runs have ended or SIGTERM; 1 if anything is not there at the end."""
@@ -30,21 +27,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{destination.name} is in {source.name}: its copies would be copied")
     copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
     signals: list[int] = []
-    problems: set[str] = set()
+    problems: list[str] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
     try:
         for _ in rounds(copies, arguments.every if arguments.follow else None, signals):
             told, lines = problems, (f"{name}: {error_line(error)}" for name, error in copies.problems.items())
-            problems = {without_secrets(line, arguments.source, arguments.destination) for line in lines}
-            for problem in sorted(problems - told):
+            problems = sorted({without_secrets(line, arguments.source, arguments.destination) for line in lines})
+            for problem in sorted({*problems} - {*told}):
                 say(f"mindsummary: {problem}", sys.stderr)
     finally:
         signal.signal(signal.SIGTERM, before)
     if not copies.runs and not problems:
         raise FileNotFoundError(f"no run in {source.name}: nothing was sent")
+    facts = {"runs": len(copies.runs), "sent_bytes": copies.sent, "missing_bytes": copies.missing, "problems": problems}
     if arguments.json:
-        numbers = {"runs": len(copies.runs), "sent_bytes": copies.sent, "missing_bytes": copies.missing}
-        say_json({**numbers, "problems": sorted(problems)})
+        say_json(facts)
     else:
         say(f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}")
     if problems:
@@ -60,7 +57,8 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
         changed_at = began if copies.send() else changed_at
         yield
         quiet_s = began - changed_at
-        if is_last or (quiet_s >= 60 and not copies.problems and quiet_s >= _QUIET_S[copies.is_recorded()]):
+        ends = {True: 1e18, False: 60.0, None: 600.0}  # by whether files are locked, which may be unknown
+        if is_last or (quiet_s >= 60 and not copies.problems and quiet_s >= ends[copies.is_recorded()]):
             return
         while not signals and (rest := began + (every_s or 0) - time.monotonic()) > 0:
             time.sleep(min(rest, 0.5))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from mindsummary_lightning.fileio.regular import read_regular
+from mindsummary_lightning.fileio.regular import files_below, read_regular
 from mindsummary_lightning.fileio.replace import remove_stale_temporaries, replace_file, temporary_name
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.series import RunLineage
@@ -49,7 +49,7 @@ class OutputDirectory:
             FileExistsError: there are files, and not all are of an earlier conversion that may be replaced.
         """
         remove_stale_temporaries(self._path)
-        found = _files_below(self._path)
+        found = files_below(self._path).keys()
         if found and not self._force:
             advice = "give an --out that is new or empty, or --force to replace what an earlier call left there"
             raise FileExistsError(f"{self._path} is not empty ({min(found)}); {advice}")
@@ -92,7 +92,7 @@ class OutputDirectory:
         self.files.append(os.path.join(self._path, *name.split("/")))
 
     def _publish(self) -> None:
-        names = sorted(_files_below(self.unfinished))
+        names = sorted(files_below(self.unfinished))
         for entry in os.scandir(self._path):
             if entry.path != os.path.dirname(self.unfinished):
                 shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
@@ -137,15 +137,6 @@ def mode_of_runs(run_dirs: Iterable[str]) -> int:
     for mode in modes:
         common &= mode
     return common | 0o600  # MindSpore makes its finished files read-only; an export belongs to whoever made it
-
-
-def _files_below(directory: str) -> set[str]:
-    """Paths of the files in and below a directory, relative to it; links to directories count as files."""
-    return {
-        os.path.relpath(os.path.join(folder, name), directory)
-        for folder, folders, names in os.walk(directory)
-        for name in [*names, *(name for name in folders if os.path.islink(os.path.join(folder, name)))]
-    }
 
 
 def _listed(directory: str) -> set[str]:

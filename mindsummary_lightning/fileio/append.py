@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 
 from mindsummary_lightning.fileformat.framing import Buffer, total_length
-from mindsummary_lightning.fileio.regular import open_regular, set_mode
+from mindsummary_lightning.fileio.regular import open_regular
 
 try:
     import fcntl
@@ -21,7 +21,7 @@ except ImportError:  # Windows: no advisory locks; exclusive creation still keep
     fcntl = None  # type: ignore[assignment]
 
 _MAX_CHUNKS = 512  # of one gathered write; every system takes at least 1,024
-_APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_CREATING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def try_lock(descriptor: int) -> bool | None:
@@ -41,12 +41,10 @@ def try_lock(descriptor: int) -> bool | None:
 
 def is_locked(path: str) -> bool | None:
     """Whether a process holds the lock of a file; ``None`` if that cannot be known. It is taken for a moment to ask."""
-    try:
-        with open_regular(path) as file:
-            is_taken = try_lock(file.fileno())
-    except OSError:
-        return None
-    return None if is_taken is None else not is_taken
+    with contextlib.suppress(OSError), open_regular(path) as file:
+        is_free = try_lock(file.fileno())
+        return None if is_free is None else not is_free
+    return None
 
 
 class RecordFile:
@@ -61,21 +59,19 @@ class RecordFile:
         OSError: it cannot be created.
     """
 
-    _opened: list[int] = []  # noqa: RUF012 - until there is one of the file's own
-
     def __init__(self, path: str, mode: int = 0o600) -> None:
+        self._opened: list[int] = []
         self.path = path
         self.size: int = 0
         self._is_torn = False
         self._torn_size = 0  # bytes of the incomplete record that are in the file, as far as the system told
-        self._opened: list[int] = []
         try:
             # In C from the call to the list, so that no interrupt gets between the descriptor and who closes it.
-            self._opened.extend(map(os.open, [path], [_APPENDING | os.O_CREAT | os.O_EXCL], [0o600]))
+            self._opened.extend(map(os.open, [path], [_CREATING], [0o600]))
             self._descriptor = self._opened[0]
-            self._identity = _identity(os.fstat(self._descriptor))
-            if mode != 0o600:
-                set_mode(self._descriptor, path, mode)
+            self._created = os.fstat(self._descriptor)
+            if mode != 0o600 and hasattr(os, "fchmod"):  # Windows has no such bits
+                os.fchmod(self._descriptor, mode)
             try_lock(self._descriptor)  # until close, so that a process that starts meanwhile does not cut our tail
         except BaseException:
             self.discard()
@@ -100,14 +96,10 @@ class RecordFile:
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
             self._torn_size = 0
             self.size += size
-        except BaseException:
-            self._give_up()
+        except BaseException:  # a signal handler may raise between two parts of a record
+            with contextlib.suppress(OSError):  # the first error is the one to raise
+                self._cut_back()
             raise
-
-    def _give_up(self) -> None:
-        # Called for every exception: a signal handler may raise between two parts of a record.
-        with contextlib.suppress(OSError):  # the first error is the one to raise
-            self._cut_back()
 
     def _write_all(self, views: list[memoryview]) -> None:
         while views:
@@ -148,7 +140,7 @@ class RecordFile:
             if error.errno not in (errno.ESTALE, errno.EBADF):
                 raise
             return True
-        if _identity(found) != self._identity:
+        if not os.path.samestat(found, self._created):
             self._opened.clear()  # not ours to close
             self._descriptor = -1
             return True
@@ -165,17 +157,13 @@ class RecordFile:
             False if the path leads to another file or none, the file is not as long as it was, or another process has
             locked it; then it is left alone.
         """
-        try:
-            with open_regular(self.path, "ab") as file:
-                found = os.fstat(file.fileno())
-                is_same = (_identity(found), found.st_size) == (self._identity, self.size)
-                if not is_same or try_lock(file.fileno()) is False:
-                    return False
+        with contextlib.suppress(OSError), open_regular(self.path, "ab") as file:
+            found = os.fstat(file.fileno())
+            is_same = os.path.samestat(found, self._created) and found.st_size == self.size
+            if is_same and try_lock(file.fileno()) is not False:
                 self._opened.extend(map(os.dup, [file.fileno()]))  # the lock is that of both
-        except OSError:
-            return False
-        self._descriptor = self._opened[0]
-        return True
+                self._descriptor = self._opened[0]
+        return bool(self._opened)
 
     def close(self) -> None:
         """Release the file; a second call does nothing.
@@ -190,16 +178,11 @@ class RecordFile:
 
     def discard(self) -> None:
         """:meth:`close` the file, and remove it if nothing was ever appended to it. Raises as that."""
-        if self._opened and not self.size:
-            with contextlib.suppress(OSError):
-                if os.path.samestat(os.fstat(self._opened[0]), os.lstat(self.path)):
-                    os.unlink(self.path)
+        with contextlib.suppress(OSError):
+            if self._opened and not self.size and os.path.samestat(os.fstat(self._opened[0]), os.lstat(self.path)):
+                os.unlink(self.path)
         self.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # an interrupt may come before the first line of __init__
             self.discard()
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino

@@ -6,17 +6,15 @@ What a repair replaced and what was cut off a file is kept in the directory ``.d
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
 import shutil
-import stat
 from collections.abc import Iterator
 from functools import partial
 from typing import IO
 
-from mindsummary_lightning.fileio.regular import directory_below, set_mode
+from mindsummary_lightning.fileio.regular import place_below
 
 DAMAGED_DIRECTORY = ".damaged"
 
@@ -74,9 +72,8 @@ def replacement(
     Raises:
         OSError: it could not be written; the old file is untouched and no temporary one is left.
     """
-    with contextlib.nullcontext() if root is None else directory_below(root, path, is_made=True) as directory:
-        here = os.path.dirname(path) if directory is None else ""
-        temporary, name = temporary_name(here), os.path.join(here, os.path.basename(path))
+    with place_below(root, path, is_made=True) as (name, directory):
+        temporary = temporary_name(os.path.dirname(name))
         below = {} if directory is None else {"src_dir_fd": directory, "dst_dir_fd": directory}
         private = partial(os.open, mode=0o600, dir_fd=directory)  # in C: no interrupt gets between it and the file
         try:
@@ -85,8 +82,8 @@ def replacement(
                 file.flush()
                 if is_synced:
                     os.fsync(file.fileno())
-                if mode != 0o600:
-                    set_mode(file.fileno(), temporary, mode)
+                if mode != 0o600 and hasattr(os, "fchmod"):  # Windows has no such bits
+                    os.fchmod(file.fileno(), mode)
             os.replace(temporary, name, **below)
         except BaseException as error:
             with contextlib.suppress(OSError):
@@ -95,7 +92,7 @@ def replacement(
                 error.filename = path
             raise
         if is_synced:
-            _sync_directory(directory, here)
+            _sync_directory(os.path.dirname(name), directory)
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
@@ -107,19 +104,12 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> tuple[int, int]:
 
 
 def damaged_path(path: str, ending: str) -> str:
-    """An unused path in ``.damaged`` beside a file; the directory is created.
+    """An unused path in ``.damaged`` beside a file.
 
     The name holds no ``summary.<digits>`` and does not end in ``.pb``: MindInsight lists a hidden directory too when it
     is started on the run itself, and would show what is kept there as a run.
-
-    Raises:
-        OSError: the directory cannot be created, or its name belongs to something else, such as a link.
     """
     directory = os.path.join(os.path.dirname(path), DAMAGED_DIRECTORY)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(directory)
-    if not stat.S_ISDIR(os.lstat(directory).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "is not a directory; damaged files cannot be kept", directory)
     name = f"{_TIMESTAMP.sub('summary-', os.path.basename(path))}.{ending}"
     kept, number = os.path.join(directory, name), 0
     while os.path.lexists(kept):
@@ -128,10 +118,10 @@ def damaged_path(path: str, ending: str) -> str:
     return kept
 
 
-def _sync_directory(directory: int | None, path: str) -> None:
+def _sync_directory(path: str, above: int | None) -> None:
     # Some file systems and Windows cannot sync a directory; the rename is atomic all the same.
     with contextlib.suppress(OSError):
-        descriptor = os.open(path or os.curdir, os.O_RDONLY, dir_fd=directory)
+        descriptor = os.open(path or os.curdir, os.O_RDONLY, dir_fd=above)
         try:
             os.fsync(descriptor)
         finally:

@@ -19,8 +19,6 @@ from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, O
 from mindsummary_lightning.fileio.blocks import BLOCK, blocks_of, checked_length
 from mindsummary_lightning.fileio.regular import open_regular
 
-_ZEROS = bytes(BLOCK + HEADER_SIZE)
-
 
 class Piece(NamedTuple):
     """A stretch of a file: one complete record, or everything up to the next one.
@@ -41,22 +39,21 @@ class Piece(NamedTuple):
     is_tail: bool = False
 
 
-def read_pieces(path: str, at: int = 0) -> Iterator[Piece]:
-    """Every byte of a file from an offset on, in order, as complete records and damaged stretches.
+def read_pieces(path: str) -> Iterator[Piece]:
+    """Every byte of a file, in order, as complete records and damaged stretches.
 
-    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there. ``at`` need
-    not be the start of a record: what lies before the next one is then a damaged stretch.
+    Memory is bounded by one record and one block. If the file is truncated meanwhile, the pieces end there.
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
     """
     with open_regular(path) as file:
-        yield from pieces_of(file, at)
+        yield from pieces_of(file)
 
 
 def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
-    """:func:`read_pieces` for an open file."""
-    size = _size(file)
+    """:func:`read_pieces` for an open file, from the start of a record on."""
+    size = file.seek(0, os.SEEK_END)
     while at < size:
         damage = None
         try:
@@ -67,7 +64,7 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
                     at = end
         except DamagedFileError as error:
             damage = error.reason
-        size = min(size, _size(file))
+        size = min(size, file.seek(0, os.SEEK_END))
         if at < size:
             end = next_record(file, at + 1, size)
             yield Piece(at, end, None, damage or shortage(file, at, size), end == size and _is_tail(file, at, size))
@@ -77,13 +74,9 @@ def pieces_of(file: FileIO, at: int = 0) -> Iterator[Piece]:
 def find_record(path: str, at: int) -> int | None:
     """Offset of the first complete record of a file that begins at or after an offset; ``None`` if there is none."""
     with open_regular(path) as file:
-        size = _size(file)
+        size = file.seek(0, os.SEEK_END)
         start = next_record(file, at, size)
         return start if start < size else None
-
-
-def _size(file: FileIO) -> int:
-    return os.fstat(file.fileno()).st_size
 
 
 def _read_at(file: FileIO, start: int, count: int) -> bytes:
@@ -126,14 +119,10 @@ def _is_tail(file: FileIO, at: int, size: int) -> bool:
         zeros = end - FOOTER_SIZE if end == size else end
     while (zeros := skip_hole(file, zeros, size)) < size:
         block = _read_at(file, zeros, min(BLOCK, size - zeros))
-        if not _is_zero(block):
+        if block != bytes(len(block)):
             return False
         zeros += max(len(block), 1)
     return True
-
-
-def _is_zero(block: bytes) -> bool:
-    return block == _ZEROS[: len(block)]
 
 
 def next_record(file: FileIO, begin: int, size: int) -> int:
@@ -142,7 +131,7 @@ def next_record(file: FileIO, begin: int, size: int) -> int:
         # A length may begin with zeros, so a header can reach from a hole into what follows.
         begin = max(begin, skip_hole(file, begin, size) - HEADER_SIZE)
         block = _read_at(file, begin, BLOCK + HEADER_SIZE)
-        if not _is_zero(block):
+        if block != bytes(len(block)):
             for offset in _likely_headers(np.frombuffer(block, np.uint8), size - begin):
                 has_header = checked_length(block[offset : offset + HEADER_SIZE])[1] is None
                 if has_header and is_record(file, begin + offset):

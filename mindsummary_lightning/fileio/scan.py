@@ -63,10 +63,7 @@ class RecordScanner:
                 everything before it has been yielded.
             OSError: the file cannot be read, or is not a regular file.
         """
-        for payloads in self._blocks(BLOCK):
-            for payload in payloads:
-                self.offset += len(payload) + OVERHEAD
-                yield payload
+        return self.decoded(bytes)
 
     def decoded(self, decode: Callable[[bytes], _T]) -> Iterator[_T]:
         """Yield each complete record decoded; raises as in iterating, and where ``decode`` raises ``ValueError``."""

@@ -44,8 +44,7 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
             return 0
         if os.fstat(descriptor).st_nlink != 1 or not is_ours(file.read(_BEGINNING)):
             return 0
-        tail = _torn_tail(file, path)
-        if tail is None:
+        if (tail := _torn_tail(file, path)) is None:
             return 0
         _keep(file, tail, damaged_path(path, f"cut-at-{tail.start}"))
         os.ftruncate(descriptor, tail.start)

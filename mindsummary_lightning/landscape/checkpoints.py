@@ -12,9 +12,9 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -81,7 +81,8 @@ class LandscapeCheckpointWriter:
         self._settings = settings
         self.unit: str = settings.unit
         self._max_bytes = max_bytes
-        self._file_mode = file_mode
+        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
+        self._replacement = partial(replacement, mode=file_mode, root=os.fspath(summary_dir), is_synced=False)
         self._all_or_nothing = all_or_nothing
         known = settings.to_dict()
         self._metadata: dict[str, Any] = {
@@ -151,7 +152,7 @@ class LandscapeCheckpointWriter:
         waiting, self._waiting = self._waiting, {}
         for number, tensors in waiting.items():
             name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            with self._replacement(name) as file:
+            with self._replacement(os.path.join(self._directory, name)) as file:
                 torch.save(tensors, file)
             self._names[number] = name
         if waiting:
@@ -213,13 +214,8 @@ class LandscapeCheckpointWriter:
 
     def _write_metadata(self) -> None:
         self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
-        with self._replacement(_METADATA) as file:
+        with self._replacement(os.path.join(self._directory, _METADATA)) as file:
             file.write(json.dumps(self._metadata).encode())
-
-    def _replacement(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        # Not fsynced: a training would wait for it, and what a power cut leaves is named when it is read.
-        path, root = os.path.join(self._directory, name), os.path.dirname(self._directory)
-        return replacement(path, self._file_mode, root=root, is_synced=False)
 
 
 def _bytes(tensor: Tensor) -> int:

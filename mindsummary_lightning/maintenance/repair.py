@@ -13,7 +13,7 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.summary_codec import checked_event
 from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.blocks import blocks_of
-from mindsummary_lightning.fileio.regular import open_regular
+from mindsummary_lightning.fileio.regular import open_regular, place_below
 from mindsummary_lightning.fileio.replace import damaged_path, replacement
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.maintenance.verify import appearance, checked_lineage
@@ -109,10 +109,11 @@ def _is_usable(piece: Piece, check: Callable[[bytes], object]) -> bool:
 def _keep(path: str) -> str:
     """Give the damaged file a second name in ``.damaged``, before its first one is taken by the rebuilt file."""
     backup = damaged_path(path, "damaged")
-    try:
-        os.link(path, backup, follow_symlinks=False)
-    except OSError:  # a file system without hard links
-        mode = os.stat(path).st_mode & 0o777
-        with open_regular(path) as damaged, replacement(backup, mode, root=os.path.dirname(path)) as kept:
-            shutil.copyfileobj(damaged, kept)
+    with place_below(os.path.dirname(path), backup, is_made=True) as (name, directory):
+        try:
+            os.link(path, name, dst_dir_fd=directory, follow_symlinks=False)
+        except OSError:  # a file system without hard links
+            mode = os.stat(path).st_mode & 0o777
+            with open_regular(path) as damaged, replacement(backup, mode, root=os.path.dirname(path)) as kept:
+                shutil.copyfileobj(damaged, kept)
     return backup

@@ -33,16 +33,12 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
     """
     runs: dict[str, list[str]] = {run: [] for run, name in map(os.path.split, sizes) if timestamp_of(name) is not None}
     for path in sorted(sorted(sizes, reverse=True), key=_place):
-        run = os.path.dirname(path)
+        run, _, name = path.rpartition("/")
+        is_wanted = sizes[path] <= _SMALL or timestamp_of(name) is not None
         while run and run not in runs:
-            run = os.path.dirname(run)
-        name = path[len(run) + bool(run) :]
-        is_small = sizes[path] <= _SMALL or timestamp_of(name) is not None
-        if (
-            run in runs
-            and sizes[path] >= 0
-            and (name.startswith(("ckpt_dir/", "export_")) if "/" in name else is_small)
-        ):
+            run, _, folder = run.rpartition("/")
+            is_wanted = folder == "ckpt_dir" or folder.startswith("export_")
+        if run in runs and sizes[path] >= 0 and is_wanted:
             runs[run].append(path)
     return runs
 

@@ -6,8 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
-from typing import IO
+from functools import partial
 from urllib.parse import quote
 
 import numpy as np
@@ -44,7 +43,8 @@ class TensorExport:
     def __init__(self, policy: FailurePolicy, directory: str, mode: int) -> None:
         self._policy = policy
         self._run_dir = directory
-        self._mode = mode
+        # Not synced: a training step must not wait for the disk.
+        self._replacement = partial(replacement, mode=mode, root=directory, is_synced=False)
         self._folder = ""
         self._shortened: dict[str, str] = {}
 
@@ -69,15 +69,11 @@ class TensorExport:
         if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
         name = quoted_name(tag)
-        with self._replacement(f"{name}_{step}.npy") as file:
+        with self._replacement(os.path.join(self._folder, f"{name}_{step}.npy")) as file:
             np.save(file, array, allow_pickle=False)
         if "~" in name and name not in self._shortened:
             listed = {**self._shortened, name: tag}
-            with self._replacement("shortened_names.txt") as file:
+            with self._replacement(os.path.join(self._folder, "shortened_names.txt")) as file:
                 lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
                 file.write("".join(lines).encode())
             self._shortened = listed
-
-    def _replacement(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        # Not synced: a training step must not wait for the disk.
-        return replacement(os.path.join(self._folder, name), self._mode, root=self._run_dir, is_synced=False)

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,21 +15,18 @@ from functools import partial
 from io import FileIO
 from typing import Any
 
-from fsspec.core import url_to_fs
-from fsspec.implementations.local import LocalFileSystem
-from fsspec.spec import AbstractFileSystem
+import fsspec
 
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError
 from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileio.append import is_locked
-from mindsummary_lightning.fileio.regular import open_regular, path_of_open
+from mindsummary_lightning.fileio.regular import files_below, open_regular, path_of_open
 from mindsummary_lightning.fileio.replace import replacement
 from mindsummary_lightning.reading.run_directory import files_by_run
 from mindsummary_lightning.values.text import without_secrets
 
 _WARN = partial(logging.getLogger(__name__).warning, "skipped a directory that cannot be listed: %s")
 _TIMES = ("mtime", "LastModified", "last_modified", "created")  # in what drivers list
-_CHUNK = 1 << 20  # bytes that are read at a time
 
 
 class Store:
@@ -40,40 +36,39 @@ class Store:
         self.is_local: bool = "://" not in address
         self.name: str = without_secrets(address, address)
         try:
-            local = LocalFileSystem(), os.path.realpath(address)
-            self.files, root = local if self.is_local else url_to_fs(address)
+            local = fsspec.filesystem("file"), os.path.realpath(address)
+            self.files, root = local if self.is_local else fsspec.core.url_to_fs(address)
         except Exception as error:  # drivers raise whatever their libraries raise
             text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
             raise RemotePathError(without_secrets(text, address)) from None
         self.root: str = root.rstrip("/")
-        if type(self.files).modified is AbstractFileSystem.modified:
+        if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
 
-    def list(self) -> dict[str, tuple[int, float, str]]:
-        """Size (-1: no regular file), seconds since 1970 of the last change, and ETag of all that is not hidden."""
-        self.files.invalidate_cache()
-        found = self._walked() if self.is_local else self.files.find(self.root, detail=True)
-        listed = {}
-        for path, info in found.items():
-            name = path[len(self.root) + 1 :]
-            if not re.search(r"(^|/)(/|\.|$)", name):  # ".." in an object's name would lead out of the other side
-                times = [info[key] for key in _TIMES if isinstance(info.get(key), float | int | datetime)]
-                time = times[0] if times else self.files.modified(path)
-                time = time.timestamp() if isinstance(time, datetime) else time
-                listed[name] = info["size"] if info["type"] == "file" else -1, time, info.get("ETag", "").strip('"')
-        return listed
+    def list(self) -> dict[str, tuple[int, int, str]]:
+        """Size (-1: no regular file), time of the last change in ns since 1970, and ETag of all that is not hidden."""
+        if self.is_local:
+            listed = {name: (*facts, "") for name, facts in files_below(self.root, _WARN).items()}
+        else:
+            self.files.invalidate_cache()
+            found = self.files.find(self.root, detail=True)
+            listed = {path[len(self.root) + 1 :]: self._facts(path, info) for path, info in found.items()}
+        # ".." in an object's name would lead out of the other side.
+        return {name: facts for name, facts in listed.items() if not re.search(r"(^|/)(/|\.|$)", name)}
 
-    def _walked(self) -> dict[str, dict[str, Any]]:
-        # LocalFileSystem.find passes over what cannot be listed without a word.
-        found = {}
-        for folder, folders, names in os.walk(self.root, onerror=_WARN) if os.path.isdir(self.root) else ():
-            for path in (os.path.join(folder, name) for name in folders + names):
-                with contextlib.suppress(FileNotFoundError):
-                    info = os.lstat(path)
-                    if not stat.S_ISDIR(info.st_mode):
-                        size = info.st_size if stat.S_ISREG(info.st_mode) else -1
-                        found[path] = {"size": size, "mtime": info.st_mtime, "type": "file"}
-        return found
+    def _facts(self, path: str, info: dict[str, Any]) -> tuple[int, int, str]:
+        times = [info[key] for key in _TIMES if isinstance(info.get(key), float | int | datetime)]
+        time = times[0] if times else self.files.modified(path)
+        ns = round((time.timestamp() if isinstance(time, datetime) else time) * 1e9)
+        return info["size"] if info["type"] == "file" else -1, ns, info.get("ETag", "").strip('"')
+
+    def md5(self, name: str, size: int) -> str:
+        """That of a file's first bytes, in hexadecimal digits: S3's ETag of an object that came in one request."""
+        digest = hashlib.md5(usedforsecurity=False)
+        with self.opened(name, size) as file:
+            while chunk := file.read(min(1 << 20, size - file.tell())):
+                digest.update(chunk)
+        return digest.hexdigest()
 
     @contextlib.contextmanager
     def opened(self, name: str, size: int) -> Iterator[FileIO]:
@@ -87,40 +82,34 @@ class Store:
                     raise OSError(f"{self.name}/{name}: {found} bytes arrived of {size}")
                 yield file
 
-    def put(self, name: str, source: Store, size: int, mtime: float) -> int:
-        """Let a file of another store, which is listed so, take the place of one here, as a whole; return its size."""
+    def put(self, name: str, source: Store, size: int, ns: int) -> int:
+        """Let a file of another store take the place of one here, with the time that was listed; return its size."""
         with source.opened(name, size) as file:
-            found = os.stat(file.fileno())  # before its bytes are read: what changes it later is sent again
             if self.is_local:
                 with replacement(os.path.join(self.root, name), root=self.root, is_synced=False) as copy:
-                    shutil.copyfileobj(file, copy, _CHUNK)
+                    shutil.copyfileobj(file, copy, 1 << 20)
                     copy.flush()
-                    ns = found.st_mtime_ns if source.is_local else int(mtime * 1e9)
                     os.utime(copy.fileno() if os.utime in os.supports_fd else copy.name, ns=(ns, ns))
             else:
                 self.files.put_file(path_of_open(file), f"{self.root}/{name}")
-        return found.st_size
+            return os.fstat(file.fileno()).st_size
 
 
 class RunCopies:
     """The runs at or below a source, whose files are copied, each as a whole, if their copies are not up to date.
 
-    ``runs`` has the files of each in the order of sending, ``problems`` what failed in the last round, ``sent`` the
-    number of bytes that were sent. After a failure no newer summary file of the run is sent.
+    ``runs`` has the files of each in the order of sending, ``problems`` what failed in the last round, ``sent`` how
+    many bytes were sent, ``missing`` how many are not there. After a failure no newer summary file of a run is sent.
     """
 
     def __init__(self, source: Store, destination: Store, *, force: bool = False, verify: bool = False) -> None:
         self._source, self._destination, self._is_forced, self._verifies = source, destination, force, verify
-        self._files: dict[str, tuple[int, float]] = {}
-        self._made: dict[str, tuple[int, float]] = {}  # what a file was when its copy was found, or made
+        self._files: dict[str, tuple[int, int]] = {}
+        self._made: dict[str, tuple[int, int]] = {}  # what a file was when its copy was found, or made
         self.runs: dict[str, list[str]] = {}
         self.problems: dict[str, Exception] = {}
         self.sent: int = 0
-
-    @property
-    def missing(self) -> int:
-        """Bytes of the files whose copies are not up to date."""
-        return sum(size for name, (size, mtime) in self._files.items() if self._made.get(name) != (size, mtime))
+        self.missing: int = 0
 
     def send(self) -> bool:
         """Do one round; return whether the source has changed since the one before."""
@@ -135,13 +124,14 @@ class RunCopies:
         for names in self.runs.values():
             for name in names:
                 try:
-                    if self._is_due(name, self._files[name], *there.get(name, (-2, 0.0, ""))):
+                    if self._is_due(name, *self._files[name] + there.get(name, (-2, 0, ""))):
                         self.sent += self._destination.put(name, self._source, *self._files[name])
                     self._made[name] = self._files[name]
                 except Exception as error:
                     self.problems[name] = error
                     if is_summary_name(os.path.basename(name)):
                         break
+        self.missing = sum(ours[0] for name, ours in self._files.items() if self._made.get(name) != ours)
         return self._files != before
 
     def is_recorded(self) -> bool | None:
@@ -150,28 +140,17 @@ class RunCopies:
         locks = {is_locked(f"{self._source.root}/{name}") if self._source.is_local else None for name in names}
         return not self.runs or True in locks or (None if None in locks else False)
 
-    def _is_due(self, name: str, ours: tuple[int, float], size_there: int, mtime_there: float, tag: str) -> bool:
-        size, mtime = ours
-        is_ours = self._is_forced or name in self._made or (mtime_there <= mtime and size_there != -1)
+    def _is_due(self, name: str, size: int, ns: int, size_there: int, ns_there: int, tag: str) -> bool:
+        is_ours = self._is_forced or name in self._made or (ns_there <= ns and size_there != -1)
         if size_there == size and name in self._made:
-            return self._made[name] != ours
-        if size_there == size and (self._verifies or mtime_there == int(mtime) < mtime):  # S3 tells whole seconds
+            return self._made[name] != (size, ns)
+        is_due = size_there != size or ns > ns_there + 1000  # drivers tell floats
+        if size_there == size and (self._verifies or ns_there == ns - ns % 10**9 < ns):  # S3 tells whole seconds
             is_due = not self._is_beginning(name, size, tag)
-        else:
-            is_due = size_there != size or mtime > mtime_there + 1e-6
         if is_due and not is_ours and not (size_there < size and self._is_beginning(name, size_there)):
             raise ForeignFileError(f"{self._destination.name}/{name}", f"{self._source.name}/{name}")
         return is_due
 
     def _is_beginning(self, name: str, size: int, tag: str = "") -> bool:
         """Whether a copy is what its original begins with, as one that was made while the original grew."""
-        chunks = [min(_CHUNK, size - at) for at in range(0, size, _CHUNK)]
-        with self._source.opened(name, size) as original:
-            digest = hashlib.md5(usedforsecurity=False)
-            for chunk in chunks:
-                digest.update(original.read(chunk))
-            if tag == digest.hexdigest():  # S3's, of an object that came in one request
-                return True
-            original.seek(0)
-            with self._destination.opened(name, size) as copy:
-                return all(original.read(chunk) == copy.read(chunk) for chunk in chunks)
+        return (original := self._source.md5(name, size)) == tag or original == self._destination.md5(name, size)

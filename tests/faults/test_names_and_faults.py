@@ -16,16 +16,24 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name =
 
 SHORT = ("FIFO", "link to a file", "no rights", "read-only")
 LONG = ("socket", "device", "directory", "dangling link", "link to a directory", "empty", "sparse", "disappearing")
+ROOTS = (
+    "another user's",
+    "full disk",
+    "read-only mount",
+)  # who is root puts them, in a name space of mounts of its own
 
 
-@pytest.mark.parametrize("kind", [*SHORT, *(pytest.param(kind, marks=pytest.mark.long) for kind in LONG)])
+@pytest.mark.parametrize("kind", [*SHORT, *ROOTS, *(pytest.param(kind, marks=pytest.mark.long) for kind in LONG)])
 def test_a_name_that_is_taken_by_something_else_costs_nothing_but_itself(
     kind: str, figure: Callable[[int, str], None]
 ) -> None:
+    apart = ["unshare", "--mount"] if kind in ROOTS else []
+    if apart and subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], check=False).returncode:
+        pytest.skip("takes root, and the right to mount")
     program = Path(__file__).with_name("names_and_faults.py")
     with tempfile.TemporaryDirectory() as directory:  # not pytest's, which another user cannot enter
         os.chmod(directory, 0o777)
-        command = [sys.executable, str(program), f"{directory}/base", kind]
+        command = [*apart, sys.executable, str(program), f"{directory}/base", kind]
         home = {**os.environ, "HOME": directory}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=home, timeout=280)
 

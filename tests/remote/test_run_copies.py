@@ -164,7 +164,7 @@ def test_a_copy_that_differs_and_is_newer_is_named_and_replaced_by_force(
     _sent(run, far)
     there = Store(far)
     os.utime(run / "hparams.yaml", (1, 1))
-    there.put("hparams.yaml", _Renamed(str(run)), 0, 3e9)
+    there.put("hparams.yaml", _Renamed(str(run)), 0, 3 * 10**18)
 
     copies = _sent(run, far)
     assert isinstance(copies.problems["hparams.yaml"], ForeignFileError)
