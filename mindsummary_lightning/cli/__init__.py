@@ -1,26 +1,25 @@
 """The command ``mindsummary``: one small module per verb, found by name and imported only when it is used.
 
-A verb module has ``run(arguments) -> int``. Exit codes: 0 all is well; 1 something is damaged, missing or could not be
-done (one line on standard error says what); 2 the command line is wrong. Only errors that are expected become one line
-(``--debug`` shows where they come from); any other exception is a fault of this package and keeps its traceback.
+A verb module has ``ARGUMENTS`` and ``run(arguments) -> Answer``, which is printed here, as text or JSON. Exit codes: 0
+all is well; 1 something is damaged, missing or could not be done (one line on standard error says what); 2 the command
+line is wrong. Only errors that are expected become one line (``--debug`` shows where they come from); any other
+exception is a fault of this package and keeps its traceback.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import re
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
-from mindsummary_lightning.cli.arguments import LEFT, VERBS, describe, parser
-from mindsummary_lightning.cli.output import UsageError, error_line, escaped_log, say, writable_output
-from mindsummary_lightning.errors import MindSummaryError, RemotePathError, closest
+from mindsummary_lightning.cli.arguments import parsed
+from mindsummary_lightning.cli.output import Answer, UsageError, error_line, escaped_log, say, say_json, writable_output
+from mindsummary_lightning.cli.verbs import LEFT, verb_module
+from mindsummary_lightning.errors import MindSummaryError, RemotePathError
 
 _RUNS = ("directory", "directories", "run_dir", "runs", "a", "b")  # the arguments that name local runs
-_MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,30 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    made, verbs = parser()
-    if not words:
-        made.print_help()
-        return 0
-    if words[0] in ("help", "version"):  # as other programs have it
-        words = [*words[1:2], "--help"] if words[0] == "help" else ["--version"]
-    verb = next((word for word in words if not word.startswith("-")), None)
     try:
-        if verb is not None and verb not in VERBS:
-            made.error(f"no verb {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
-        if verb is not None and {"-h", "--help"}.intersection(words):
-            describe(verbs[verb], verb)
-        arguments, unknown = made.parse_known_args(words)
-        if unknown:
-            verbs[arguments.verb].refuse(unknown)
+        arguments = parsed(words)
     except SystemExit as ended:  # argparse has printed the reason
         return ended.code if isinstance(ended.code, int) else 2
+    answer = Answer()
     try:
         with escaped_log():
             _refuse_addresses(arguments)
-            code: int = verb_module(arguments.verb).run(arguments)
-        return code
+            answer = verb_module(arguments.verb).run(arguments)
+            _print(answer, getattr(arguments, "json", False))
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
-        return 0
+        pass
     except KeyboardInterrupt:
         if arguments.verb in LEFT:
             say(f"mindsummary: interrupted: {LEFT[arguments.verb].format(**vars(arguments))}", sys.stderr)
@@ -72,6 +59,17 @@ def _run(words: list[str]) -> int:
             raise
         say(f"mindsummary: {error_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
+    return answer.code
+
+
+def _print(answer: Answer, as_json: bool) -> None:
+    for problem in answer.problems:
+        say(f"mindsummary: {problem}", sys.stderr)
+    if as_json:
+        say_json(answer.json)
+    else:
+        for line in answer.lines:
+            say(line)
 
 
 def _refuse_addresses(arguments: argparse.Namespace) -> None:
@@ -85,8 +83,3 @@ def _refuse_addresses(arguments: argparse.Namespace) -> None:
             from mindsummary_lightning.values.text import without_secrets  # here: with it comes NumPy
 
             raise RemotePathError(without_secrets(text, path))
-
-
-def verb_module(verb: str) -> ModuleType:
-    """The module of a verb."""
-    return importlib.import_module(f"{__name__}.{_MODULES.get(verb, verb)}")

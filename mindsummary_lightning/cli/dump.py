@@ -6,10 +6,11 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from mindsummary_lightning.cli.output import UsageError, say
+from mindsummary_lightning.cli.arguments import argument
+from mindsummary_lightning.cli.output import Answer, UsageError, say
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.json_events import plain_event
 from mindsummary_lightning.fileformat.file_names import is_lineage_name
@@ -20,27 +21,31 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.maintenance.verify import appearance
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
+ARGUMENTS = (argument("file", metavar="FILE", help="a summary or lineage file"),)
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print every complete record up to the first damaged one."""
+
+def run(arguments: argparse.Namespace) -> Answer:
+    """Every complete record up to the first damaged one."""
     if os.path.isdir(arguments.file):
         files = summary_files(arguments.file) + lineage_file_paths(arguments.file)
         listed = "its files are: " + " ".join(files) if files else "it holds no event file"
         raise UsageError(f"{arguments.file} is a directory, dump takes a file; {listed}")
-    is_lineage = is_lineage_name(os.path.basename(arguments.file))
-    decode: Callable[[bytes], Any] = decode_lineage_event if is_lineage else decode_event
-    scanner, offset = RecordScanner(arguments.file), 0
+    return Answer(lines=_records(arguments.file))
+
+
+def _records(path: str) -> Iterator[str]:
+    decode: Callable[[bytes], Any] = decode_lineage_event if is_lineage_name(os.path.basename(path)) else decode_event
+    scanner, offset = RecordScanner(path), 0
     try:
         for event in scanner.decoded(decode):
             line = {"offset": offset, "length": scanner.offset - offset - OVERHEAD, **plain_event(event)}
-            say(json.dumps(line, ensure_ascii=False, allow_nan=False))  # what say() escapes, it escapes as JSON does
+            yield json.dumps(line, ensure_ascii=False, allow_nan=False)  # what say() escapes, it escapes as JSON does
             offset = scanner.offset
     except DamagedFileError as error:
         if offset or error.offset:
             raise
-        looks = appearance(arguments.file)
-        raise UsageError(f"{arguments.file} is not an event file, or it is damaged: it looks like {looks}") from error
-    rest = os.path.getsize(arguments.file) - scanner.offset
+        looks = appearance(path)
+        raise UsageError(f"{path} is not an event file, or it is damaged: it looks like {looks}") from error
+    rest = os.path.getsize(path) - scanner.offset
     if rest:
         say(f"mindsummary: {rest} bytes after the last complete record are not a record yet", sys.stderr)
-    return 0

@@ -5,40 +5,46 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
-from mindsummary_lightning.cli.runs import only_run, runs_below
+from mindsummary_lightning.cli.arguments import FORCE, OUT, argument, json_of
+from mindsummary_lightning.cli.output import Answer, progress_bar, tally
+from mindsummary_lightning.cli.runs import files_size, only_run, runs_below
 from mindsummary_lightning.export.output_directory import ExportedFiles
 from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.export.tensorboard import export_tensorboard
 
 _FORMATS = {"csv": export_csv, "parquet": export_parquet, "npy": export_npy, "tensorboard": export_tensorboard}
-
+ARGUMENTS = (
+    argument("run_dir", metavar="RUN", help="a run; for parquet also a directory of runs"),
+    argument(
+        "--to",
+        required=True,
+        choices=list(_FORMATS),
+        help="csv, parquet: scalars and histograms; npy: scalars and tensors; "
+        "tensorboard: those, images, graph and settings",
+    ),
+    OUT,
+    FORCE,
+    json_of("the files"),
+)
 _LISTED = 20  # files; --json names all
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Export and list the files."""
-    runs = runs_below(arguments.run_dir)
-    with progress_bar("exporting", 0, " values") as advance:
-        if arguments.to == "parquet" and len(runs) > 1:
-            directory = arguments.run_dir
-            exported = export_parquet_dataset(runs, directory, arguments.out, advance, force=arguments.force)
+def run(arguments: argparse.Namespace) -> Answer:
+    """The files; 1 if a run was skipped because it cannot be read."""
+    runs, root, form = runs_below(arguments.run_dir), arguments.run_dir, arguments.to
+    is_many = form == "parquet" and len(runs) > 1
+    runs = runs if is_many else [only_run(runs, root)]
+    with progress_bar("exporting", sum(map(files_size, runs))) as advance:
+        if is_many:
+            exported = export_parquet_dataset(runs, root, arguments.out, advance, force=arguments.force)
         else:
-            run_dir = only_run(runs, arguments.run_dir)
-            exported = _FORMATS[arguments.to](run_dir, arguments.out, advance, force=arguments.force)
-    notes = list(_notes(exported, arguments.to))
-    if arguments.json:
-        say_json({"files": list(exported), "notes": notes})
-        return int(bool(exported.damaged))
-    files = list(exported)
-    if len(files) > _LISTED:
-        files = [*files[:_LISTED], f"and {len(files) - _LISTED} more files in {arguments.out}"]
-    for line in [*files, *notes]:
-        say(line)
-    if not exported:
-        say(f"{arguments.run_dir} contains nothing that {arguments.to} files can hold")
-    return int(bool(exported.damaged))
+            exported = _FORMATS[form](runs[0], arguments.out, advance, force=arguments.force)
+    files, notes = list(exported), list(_notes(exported, form))
+    more = [f"and {len(files) - _LISTED} more files in {arguments.out}"] if len(files) > _LISTED else []
+    nothing = [] if files else [f"{root} contains nothing that {form} files can hold"]
+    lines = [*files[:_LISTED], *more, *notes, *nothing]
+    return Answer({"files": files, "notes": notes}, lines, int(bool(exported.damaged)))
 
 
 def _notes(exported: ExportedFiles, form: str) -> Iterator[str]:

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from mindsummary_lightning.cli.output import progress_bar, say, say_json, tally
-from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
+from mindsummary_lightning.cli.arguments import FORCE, OUT, argument, json_of
+from mindsummary_lightning.cli.output import Answer, progress_bar, tally
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.export.tensorboard import ImportedRun
+
+ARGUMENTS = (
+    argument("tb_dir", metavar="TB_DIR", help="a directory with TensorBoard event files at any depth"),
+    OUT,
+    FORCE,
+    json_of("the imported runs"),
+)
+_COUNTS = ("written", "skipped", "changed", "dropped", "problems")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Import and list the runs; 1 if a value or record had to be skipped."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """The imported runs; 1 if a value or record had to be skipped."""
+    from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
+
     size = sum(os.path.getsize(path) for paths in event_files(arguments.tb_dir).values() for path in paths)
     with progress_bar("importing", size) as advance:
         runs = import_tensorboard(arguments.tb_dir, arguments.out, advance, force=arguments.force)
-    code = int(any(imported.problems for imported in runs))
-    for imported in runs:
-        for what, number in imported.problems.items():
-            say(f"mindsummary: skipped in {imported.source}: {number} {what}", sys.stderr)
-    if arguments.json:
-        counts = ("written", "skipped", "changed", "dropped", "problems")
-        facts = [{"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in counts}} for r in runs]
-        say_json({"runs": facts})
-        return code
-    for imported in runs:
-        say(f"{imported.source} -> {imported.run_dir}: {tally(dict(sorted(imported.written.items()))) or 'nothing'}")
-        for what, numbers in (
-            ("not imported", imported.skipped),
-            ("dropped for later values of the same steps, or files that go back", imported.dropped),
-        ):
+    facts = [{"source": r.source, "run": r.run_dir, **{name: getattr(r, name) for name in _COUNTS}} for r in runs]
+    problems = [f"skipped in {run.source}: {number} {what}" for run in runs for what, number in run.problems.items()]
+    return Answer({"runs": facts}, _lines(runs), int(bool(problems)), problems)
+
+
+def _lines(runs: Sequence[ImportedRun]) -> Iterator[str]:
+    dropped = "dropped for later values of the same steps, or files that go back"
+    for run in runs:
+        yield f"{run.source} -> {run.run_dir}: {tally(dict(sorted(run.written.items()))) or 'nothing'}"
+        for what, numbers in (("not imported", run.skipped), (dropped, run.dropped)):
             if numbers:
-                say(f"  {what}: {tally(dict(sorted(numbers.items())))}")
-        for what, number in imported.changed.items():
-            say(f"  changed: {number} {what}")
-    return code
+                yield f"  {what}: {tally(dict(sorted(numbers.items())))}"
+        for what, number in run.changed.items():
+            yield f"  changed: {number} {what}"

@@ -1,4 +1,4 @@
-"""``mindsummary landscape RUN --module MODULE:FUNCTION``."""
+"""``mindsummary landscape RUN``: computes the landscapes of a run, or without ``--module`` shows what it has."""
 
 from __future__ import annotations
 
@@ -6,49 +6,85 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
-from mindsummary_lightning import SummaryLandscape
-from mindsummary_lightning.cli.output import UsageError, say_json, say_table, short_number
+from mindsummary_lightning.cli.arguments import argument, json_of
+from mindsummary_lightning.cli.output import Answer, UsageError, say_step, short_number, table_lines
+from mindsummary_lightning.cli.runs import one_run
 from mindsummary_lightning.errors import MindSummaryError, missing_packages
-from mindsummary_lightning.landscape.plot import plot_landscapes
 
 if TYPE_CHECKING:
     from mindsummary_lightning.landscape.summary_landscape import CallbackFn
+    from mindsummary_lightning.reading.series import RecordedLandscape
+    from mindsummary_lightning.values import LossLandscape
+
+ARGUMENTS = (
+    argument("run_dir", metavar="RUN", help="the run; its checkpoints are in it"),
+    argument(
+        "--module",
+        metavar="MODULE:FUNCTION",
+        help="a function that returns (model, network, dataset, metrics), as SummaryLandscape takes it; "
+        "the current directory is searched first; without it, the landscapes that the run has are shown",
+    ),
+    argument("--device-ids", type=int, nargs="+", metavar="N", help="devices to share the work between"),
+    argument("-o", "--out", "--output", metavar="DIR", help="write the landscapes there and not into the run"),
+    argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"),
+    json_of("the landscapes"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Compute the landscapes and print a table of them; 1 if the run asks for none."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """A table of the landscapes; 1 if there is none."""
     if arguments.plot is not None:
         try:
             importlib.import_module("matplotlib")  # before hours of work
         except ImportError as error:
             raise missing_packages("--plot", "matplotlib") from error
-    callback_fn = callback_from_reference(arguments.module)
-    try:
-        made = SummaryLandscape(arguments.run_dir).gen_landscapes_with_multi_process(
-            callback_fn, device_ids=arguments.device_ids, output=arguments.out
-        )
-    except MindSummaryError:
-        raise
-    except (TypeError, ValueError) as error:  # what the function returned, the devices or the checkpoints are refused
-        takes = "is called without arguments and must return (model, network, dataset, metrics)"
-        said = f"{type(error).__name__}: {error}; --debug shows where"
-        raise UsageError(f"--module {arguments.module} {takes}: {said}") from error
-    if arguments.plot is not None:
-        plot_landscapes(made, arguments.plot)
-    rows = [["tag", "grid", "smallest loss", "largest loss"]]
-    summaries = []
-    for tag, landscape in made.items():
+    made = _computed(arguments) if arguments.module else _recorded(arguments)
+    if arguments.plot is not None and made:
+        from mindsummary_lightning.landscape.plot import plot_landscapes
+
+        plot_landscapes([landscape for _, landscape in made], arguments.plot)
+    facts, rows = [], [["tag", "grid", "smallest loss", "largest loss"]]
+    for tag, landscape in made:
         x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
         low, high = float(z.min()), float(z.max())
+        facts.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
         rows.append([tag, f"{x.size} x {y.size}", short_number(low), short_number(high)])
-        summaries.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
-    if arguments.json:
-        say_json({"landscapes": summaries})
-    else:
-        say_table(rows, right=[2, 3])
-    return 0 if made else 1
+    return Answer({"landscapes": facts}, table_lines(rows, right=[2, 3]), int(not made))
+
+
+def _recorded(arguments: argparse.Namespace) -> list[tuple[str, RecordedLandscape]]:
+    from mindsummary_lightning.reading.summary_reader import SummaryReader
+
+    if arguments.out or arguments.device_ids:
+        raise UsageError("--out and --device-ids are for landscapes that are computed: name a function with --module")
+    return [(landscape.tag, landscape) for landscape in SummaryReader(one_run(arguments.run_dir)).landscapes()]
+
+
+def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
+    say_step(f"importing PyTorch and {arguments.module.partition(':')[0]}")
+    from mindsummary_lightning import SummaryLandscape
+
+    callback_fn, named = callback_from_reference(arguments.module), f"--module {arguments.module}"
+    landscape = SummaryLandscape(arguments.run_dir)
+    say_step("loading the model, the checkpoints and the data, and trying the loss out")
+    try:
+        made = landscape.gen_landscapes_with_multi_process(
+            callback_fn, device_ids=arguments.device_ids, output=arguments.out
+        )
+    except (MindSummaryError, OSError, ImportError):
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}; --debug shows where"
+        where = traceback.extract_tb(error.__traceback__)[-1].filename
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        if isinstance(error, (TypeError, ValueError)) and where.startswith(package + os.sep):
+            takes = "is called without arguments and must return (model, network, dataset, metrics)"
+            raise UsageError(f"{named} {takes}: {said}") from error
+        raise MindSummaryError(f"{named}: the function, or what it returned, raised {said}") from error
+    return list(made.items())
 
 
 def callback_from_reference(reference: str) -> CallbackFn:

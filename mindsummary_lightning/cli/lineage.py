@@ -11,21 +11,10 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from mindsummary_lightning.cli.output import (
-    UsageError,
-    cells,
-    columns,
-    counted,
-    cut,
-    escaped,
-    say,
-    say_json,
-    say_table,
-    short_number,
-    width,
-)
+from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
+from mindsummary_lightning.cli.output import Answer, UsageError, counted, cut, escaped, say, short_number, table_lines
 from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.lineage.conditions import (
@@ -40,8 +29,31 @@ from mindsummary_lightning.lineage.conditions import (
 )
 from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
-from mindsummary_lightning.reading.run_tree import RunDirectory, RunTree, runs_with_lineage
+from mindsummary_lightning.reading.run_tree import RunTree, runs_with_lineage
+from mindsummary_lightning.values.text import listed
 
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+ARGUMENTS = (
+    DIRECTORY,
+    argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="keep runs with, for example, 'accuracy>0.9', 'network=LeNet' or 'user_defined/lr<=0.1'; "
+        "operators are = != < <= > >=; may be given several times",
+    ),
+    argument("--sort", metavar="FIELD", help="sort by this field, smallest first; no value is smallest"),
+    flag("--descending", "sort largest first"),
+    argument("--limit", type=_positive, metavar="N", help="show the first N runs"),
+    flag("--json", "print JSON: the answer of filter_summary_lineage and run_info"),
+)
 _OPERATORS = {"==": "eq", "=": "eq", ">=": "ge", "<=": "le", ">": "gt", "<": "lt", "!=": "eq"}
 _WHERE = re.compile(r"\s*(?P<field>.+?)\s*(?P<operator>==|>=|<=|!=|=|>|<)\s*(?P<value>.*?)\s*", re.DOTALL)
 # Columns in order; a name that ends in "/" stands for all that begin with it. Paths, sizes and remarks are in --json.
@@ -53,59 +65,65 @@ _RESULTS = ("metric/", "loss")
 _WIDEST_CELL = 32
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """The runs; 0 also if none is found, 1 if lineage is missing because a file is damaged."""
     directory = os.path.abspath(arguments.directory)
     tree = RunTree(directory)
     runs = runs_with_lineage(tree)
     if not tree.event_directories():
         runs_below(arguments.directory)  # refuses a directory without runs
-    condition = _condition(arguments, directory, runs)
+    known = recorded_fields(runs)
+    condition = _condition(arguments, directory, known)
     fields = [field for field, _, _ in condition.tests] + ([condition.ordering.field] if condition.ordering else [])
     result = search_lineage(runs, condition)
     found = result["object"][: arguments.limit]
-    if arguments.json:
-        info = run_info(runs)
-        say_json({**result, "object": [{**run, "run_info": info[run["summary_dir"]]} for run in found]})
-    elif found:
-        _print_table(flat_records(found), fields)
-    elif runs:
+    info = run_info(runs) if arguments.json else {}
+    answer = {**result, "object": [{**run, "run_info": info.get(run["summary_dir"])} for run in found]}
+    if not found and not arguments.json:
         lack = "meets the conditions" if condition.tests else "has lineage that can be read"
-        say(f"none of {counted(len(runs), 'run')} {lack}", sys.stderr)
-    else:
-        say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
-    known = recorded_fields(runs)
-    for field in dict.fromkeys(fields):
-        if "/" in field and field not in known and runs:
-            say(f"mindsummary: no run has {field}{closest(field, known)}", sys.stderr)
-    return 1 if any(CACHE.has_damage(run.path) for run in runs) else 0
+        none = f"no run with lineage in {arguments.directory} or below it"
+        say(f"none of {counted(len(runs), 'run')} {lack}" if runs else none, sys.stderr)
+    unknown = [field for field in dict.fromkeys(fields) if "/" in field and field not in known and runs]
+    problems = [f"no run has {field}{closest(field, known)}" for field in unknown]
+    is_damaged = any(CACHE.has_damage(run.path) for run in runs)
+    return Answer(answer, _table(flat_records(found), fields) if found else (), int(is_damaged), problems)
 
 
-def _condition(arguments: argparse.Namespace, directory: str, runs: Iterable[RunDirectory]) -> SearchCondition:
+def _condition(arguments: argparse.Namespace, directory: str, known: Collection[str]) -> SearchCondition:
     tests: list[Test] = []
-    asked, place = "", "the field of --where or --sort"
-    try:
-        for text in arguments.where:
-            asked, operator, value = _parsed(text)
-            field, option = known_field(asked, place), f"--where {asked}"
-            test = checked_test(option, option, field, _OPERATORS[operator], value, directory)
-            if operator == "!=":
-                test = Test(field, "not_in", [test.expected])
-            elif any(test[:2] == other[:2] for other in tests):
-                raise UsageError(f"--where {text!r}: {asked} is compared this way twice")
-            tests.append(test)
-        asked = arguments.sort
-        ordering = ordering_by(asked, place, is_descending=arguments.descending) if asked else None
-    except LineageSearchConditionParamError as error:
-        raise UsageError(f"{error}{closest(asked, recorded_fields(runs) - {asked})}") from error
+    for text in arguments.where:
+        asked, operator, value = _parsed(text, known)
+        try:
+            test = checked_test(f"--where {asked}", f"--where {asked}", asked, _OPERATORS[operator], value, directory)
+        except LineageSearchConditionParamError as error:
+            raise UsageError(str(error)) from error
+        if operator == "!=":
+            test = Test(asked, "not_in", [test.expected])
+        elif any(test[:2] == other[:2] for other in tests):
+            raise UsageError(f"--where {text!r}: {asked} is compared this way twice")
+        tests.append(test)
+    place, asked = "the field of --sort", arguments.sort and _field(arguments.sort, known)
+    ordering = ordering_by(asked, place, is_descending=arguments.descending) if asked else None
     return SearchCondition(tuple(tests), ordering)
 
 
-def _parsed(text: str) -> tuple[str, str, Cell]:
+def _field(asked: str, known: Collection[str]) -> str:
+    """The field of a name, or of the last part of one that the runs have."""
+    ending = [field for field in known if field.endswith(f"/{asked}")]
+    try:
+        return known_field(asked, "the field of --where or --sort")
+    except LineageSearchConditionParamError as error:
+        if len(ending) == 1:
+            return ending[0]
+        alike = f"; which of {listed(sorted(ending), 5)}?" if ending else closest(asked, known)
+        raise UsageError(f"no field {asked!r}{alike}; {error}") from error
+
+
+def _parsed(text: str, known: Collection[str]) -> tuple[str, str, Cell]:
     found = _WHERE.fullmatch(text)
     if not found:
         raise UsageError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
-    field = found["field"]
+    field = _field(found["field"], known)
     return field, found["operator"], _value(field, found["value"])
 
 
@@ -124,15 +142,11 @@ def _value(field: str, text: str) -> Cell:
     return text
 
 
-def _print_table(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> None:
-    is_terminal = sys.stdout.isatty()
+def _table(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> Iterator[str]:
     names = [name for name in _by_interest(records, asked) if any(record[name] is not None for record in records)]
-    rows = [names, *([_cell(record[name], is_terminal) for name in names] for record in records)]
+    rows = [names, *([_cell(record[name]) for name in names] for record in records)]
     numbers = [index for index, name in enumerate(names) if all(_is_number(record[name]) for record in records)]
-    fitting = _fitting(rows, width()) if is_terminal else len(names)
-    say_table([row[:fitting] for row in rows], numbers)
-    if fitting < len(names):
-        say(f"not shown because the terminal is too narrow: {', '.join(names[fitting:])}")
+    return table_lines(rows, numbers)
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
@@ -166,16 +180,8 @@ def _is_number(value: Cell) -> bool:
     return value is None or isinstance(value, (int, float))
 
 
-def _fitting(rows: Sequence[Sequence[str]], limit: int) -> int:
-    """How many of the columns fit; the first one always does."""
-    for number in range(len(rows[0]), 1, -1):
-        if max(map(cells, columns([row[:number] for row in rows]))) <= limit:
-            return number
-    return 1
-
-
-def _cell(value: Cell, is_terminal: bool) -> str:
+def _cell(value: Cell) -> str:
     if value is None or isinstance(value, float):
         return short_number(value)
     text = escaped(str(value))
-    return cut(text, _WIDEST_CELL) if is_terminal else text
+    return cut(text, _WIDEST_CELL) if sys.stdout.isatty() else text

@@ -5,56 +5,48 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mindsummary_lightning.cli.output import (
-    UsageError,
-    error_line,
-    escaped,
-    progress_bar,
-    readable_size,
-    readable_time,
-    redraw,
-    say,
-    say_json,
-    table_lines,
-)
+from mindsummary_lightning.cli import output
+from mindsummary_lightning.cli.arguments import DIRECTORIES, FOLLOW, flag, json_of
+from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.reading.merge_rule import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 
+ARGUMENTS = (
+    DIRECTORIES,
+    flag(
+        "--exact",
+        "read everything; otherwise, of much data, only the beginning and end of each file, and a number of tags that "
+        "may be larger is marked, like 100+",
+    ),
+    FOLLOW,
+    json_of("the runs"),
+)
 _READ_WHOLE = 64 * 10**6  # bytes of all runs; below it the exact numbers take no time worth saving
+_LEAST_TAGS = 12  # cells of a terminal
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print one line per run; 1 if a run cannot be read."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """A line per run; 1 if a run cannot be read."""
     survey = TagSurvey()
     if arguments.follow:
-        if arguments.json:
-            raise UsageError("--follow draws a table, --json prints once")
-        redraw(lambda: _followed(arguments, survey))
-        return 0
+        return output.redraw(lambda: _followed(arguments, survey), arguments.json)
     problems: list[OSError] = []
     runs = _runs(arguments, survey, problems)
-    for problem in problems:
-        say(f"mindsummary: {error_line(problem)}", sys.stderr)
-    if arguments.json:
-        say_json({"runs": runs})
-    else:
-        for line in _table(runs):
-            print(line)
-    return 1 if any(run["tags"] is None for run in runs) else 0
+    code = int(any(run["tags"] is None for run in runs))
+    return Answer({"runs": runs}, _table(runs), code, map(output.error_line, problems))
 
 
 def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]:
     try:
         return _table(_runs(arguments, survey, []))
     except FileNotFoundError as error:  # no run yet, or one that was removed while it was read
-        return [escaped(str(error))]
+        return [str(error)]
 
 
 def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]) -> list[dict[str, Any]]:
@@ -62,16 +54,13 @@ def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSErr
     sizes = [files_size(path) for path in paths]
     is_exact = arguments.exact or sum(sizes) <= _READ_WHOLE
     runs = []
-    with contextlib.nullcontext(_no_bar) if arguments.follow else progress_bar("reading", len(paths), "run") as advance:
+    bar = output.progress_bar("reading", len(paths), " runs")
+    with contextlib.nullcontext(lambda count: None) if arguments.follow else bar as advance:
         for path, size in zip(paths, sizes, strict=True):
             name = path if len(arguments.directories) > 1 else os.path.relpath(path, *arguments.directories)
             runs.append(_described(survey, path, name, size, is_exact, problems))
             advance(1)
     return runs
-
-
-def _no_bar(count: int) -> None:
-    """What is drawn again needs no bar."""
 
 
 def _described(
@@ -112,6 +101,6 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if run["tags"] is not None:
             mark = "" if run["tags_are_exact"] else "+"
             counted = ", ".join(f"{number}{mark} {kind}" for kind, number in run["tags"].items()) or "-"
-        lineage = "yes" if run["has_lineage"] else "-"
-        rows.append([run["run"], readable_time(run["last_written"]), readable_size(run["bytes"]), lineage, counted])
-    return table_lines(rows, right=[2])
+        written, size = output.readable_time(run["last_written"]), output.readable_size(run["bytes"])
+        rows.append([run["run"], written, size, "yes" if run["has_lineage"] else "-", counted])
+    return output.table_lines(rows, right=[2], least=_LEAST_TAGS)

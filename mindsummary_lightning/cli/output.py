@@ -1,7 +1,7 @@
-"""Text for a terminal or pipe: columns, curves, sizes, times and progress bars.
+"""What a verb answers, and text for a terminal or pipe: columns, curves, sizes, times and progress bars.
 
-:func:`say`, :func:`heading` and :func:`columns` escape control characters, so nothing that was recorded, and no name of
-a file, can send commands to the terminal. Verbs print through them and nothing else.
+:func:`say` and :func:`redraw` escape control characters, so nothing that was recorded, and no name of a file, can send
+commands to the terminal. Verbs print through them and nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from mindsummary_lightning.errors import DamagedFileError
 
@@ -31,6 +31,28 @@ _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 class UsageError(Exception):
     """The command line asks for what cannot be done; the command prints the text and exits with 2."""
+
+
+class Heading(str):
+    """A line that is bold on a terminal, unless that is ``dumb`` or ``NO_COLOR`` is set."""
+
+    __slots__ = ()
+
+
+class Answer(NamedTuple):
+    """What a verb has found; :func:`mindsummary_lightning.cli.main` prints it.
+
+    Attributes:
+        json: the answer for ``--json``.
+        lines: the same as text.
+        code: the exit code.
+        problems: lines for standard error, before either.
+    """
+
+    json: Any = None
+    lines: Iterable[str] = ()
+    code: int = 0
+    problems: Iterable[str] = ()
 
 
 def width() -> int:
@@ -45,14 +67,19 @@ def escaped(text: str) -> str:
     return printable(text)
 
 
-def say(text: str, file: TextIO | None = None) -> None:
+def _drawn(line: str) -> str:
+    is_plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return escaped(line) if is_plain or not isinstance(line, Heading) else f"\x1b[1m{escaped(line)}\x1b[0m"
+
+
+def say(line: str, file: TextIO | None = None) -> None:
     """Print one line with control characters escaped, line breaks too; ``None`` is standard output."""
-    print(escaped(text), file=file)
+    print(_drawn(line), file=file)
 
 
 def say_json(value: Any) -> None:
     """Print a value as indented JSON; a float that is not finite becomes its name (``NaN``, ``Infinity``)."""
-    from mindsummary_lightning.values.text import finite_or_named, map_json  # imported late, as below
+    from mindsummary_lightning.values.text import finite_or_named, map_json  # imported late, as above
 
     for line in json.dumps(map_json(value, finite_or_named), indent=2, ensure_ascii=False).split("\n"):
         say(line)
@@ -95,13 +122,6 @@ def writable_output() -> Iterator[None]:
         yield
 
 
-def heading(text: str) -> str:
-    """A heading, escaped: bold on a terminal, plain in a pipe or where ``NO_COLOR`` is set."""
-    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        return f"\x1b[1m{escaped(text)}\x1b[0m"
-    return escaped(text)
-
-
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes: two for a wide character, none for what combines with another."""
     if text.isascii():
@@ -132,28 +152,31 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
         yield "  ".join(padded).rstrip()
 
 
-def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Lines of a table whose first row names the columns, cut at a terminal's edge; arguments as :func:`columns`."""
+def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), least: int = sys.maxsize) -> Iterator[str]:
+    """Lines of a table whose first row names the columns; ``right`` as for :func:`columns`.
+
+    Columns that a terminal has no room for are left out and named below. The first of them is cut instead where that
+    leaves it ``least`` cells.
+    """
+    rows = [[escaped(cell) for cell in row] for row in rows]
     most = width() if sys.stdout.isatty() else sys.maxsize
-    for index, line in enumerate(columns(rows, right)):
-        line = cut(line, most)
-        yield line if index else heading(line)
+    ends = list(itertools.accumulate(max(map(cells, column)) + 2 for column in zip(*rows, strict=True)))
+    shown = max(1, sum(end - 2 <= most for end in ends))
+    shown += shown < len(ends) and ends[shown - 1] + least <= most
+    for index, line in enumerate(columns([row[:shown] for row in rows], right)):
+        yield cut(line, most) if index else Heading(cut(line, most))
+    if shown < len(ends):
+        yield f"not shown because the terminal is too narrow: {', '.join(rows[0][shown:])}"
 
 
-def say_table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print such a table."""
-    for line in table_lines(rows, right):
-        print(line)
-
-
-def redraw(lines_of: Callable[[], Iterable[str]], every_s: float = 2.0) -> None:
+def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float = 2.0) -> Answer:
     """Draw lines on the terminal again and again in the same place, until Ctrl-C.
 
     Raises:
-        UsageError: standard output is not a terminal.
+        UsageError: standard output is not a terminal, or JSON is asked for.
     """
-    if not sys.stdout.isatty():
-        raise UsageError("--follow draws on a terminal; elsewhere, call the verb again")
+    if is_json or not sys.stdout.isatty():
+        raise UsageError("--follow draws on a terminal; elsewhere and for --json, call the verb again")
     drawn, size = 0, shutil.get_terminal_size()
     try:
         print(_NO_WRAP, end="")  # a line that is wider than the terminal must not count as two
@@ -163,11 +186,11 @@ def redraw(lines_of: Callable[[], Iterable[str]], every_s: float = 2.0) -> None:
             now = shutil.get_terminal_size()
             begin = f"\x1b[{drawn}F" if drawn and now == size else "\x1b[H\x1b[2J" if drawn else ""
             size, lines = now, lines[: now.lines - 1]
-            print(begin + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J", end="", flush=True)
+            print(begin + "".join(f"{_drawn(line)}\x1b[K\n" for line in lines) + "\x1b[J", end="", flush=True)
             drawn = len(lines)
             time.sleep(max(every_s, 5 * (time.monotonic() - started)))
     except KeyboardInterrupt:
-        return
+        return Answer()
     finally:
         print(_WRAP, end="", flush=True)
 
@@ -196,38 +219,28 @@ def tally(numbers: Mapping[str, int]) -> str:
 
 def sparkline(values: Sequence[float], length: int) -> str:
     """A curve of at most ``length`` characters, each the mean of some neighbouring values, "!" if not finite."""
-    if not len(values):
-        return ""
     length = min(length, len(values))
-    edges = [len(values) * index // length for index in range(length + 1)]
+    edges = [len(values) * index // max(length, 1) for index in range(length + 1)]
     means = [_mean(values[begin:end]) for begin, end in itertools.pairwise(edges)]
-    finite = [mean for mean in means if math.isfinite(mean)]
-    marks = _BLOCKS if _is_unicode() else _LETTERS
-    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
-    scale = (len(marks) - 1) / (high - low) if high > low else 0.0
-    middle = marks[len(marks) // 2 - 1]
-    return "".join(
-        "!" if not math.isfinite(mean) else marks[round((mean - low) * scale)] if scale else middle for mean in means
-    )
+    finite = [mean for mean in means if math.isfinite(mean)] or [0.0]
+    return blocks(means, min(finite), max(finite), nan="!")
 
 
-def blocks(values: Iterable[float], low: float, high: float) -> str:
-    """A character a value, by its place between two numbers; "!" for +inf, "0" for -inf, a space for NaN."""
-    marks = _BLOCKS if _is_unicode() else _LETTERS
-    others = {math.inf: "!", -math.inf: "0"}
-    scale = (len(marks) - 1) / (high - low)
+def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> str:
+    """A character a value, by its place between two numbers; "!" for +inf, "0" for -inf."""
+    marks = _BLOCKS if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else _LETTERS
+    others, last = {math.inf: "!", -math.inf: "0"}, len(marks) - 1
+    scale, least = (last / (high - low), 0) if high > low else (0.0, last // 2)
     return "".join(
-        others.get(value, " ") if not math.isfinite(value) else marks[round((min(max(value, low), high) - low) * scale)]
+        marks[least + round((min(max(value, low), high) - low) * scale)]
+        if math.isfinite(value)
+        else others.get(value, nan)
         for value in values
     )
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan
-
-
-def _is_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def readable_size(size: int) -> str:
@@ -267,3 +280,9 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
 
     with tqdm(total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5) as bar:
         yield bar.update
+
+
+def say_step(text: str) -> None:
+    """What long work does before it has a progress bar: a line on standard error, if that is a terminal."""
+    if sys.stderr.isatty():
+        say(f"{text} ...", sys.stderr)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.cli.output import blocks, columns, escaped, heading, short_number
+from mindsummary_lightning.cli.output import Heading, blocks, columns, counted, short_number
 from mindsummary_lightning.conversion.heat_map import grouped, shaded_range
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
@@ -31,15 +31,15 @@ def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] |
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
     """A heading, what went wrong first, and a row of blocks, a block a step, for each parameter or group of them."""
     yield ""
-    yield heading("Parameters")
+    yield Heading("Parameters")
     first = facts["first_not_finite"]
     if first:
         line = f"first not finite: the {first['kind']} of {first['parameter']} at step {first['step']}"
-        yield escaped(f"  {line}, where the loss is {short_number(first['loss'])}")
+        yield f"  {line}, where the loss is {short_number(first['loss'])}"
     logarithms = table.gradient_logarithms().T
     names, numbers = grouped(table.parameters, logarithms, _MAX_ROWS)
     low, high = shaded_range(logarithms)
-    steps = f"{table.steps.size} steps, {table.steps[0]} to {table.steps[-1]}"
+    steps = f"{counted(table.steps.size, 'step')}, {table.steps[0]} to {table.steps[-1]}"
     marks = blocks(np.array([low, high, np.inf, -np.inf]), low, high)
     yield (
         f"  log10 of the gradients' root mean square at {steps}; {marks[0]} {low:.1f} to {marks[1]} {high:.1f}, "

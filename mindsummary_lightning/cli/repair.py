@@ -1,22 +1,28 @@
-"""``mindsummary repair DIR``."""
+"""``mindsummary repair DIR...``."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 
-from mindsummary_lightning.cli.output import counted, error_line, progress_bar, readable_size, say, say_json
+from mindsummary_lightning.cli.arguments import RUNS_IN, argument, flag, json_of
+from mindsummary_lightning.cli.output import Answer, counted, error_line, progress_bar, readable_size
 from mindsummary_lightning.cli.runs import files_size, runs_in
-from mindsummary_lightning.maintenance.repair import RepairedFile, repair_run
+
+ARGUMENTS = (
+    argument("directories", metavar="DIR", nargs="+", help=RUNS_IN),
+    flag("--dry-run", "say what would be done and do nothing; exit 1 if it is any"),
+    json_of("the rebuilt files"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Repair and list what was rebuilt; 1 if something could not be, or would be in a dry run."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """What was rebuilt; 1 if something could not be, or would be in a dry run."""
+    from mindsummary_lightning.maintenance.repair import repair_run
+
     runs = runs_in(arguments.directories)
     named = " ".join(arguments.directories)
-    damaged: list[RepairedFile] = []
-    refusals: list[OSError] = []
+    damaged, problems = [], []
     with progress_bar("repairing", sum(map(files_size, runs))) as advance:
         for path in runs:
             try:
@@ -24,23 +30,18 @@ def run(arguments: argparse.Namespace) -> int:
             except OSError as error:  # this run is being recorded or cannot be read; the others are not
                 if len(runs) == 1:
                     raise
-                refusals.append(error)
+                problems.append(error_line(error))
     repaired, unreadable = ([file for file in damaged if bool(file.records) is usable] for usable in (True, False))
-    code = 1 if unreadable or refusals or (repaired and arguments.dry_run) else 0
-    if arguments.json:
-        facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
-        say_json({"run": runs[0] if len(runs) == 1 else named, **facts})
-    for refusal in refusals:
-        say(f"mindsummary: {error_line(refusal)}", sys.stderr)
-    if arguments.json:
-        return code
+    be = "would be " if arguments.dry_run else ""
+    lines = []
     for file in repaired:
-        kept, dropped = ("would be kept", "would be dropped") if arguments.dry_run else ("kept", "dropped")
-        say(f"{file.path}: {counted(file.records, 'record')} {kept}, {readable_size(file.dropped)} {dropped}")
-        if file.backup:
-            say(f"  the damaged file is now {file.backup}")
+        numbers = counted(file.records, "record"), readable_size(file.dropped)
+        lines.append(f"{file.path}: {numbers[0]} {be}kept, {numbers[1]} {be}dropped")
+        lines += [f"  the damaged file is now {file.backup}"] if file.backup else []
     for file in unreadable:
-        say(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
+        lines.append(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
     if not damaged:
-        say(f"{named}: nothing is damaged{' in its other runs' if refusals else ''}")
-    return code
+        lines.append(f"{named}: nothing is damaged{' in its other runs' if problems else ''}")
+    facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
+    code = int(bool(unreadable or problems or (repaired and arguments.dry_run)))
+    return Answer({"run": runs[0] if len(runs) == 1 else named, **facts}, lines, code, problems)

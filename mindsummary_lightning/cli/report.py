@@ -6,15 +6,22 @@ import argparse
 import os
 import sys
 
-from mindsummary_lightning.cli.output import counted, progress_bar, readable_size, say
+from mindsummary_lightning.cli.arguments import argument, json_of
+from mindsummary_lightning.cli.output import Answer, counted, progress_bar, readable_size, say
 from mindsummary_lightning.cli.runs import runs_in
-from mindsummary_lightning.export.report import write_report
 
+ARGUMENTS = (
+    argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),
+    argument("-o", "--out", "--output", default="report.html", metavar="FILE", help="the page to write (%(default)s)"),
+    json_of("what was written"),
+)
 _LARGE_BYTES = 20_000_000
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Answer:
     """Write the page and say where it is; 1 if it lacks a run that cannot be read."""
+    from mindsummary_lightning.export.report import write_report
+
     run_dirs = runs_in(arguments.runs)
 
     def announce(size: int) -> None:
@@ -23,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     with progress_bar("report", 100, "%") as advance:
         problems = write_report(run_dirs, arguments.out, advance, announce)
-    shown = counted(len(run_dirs) - len(problems), "run")
-    say(f"{arguments.out}: {shown}, {readable_size(os.path.getsize(arguments.out))}")
-    for name, problem in problems.items():
-        say(f"skipped because it cannot be read: {name}: {problem}")
-    return int(bool(problems))
+    number, size = len(run_dirs) - len(problems), os.path.getsize(arguments.out)
+    lines = [f"{arguments.out}: {counted(number, 'run')}, {readable_size(size)}"]
+    skipped = [f"skipped because it cannot be read: {name}: {problem}" for name, problem in problems.items()]
+    facts = {"file": arguments.out, "runs": number, "bytes": size}
+    return Answer(facts, [*lines, *skipped], int(bool(problems)), skipped if arguments.json else ())

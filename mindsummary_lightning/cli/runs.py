@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from mindsummary_lightning.cli.output import UsageError
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_directory import files_size as files_size
 from mindsummary_lightning.reading.run_tree import find_run_directories
 
 
@@ -61,11 +61,3 @@ def only_run(runs: Sequence[str], directory: str) -> str:
             f"{directory} contains {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); give one of them"
         )
     return runs[0]
-
-
-def files_size(run: str) -> int:
-    """Bytes of all event files of a run; 0 if it cannot be looked into, which is said where it is read."""
-    try:
-        return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
-    except OSError:
-        return 0

@@ -9,21 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from mindsummary_lightning.cli.output import (
-    UsageError,
-    cells,
-    columns,
-    cut,
-    escaped,
-    heading,
-    readable_size,
-    readable_time,
-    redraw,
-    say_json,
-    short_number,
-    sparkline,
-    width,
-)
+from mindsummary_lightning.cli import output
+from mindsummary_lightning.cli.arguments import FOLLOW, argument, json_of
+from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, counted, cut, escaped, short_number, width
 from mindsummary_lightning.cli.parameters import parameter_facts, parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
@@ -35,6 +23,11 @@ from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 from mindsummary_lightning.values.text import shortest_float32
 
+ARGUMENTS = (
+    argument("run_dir", metavar="RUN", nargs="?", default=".", help="a run, or a directory with one (default: here)"),
+    FOLLOW,
+    json_of("the run"),
+)
 _MIN_TAG, _MAX_TAG = 12, 44
 _MAX_CURVE = 40
 _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
@@ -47,27 +40,21 @@ _KINDS = ("histogram", "image", "tensor")
 _Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, and the numbers of its curve
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print the page, or what is on it as JSON."""
+def run(arguments: argparse.Namespace) -> Answer:
+    """The page, or what is on it as JSON."""
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
-        if arguments.json:
-            raise UsageError("--follow draws a page, --json prints once")
-        redraw(lambda: _lines(run))
-    elif arguments.json:
-        samples, rest = _contents(run)
-        facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-        parameters = parameter_facts(run)
-        say_json({"run": path, **facts, **rest, **({} if parameters is None else {"parameters": parameters[1]})})
-    else:
-        for line in _lines(run):
-            print(line)
-    return 0
-
-
-def _lines(run: FollowedRun) -> Iterator[str]:
+        return output.redraw(lambda: _lines(run, *_contents(run)), arguments.json)
     samples, rest = _contents(run)
+    facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
+    parameters = parameter_facts(run)
+    if parameters is not None:
+        rest["parameters"] = parameters[1]
+    return Answer({"run": path, **facts, **rest}, _lines(run, samples, rest))
+
+
+def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
     yield from _head(run)
     yield from _page(samples, rest)
     parameters = parameter_facts(run)
@@ -132,14 +119,13 @@ def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> tuple[dict[str,
 
 def _head(run: FollowedRun) -> Iterator[str]:
     run_dir = run.run_dir
-    summaries, lineages = len(summary_files(run_dir)), len(lineage_file_paths(run_dir))
-    files = f"{summaries} summary and {lineages} lineage files, {readable_size(files_size(run_dir))}"
-    yield heading(run_dir)
-    yield files.replace("1 summary and 1 lineage files", "1 summary and 1 lineage file")
+    summaries, lineages = len(summary_files(run_dir)), counted(len(lineage_file_paths(run_dir)), "lineage file")
+    yield Heading(run_dir)
+    yield f"{summaries} summary and {lineages}, {output.readable_size(files_size(run_dir))}"
     walls = (part.wall_times for tag in run.tags()["scalar"] for part in run.scalar_parts(tag))
     times = [float(time) for wall_times in walls for time in (wall_times.min(), wall_times.max())]
     if times:
-        yield f"recorded {readable_time(min(times))} to {readable_time(max(times))}"
+        yield f"recorded {output.readable_time(min(times))} to {output.readable_time(max(times))}"
 
 
 def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
@@ -161,26 +147,28 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
             _short(found["tag"]),
             " x ".join(map(str, found["grid"])),
             short_number(found["smallest_loss"]),
-            f"{len(found['intervals'])} points, {found['unit']}" if found["intervals"] else "final",
+            f"{counted(len(found['intervals']), 'point')}, {found['unit']}" if found["intervals"] else "final",
         ]
         for found in rest["landscapes"]
     ]
     yield from _section("Loss landscapes", rows, ["tag", "grid", "smallest loss", "path"])
     if rest["graph"]:
-        counted = "{nodes} nodes, {parameters} parameters and inputs, {constants} constants".format(**rest["graph"])
-        yield from _section("Graph", [[counted]])
+        nodes, parameters, constants = rest["graph"].values()
+        line = f"{counted(nodes, 'node')}, {parameters} parameters and inputs, {counted(constants, 'constant')}"
+        yield from _section("Graph", [[line]])
     rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]  # a value on a line
     yield from _section("Lineage", rows)
 
 
 def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:
     if kind == "scalars":
-        return [*(short_number(facts[name]) for name in ("last", "min", "max")), sparkline(memoryview(curve), length)]
+        numbers = (short_number(facts[name]) for name in ("last", "min", "max"))
+        return [*numbers, output.sparkline(memoryview(curve), length)]
     if kind == "histograms":
         low, high = short_number(facts["min"]), short_number(facts["max"])
-        return [str(facts["elements"]), low, high, sparkline(curve.tolist(), length)]
+        return [str(facts["elements"]), low, high, output.sparkline(curve.tolist(), length)]
     if kind == "images":
-        return [f"{facts['width']} x {facts['height']}, {readable_size(facts['bytes'])}"]
+        return [f"{facts['width']} x {facts['height']}, {output.readable_size(facts['bytes'])}"]
     return [f"{' x '.join(map(str, facts['shape'])) or 'one number'}, {facts['data_type']}"]
 
 
@@ -190,7 +178,7 @@ def _section(
     """A table with or without names of columns; nothing if there is no row."""
     if rows:
         yield ""
-        yield heading(name)
+        yield Heading(name)
         for line in columns([head, *rows] if head else rows, right):
             yield f"  {line}"
 

@@ -7,19 +7,34 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from mindsummary_lightning.cli.output import UsageError, counted, error_line, readable_size, say, say_json
+from mindsummary_lightning.cli.arguments import argument, flag, json_of
+from mindsummary_lightning.cli.output import Answer, UsageError, counted, error_line, readable_size, say
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.values.text import without_secrets
 
-try:
-    from mindsummary_lightning.remote.run_copies import RunCopies, Store
-except ImportError as error:
-    raise missing_packages("sync", "fsspec") from error
+if TYPE_CHECKING:
+    from mindsummary_lightning.remote.run_copies import RunCopies
+
+ARGUMENTS = (
+    argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
+    argument("destination", metavar="DESTINATION", help="a directory or address for the copies"),
+    flag("--follow", "go on until the runs have ended, or until SIGTERM and a last round"),
+    argument("--every", type=float, default=30.0, metavar="SECONDS", help="from round to round (default: %(default)g)"),
+    flag("--force", "replace copies that differ and are newer than what is sent"),
+    flag("--verify", "compare whole contents, too, once; each copy is read"),
+    json_of("what was sent"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Answer:
     """Copy once, or until the runs have ended or SIGTERM; 1 if anything is not there at the end."""
+    try:
+        from mindsummary_lightning.remote.run_copies import RunCopies, Store
+    except ImportError as error:
+        raise missing_packages("sync", "fsspec") from error
+    from mindsummary_lightning.values.text import without_secrets
+
     if not arguments.every > 0 or (arguments.verify and arguments.follow):
         raise UsageError("--every takes a number of seconds, and --verify reads once, without --follow")
     source, destination = Store(arguments.source), Store(arguments.destination)
@@ -40,13 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not copies.runs and not problems:
         raise FileNotFoundError(f"no run in {source.name}: nothing was sent")
     facts = {"runs": len(copies.runs), "sent_bytes": copies.sent, "missing_bytes": copies.missing, "problems": problems}
-    if arguments.json:
-        say_json(facts)
-    else:
-        say(f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}")
-    if problems:
-        say(f"mindsummary: {readable_size(copies.missing)} are not there yet", sys.stderr)
-    return 1 if problems else 0
+    sent = f"{counted(len(copies.runs), 'run')}: {readable_size(copies.sent)} sent to {destination.name}"
+    lack = [f"{readable_size(copies.missing)} are not there yet"] if problems else []
+    return Answer(facts, [sent], len(lack), lack)
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:

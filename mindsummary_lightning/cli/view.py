@@ -10,7 +10,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from mindsummary_lightning.cli.output import UsageError, say
+from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
+from mindsummary_lightning.cli.output import Answer, UsageError, say
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
@@ -19,10 +20,19 @@ from mindsummary_lightning.viewer.frontend import frontend_wheel
 if TYPE_CHECKING:
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
+ARGUMENTS = (
+    DIRECTORY,
+    argument("--port", type=int, help="port to listen on; without it 8080, or any if that is taken"),
+    argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)"),
+    flag("--no-browser", "do not open a browser"),
+    flag("--no-token", "answer everyone who reaches the port"),
+    argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded (default: 320)"),
+    argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
+)
 _FEW_RUNS = 20  # lineage of more is read ahead
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> Answer:
     """Serve until interrupted."""
     if not os.path.isdir(arguments.directory):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
@@ -67,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         serve_until_signal(create_site(runs, frontend, access), listener, ready)
     _report("the viewer has ended")
-    return 0
+    return Answer()
 
 
 def _read_lineage(runs: LoadedRuns) -> None:

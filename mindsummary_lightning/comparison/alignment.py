@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -16,6 +16,7 @@ from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pa
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values import TrainInfo
@@ -107,8 +108,8 @@ class Alignment:
         return float(found[0]) if found.size else None
 
 
-def read_side(run_dir: str | os.PathLike[str]) -> Side:
-    """Read a run.
+def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None) -> Side:
+    """Read a run; ``progress`` is called with the bytes of its files.
 
     Raises:
         NotADirectoryError: it is not a directory.
@@ -117,6 +118,7 @@ def read_side(run_dir: str | os.PathLike[str]) -> Side:
     """
     reader = SummaryReader(run_dir)
     numbers = read_numbers(table_of(reader))
+    progress(files_size(reader.run_dir))
     if not numbers.scalars and not numbers.histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in numbers.histograms.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
@@ -59,6 +59,7 @@ def compare_runs(
     names: Mapping[str, str] | None = None,
     tolerance: Literal["float32", "bfloat16", "float16"] | float | None = None,
     same: str | os.PathLike[str] | None = None,
+    progress: Callable[[int], object] = lambda count: None,
 ) -> Comparison:
     """Compare two runs by their losses and the histograms of their weights and gradients.
 
@@ -70,6 +71,7 @@ def compare_runs(
             weaker precision that the runs state.
         same: directory of a second run of the program of ``a``. How far the two part is rounding, step by step, and
             three times as much is no difference.
+        progress: called with the bytes of the files of each run that has been read.
 
     Returns:
         The result. It names no cause, only what was recorded.
@@ -80,13 +82,13 @@ def compare_runs(
         DamagedFileError: a file is damaged.
         ValueError: ``names`` or ``tolerance`` cannot be used.
     """
-    sides = read_side(a), read_side(b)
+    sides = read_side(a, progress), read_side(b, progress)
     limits = _tolerance(tolerance, *sides)
     alignment = align(*sides, names)
     found = _distances(alignment, limits)
     floor = None
     if same is not None:
-        again = align(sides[0], read_side(same))
+        again = align(sides[0], read_side(same, progress))
         found, floor = _above(found, alignment, again, _distances(again, limits))
     beginning = beginning_of(alignment)
     whole = whole_tensors(sides[0].whole, sides[1].whole)

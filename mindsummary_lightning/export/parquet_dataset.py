@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from mindsummary_lightning.export.output_directory import ExportedFiles, OutputD
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
+from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.recording.npy_export import quoted_name
 from mindsummary_lightning.values.text import utf8_text
@@ -29,6 +30,7 @@ SAMPLE_COLUMNS = {"elements": "count"} | {
 # Name of the first column, its texts and the number of rows of each, and the other columns.
 _Block: TypeAlias = tuple[str, Sequence[str], Sequence[int], dict[str, Any]]
 _T = TypeVar("_T")
+Progress: TypeAlias = Callable[[int], object]
 
 _BLOCK_ROWS = 1 << 16
 _BUCKET_COLUMNS = (("left", "lefts", np.float64), ("width", "widths", np.float64), ("count", "counts", np.int64))
@@ -65,7 +67,7 @@ def export_parquet_dataset(
         run_dirs: the runs. One that is damaged or cannot be read is skipped, unless all are.
         root: the directory that their names are relative to; it itself has the name of the directory.
         out_dir: where the files go: a directory that is new or empty.
-        progress: called with 1 for each run.
+        progress: called with bytes of the runs' files.
         force: replace what an earlier export left in ``out_dir``.
 
     Returns:
@@ -95,15 +97,16 @@ def export_parquet_dataset(
                     "parameters": _parameter_blocks(read_parameter_table(run)),
                 }
                 exported.skip(reader, "image", "tensor", "loss_landscape", "graph")
+                told = in_bytes(run, ("scalar", "histogram"), progress)
                 for table, blocks in tables.items():
-                    _write(pyarrow, out, f"{table}/{_folder(name)}/part-0.parquet", name, blocks)
+                    path, counting = f"{table}/{_folder(name)}/part-0.parquet", table != "parameters"
+                    _write(pyarrow, out, path, name, blocks, told if counting else lambda count: None)
             except (DamagedFileError, OSError) as error:
                 exported.damaged[name] = str(error)
                 if len(exported.damaged) == len(names):
                     raise
                 continue
             rows.append({"run": name, **_renamed_run(lineage_values(lineage))})
-            progress(1)
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
         with out.file("lineage.parquet") as file:
@@ -120,6 +123,22 @@ def samples_of(run: FollowedRun, kind: str) -> Iterator[tuple[str, int, float, A
                 yield tag, sample.step, sample.wall_time, files.value(sample.location)
 
 
+def in_bytes(run: FollowedRun, kinds: Collection[str], progress: Progress) -> Progress:
+    """What takes numbers of written samples of these kinds and tells ``progress`` their share of the run's bytes."""
+    tags = run.tags()
+    scalars = (part for tag in tags["scalar"] if "scalar" in kinds for part in run.scalar_parts(tag))
+    others = (run.samples(kind, tag) for kind in kinds if kind != "scalar" for tag in tags[kind])
+    samples, size = sum(map(len, scalars)) + sum(map(len, others)), files_size(run.run_dir)
+    done = 0
+
+    def tell(count: int) -> None:
+        nonlocal done
+        before, done = size * done // samples, done + count
+        progress(size * done // samples - before)
+
+    return tell
+
+
 def _import_pyarrow() -> Any:
     try:
         import pyarrow
@@ -129,7 +148,9 @@ def _import_pyarrow() -> Any:
     return pyarrow
 
 
-def _write(pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block]) -> None:
+def _write(
+    pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iterator[_Block], progress: Progress
+) -> None:
     """A file with a row group for each block, unless there is none."""
     first = next(blocks, None)
     if first is None:
@@ -144,6 +165,7 @@ def _write(pyarrow: Any, out: OutputDirectory, name: str, run: str, blocks: Iter
             if writer is None:
                 writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, table.schema))
             writer.write_table(table)
+            progress(sum(sizes) if name.startswith("scalars/") else len(texts))
 
 
 def _batches(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:

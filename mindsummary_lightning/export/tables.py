@@ -16,7 +16,7 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
-from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, samples_of
+from mindsummary_lightning.export.parquet_dataset import SAMPLE_COLUMNS, in_bytes, samples_of
 from mindsummary_lightning.export.parquet_dataset import export_parquet as export_parquet
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -50,7 +50,7 @@ def export_csv(
     Args:
         run_dir: the run.
         out_dir: where the files go: a directory that is new or empty.
-        progress: called with numbers of samples written.
+        progress: called with bytes of the run's files.
         force: replace what an earlier export left in ``out_dir``.
 
     Returns:
@@ -65,6 +65,7 @@ def export_csv(
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     run = table_of(reader)
+    told = in_bytes(run, ("scalar", "histogram"), progress)
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
         for name, header, blocks in (
             ("scalars.csv", ("tag", "step", "wall_time", "value"), _scalar_rows(run)),
@@ -80,7 +81,7 @@ def export_csv(
                 writer.writerow(header)
                 for rows in itertools.chain([first], blocks):
                     writer.writerows(rows)
-                    progress(len(rows))
+                    told(len(rows) if name == "scalars.csv" else int(name == "histograms.csv"))
                 file.detach()
     exported = ExportedFiles(out.files)
     exported.skip(reader, "image", "tensor", "loss_landscape", "graph", "lineage")
@@ -100,7 +101,7 @@ def export_npy(
     refuse_remote("out_dir", out_dir)
     reader = SummaryReader(run_dir)
     run = table_of(reader)
-    tag_of_file: dict[str, str] = {}
+    told, tag_of_file = in_bytes(run, ("scalar", "tensor"), progress), dict[str, str]()
     with OutputDirectory(out_dir, mode_of_runs([run_dir]), force=force) as out:
         for tag in run.tags()["scalar"]:
             name, count = f"scalar/{quoted_name(tag)}.npy", sum(map(len, run.scalar_parts(tag)))
@@ -112,13 +113,13 @@ def export_npy(
                     table["step"], table["wall_time"], table["value"] = part.steps, part.wall_times, part.values
                     file.write(table.tobytes())
             tag_of_file[name] = tag
-            progress(count)
+            told(count)
         for tag, step, _, tensor in samples_of(run, "tensor"):
             name = f"tensor/{quoted_name(tag)}_{step}.npy"
             with out.file(name) as file:
                 np.save(file, tensor.data, allow_pickle=False)
             tag_of_file[name] = tag
-            progress(1)
+            told(1)
         if tag_of_file:
             with out.file("names.json") as file:
                 file.write(json.dumps(tag_of_file, indent=1).encode())

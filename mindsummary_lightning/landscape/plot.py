@@ -23,7 +23,7 @@ _DOTS_PER_INCH = 150
 
 
 def plot_landscapes(
-    landscapes: Mapping[str, LossLandscape | RecordedLandscape] | Iterable[RecordedLandscape],
+    landscapes: Mapping[str, LossLandscape | RecordedLandscape] | Iterable[LossLandscape | RecordedLandscape],
     path: str | os.PathLike[str] | None = None,
     *,
     ax: Axes | Sequence[Axes] | None = None,

@@ -46,3 +46,11 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 def _place(path: str) -> tuple[int, int]:
     name = os.path.basename(path)
     return int(not is_summary_name(name)) + name.endswith((".json", ".txt")), timestamp_of(name) or 0
+
+
+def files_size(run: str) -> int:
+    """Bytes of all event files of a run; 0 if it cannot be looked into, which is said where it is read."""
+    try:
+        return sum(os.path.getsize(path) for path in summary_files(run) + lineage_file_paths(run))
+    except OSError:
+        return 0

@@ -9,7 +9,7 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_guide_lists_every_verb() -> None:
-    from mindsummary_lightning.cli.arguments import VERBS
+    from mindsummary_lightning.cli.verbs import VERBS
 
     text = (_DOCS / "command-line.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| \[?`(\w+)", text, re.MULTILINE)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import filter_summary_lineage
-from mindsummary_lightning.cli.arguments import VERBS
+from mindsummary_lightning.cli.verbs import VERBS, verb_module
 from mindsummary_lightning.values import RunInfo, TrainInfo
 from mindsummary_lightning.viewer import doctor
 from tests.cli.command import mindsummary
@@ -104,6 +104,16 @@ def test_export_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [Path(file).name for file in answer["files"]] == ["scalars.csv", "histograms.csv"]
 
 
+def test_report_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jinja2")
+    write_demo_run(tmp_path / "a")
+    page = tmp_path / "page.html"
+
+    answer = _json(capsys, "report", tmp_path / "a", "-o", page)
+
+    assert answer == {"file": str(page), "runs": 1, "bytes": page.stat().st_size}
+
+
 def test_doctor_gives_its_needs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("numpy", "no-such-package"))
 
@@ -119,5 +129,5 @@ def test_the_guide_has_the_shape_of_every_json() -> None:
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `(\w+)` \|", text.partition("## JSON for scripts")[2], re.MULTILINE))
 
-    taking = {verb for verb, (_, arguments) in VERBS.items() if any("--json" in names for names, _ in arguments)}
+    taking = {verb for verb in VERBS if any("--json" in names for names, _ in verb_module(verb).ARGUMENTS)}
     assert listed == taking

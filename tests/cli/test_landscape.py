@@ -68,6 +68,34 @@ def test_a_function_that_returns_something_else_is_one_line_and_a_usage_error(
     assert answer.err.count("\n") == 1
 
 
+def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    write_demo_run(tmp_path / "run")
+
+    answer = mindsummary(capsys, "landscape", tmp_path / "run", "--plot", tmp_path / "out.png")
+
+    assert answer.code == 0
+    assert answer.out.splitlines()[1].split()[-5:] == ["16", "x", "12", "0.117537", "3.1402"]
+    assert png_size(tmp_path / "out.png")[1] == 750
+    assert mindsummary(capsys, "landscape", tmp_path / "run", "--out", "x").code == 2
+
+
+def test_an_error_inside_the_function_is_said_to_be_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_demo_run(tmp_path / "run")
+    (tmp_path / "that_fails.py").write_text("def make():\n    raise ValueError('no data here')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    answer = mindsummary(capsys, "landscape", "run", "--module", "that_fails:make")
+
+    told = "mindsummary: --module that_fails:make: the function, or what it returned, raised ValueError: no data here"
+    assert (answer.code, answer.err) == (1, f"{told}; --debug shows where\n")
+
+
 @pytest.mark.slow
 def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

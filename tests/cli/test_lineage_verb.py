@@ -138,13 +138,13 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--where", "los>1"], "the field of --where or --sort must be one of"),
+        (["--where", "los>1"], "no field 'los'; closest: 'loss'"),
         (["--where", "loss"], "FIELD"),
         (["--where", "loss>high"], "number"),
         (["--where", "loss>1", "--where", "loss>2"], "twice"),
         (["--where", "los!=1"], "the field of --where or --sort must be one of"),
         (["--where", "epoch>1.5"], "--where epoch must be"),
-        (["--sort", "accuracy"], "--sort"),
+        (["--sort", "accurcy"], "no field 'accurcy'; closest: 'metric/accuracy'; the field of --where or --sort must"),
     ],
     ids=repr,
 )
@@ -185,7 +185,19 @@ def test_a_field_that_no_run_has_is_said_with_the_closest(
     assert "no run has metric/acc; closest: 'metric/accuracy'" in capsys.readouterr().err
 
     assert run(str(base), option, "accurcy" + (">0.5" if option == "--where" else "")) == 2
-    assert capsys.readouterr().err.endswith("; closest: 'metric/accuracy'\n")
+    assert capsys.readouterr().err.startswith("mindsummary: no field 'accurcy'; closest: 'metric/accuracy'; ")
+
+
+def test_the_last_part_of_a_name_will_do_where_it_is_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(2):
+        metrics = {"val/accuracy": number / 2, "val/f1": 0.0, "test/f1": 0.0}
+        write_run(tmp_path / f"run{number}", TrainInfo(epoch=1), EvaluationInfo(json.dumps(metrics)))
+
+    assert run(str(tmp_path), "--where", "accuracy>0.4", "--sort", "accuracy") == 0
+    told = capsys.readouterr().out
+    assert ("./run1" in told, "./run0" in told) == (True, False)
+    assert run(str(tmp_path), "--where", "f1>0") == 2
+    assert "no field 'f1'; which of metric/test/f1, metric/val/f1?" in capsys.readouterr().err
 
 
 def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(

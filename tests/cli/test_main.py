@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import mindsummary_lightning
-from mindsummary_lightning.cli import main, verb_module
-from mindsummary_lightning.cli.arguments import VERBS
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.cli.verbs import VERBS, verb_module
 from mindsummary_lightning.values import Event, Image
 from tests.cli.command import mindsummary
 from tests.reading.runs import record, values_at, write_summary
@@ -24,7 +24,7 @@ def test_a_verb_says_its_name_and_its_help(verb: str, capsys: pytest.CaptureFixt
 
     assert answer.code == 0
     assert answer.out.startswith(f"usage: mindsummary {verb} ")
-    assert " ".join(VERBS[verb][0].split())[:50] in " ".join(answer.out.split())
+    assert " ".join(VERBS[verb].split())[:50] in " ".join(answer.out.split())
 
 
 @pytest.mark.parametrize("verb", VERBS)

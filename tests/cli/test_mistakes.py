@@ -87,6 +87,17 @@ def test_a_page_for_a_directory_that_is_missing_names_both(tmp_path: Path, capsy
     assert (answer.code, answer.err) == (1, f"mindsummary: {page}: there is no directory {page.parent}\n")
 
 
+def test_verify_tells_a_missing_path_from_damage_by_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+    codes = [mindsummary(capsys, "verify", directory).code for directory in (tmp_path / "run", tmp_path / "nowhere")]
+
+    assert codes == [1, 2]
+
+
 def test_damage_that_ends_a_verb_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")

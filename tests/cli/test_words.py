@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.cli.arguments import VERBS
+from mindsummary_lightning.cli.verbs import VERBS
 from tests.cli.command import mindsummary
+from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_summary
 
 
@@ -115,6 +119,43 @@ def test_of_many_exported_files_the_first_are_named_and_the_others_counted(
 
     assert len(files) > 20
     assert told[20] == f"and {len(files) - 20} more files in {tmp_path / 'out'}"
+
+
+def test_a_narrow_terminal_gets_the_columns_that_fit_and_the_names_of_the_others(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    told = {}
+    for columns in (40, 60):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        told[columns] = mindsummary(capsys, "list").out.splitlines()
+
+    assert told[60][0].split() == ["run", "last", "written", "size", "lineage", "tags"]
+    assert told[40][0].split() == ["run", "last", "written", "size", "lineage"]
+    assert told[40][-1] == "not shown because the terminal is too narrow: tags"
+
+
+@pytest.mark.parametrize("form", ["csv", "npy", "parquet", "tensorboard"])
+def test_an_export_tells_of_all_bytes_of_the_run_it_reads(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "tensorboard": "tensorboard"}.get(form, "numpy"))
+    write_demo_run(tmp_path / "run")
+    told: list[tuple[int, list[int]]] = []
+
+    @contextlib.contextmanager
+    def bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], object]]:
+        told.append((total, []))
+        yield told[-1][1].append
+
+    monkeypatch.setattr("mindsummary_lightning.cli.export.progress_bar", bar)
+    assert mindsummary(capsys, "export", tmp_path / "run", "--to", form, "--out", tmp_path / "out").code == 0
+
+    ((total, steps),) = told
+    assert total == sum(path.stat().st_size for path in (tmp_path / "run").iterdir())
+    assert sum(steps) == total
+    assert len(steps) > 1
 
 
 @pytest.mark.slow

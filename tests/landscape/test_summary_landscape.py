@@ -274,7 +274,10 @@ def test_named_intervals_name_the_last_checkpoint_too(tmp_path: Path) -> None:
 
 def test_a_directory_is_the_one_that_the_collector_means_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "run").mkdir()
 
+    with pytest.raises(FileNotFoundError, match=r"summary_dir: there is no directory .*nope$"):
+        SummaryLandscape("~/nope")
     assert repr(SummaryLandscape("~/run")) == f"SummaryLandscape({os.path.realpath(tmp_path / 'run')!r})"
 
 

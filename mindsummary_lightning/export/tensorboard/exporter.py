@@ -13,7 +13,7 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
-from mindsummary_lightning.export.parquet_dataset import samples_of
+from mindsummary_lightning.export.parquet_dataset import in_bytes, samples_of
 from mindsummary_lightning.export.tensorboard.messages import graph_def, messages, session_start
 from mindsummary_lightning.export.tensorboard.value_codec import encode_value
 from mindsummary_lightning.fileformat.framing import frame
@@ -37,7 +37,7 @@ def export_tensorboard(
     Args:
         run_dir: the run.
         out_dir: where the event file goes: a directory that is new or empty.
-        progress: called with numbers of samples written.
+        progress: called with bytes of the run's files.
         force: replace what an earlier export left in ``out_dir``.
 
     Returns:
@@ -59,7 +59,7 @@ def export_tensorboard(
     lineage = reader.lineage()
     exported = ExportedFiles()
     written, changed = exported.written, exported.changed
-    first, last = _first_second(run), {}
+    told, first, last = in_bytes(run, _KINDS, progress), _first_second(run), {}
     for tag in tags["scalar"]:
         *_, end = run.scalar_parts(tag)
         last[tag] = float(end.values[-1])
@@ -82,14 +82,14 @@ def export_tensorboard(
         for step, wall_time, values in _scalar_samples(tb, run, names):
             write(wall_time, step=step, summary=tb.Summary(value=values))
             written["scalar"] += len(values)
-            progress(len(values))
+            told(len(values))
         for kind in ("image", "histogram", "tensor"):
             for tag, step, wall_time, value in samples_of(run, kind):
                 message, change = encode_value(tb, names[kind, tag], value)
                 write(wall_time, step=step, summary=tb.Summary(value=[message]))
                 written[kind] += 1
                 changed.update([change] if change else [])
-                progress(1)
+                told(1)
     renamed = sum(name != tag for (_, tag), name in names.items())
     if renamed:
         changed["tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag"] = renamed

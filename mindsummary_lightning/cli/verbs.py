@@ -1,0 +1,63 @@
+"""The verbs: what each is for, in groups, and where its module is. Nothing of a verb is imported to read this."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+GROUPS = {
+    "look": ("view", "list", "show", "lineage", "compare", "report", "dump"),
+    "check": ("verify", "repair", "doctor"),
+    "convert": ("export", "import", "landscape"),
+    "share and set up": ("sync", "completion"),
+}
+VERBS = {  # in the order of the help
+    "view": "Open runs in MindInsight's pages; Ctrl-C ends it.",
+    "list": "List the runs in a directory and below it.",
+    "show": "Show a run on one page: tags, steps, last values, curves and lineage.",
+    "lineage": "List the runs in a directory with their settings and results, filtered and sorted.",
+    "compare": "Compare two runs: are they the same training, and if not, at which step and in which tensors do "
+    "they part? Exit 0: the same, 1: different, 2: undecided or not comparable.",
+    "report": "Write one self-contained HTML page about some runs.",
+    "dump": "Print the records of a summary or lineage file, one JSON object per line.",
+    "verify": "Check every record of every run in a directory; exit 1 if anything is damaged.",
+    "repair": "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept "
+    "in RUN/.damaged.",
+    "doctor": "Check what `mindsummary view` needs; exit 1 if anything is missing.",
+    "export": "Write a run's values to CSV, Parquet, NumPy or TensorBoard files, or many runs into one Parquet "
+    "data set.",
+    "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
+    "landscape": "Compute a run's loss landscapes from the checkpoints that its collector saved.",
+    "sync": "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",
+    "completion": "Print what a shell needs to complete verbs, options and their values.",
+}
+MORE = {  # of each verb two lines that use it, and the page about it
+    "view": ("view runs", "view runs --port 8080 --no-browser", "viewer"),
+    "list": ("list runs", "list runs/* --json", "command-line"),
+    "show": ("show runs/digits/version_0", "show runs/digits/version_0 --follow", "command-line"),
+    "lineage": ("lineage runs --sort loss --limit 10", "lineage runs --where 'metric/accuracy>0.9'", "lineage"),
+    "compare": ("compare runs/mindspore runs/torch", "compare a b --html page.html", "is-my-port-right"),
+    "report": ("report runs -o report.html", "report runs/a runs/b", "command-line"),
+    "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),
+    "verify": ("verify runs", "verify runs/a runs/b --json", "command-line"),
+    "repair": ("repair runs --dry-run", "repair runs/a", "command-line"),
+    "doctor": ("doctor", "doctor --json", "viewer"),
+    "export": ("export runs/a --to csv --out tables", "export runs --to parquet --out data", "command-line"),
+    "import": ("import lightning_logs --out runs", "import lightning_logs --out runs --force", "tensorboard"),
+    "landscape": ("landscape runs/a --module train:make", "landscape a --module train:make --plot a.svg", "landscape"),
+    "sync": ("sync runs s3://bucket/runs --follow", "sync s3://bucket/runs runs", "remote"),
+    "completion": ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "command-line"),
+}
+LEFT = {  # by Ctrl-C
+    "repair": "each file is rebuilt completely or as it was; the same call goes on",
+    "export": "{out} is as it was before",
+    "import": "{out} is as it was before",
+    "sync": "{destination} has whole records only; the same call goes on",
+    "report": "{out} is as it was before",
+}
+_MODULES = {"list": "list_runs", "import": "import_runs"}  # where a module cannot be called like its verb
+
+
+def verb_module(verb: str) -> ModuleType:
+    """The module of a verb."""
+    return importlib.import_module(f"mindsummary_lightning.cli.{_MODULES.get(verb, verb)}")
