@@ -49,6 +49,19 @@ def sets_of_metrics(run: Path, steps: int) -> None:
     SummaryReader(run / "run").all_scalars()
 
 
+def verified_sets(run: Path, steps: int) -> None:
+    from mindsummary_lightning import SummaryRecord
+    from mindsummary_lightning.maintenance.verify import verify_run
+    from mindsummary_lightning.recording.summary_record import recorder_of
+
+    draw = np.random.default_rng(0)
+    with SummaryRecord(run) as record:
+        write = recorder_of(record).write_values
+        for step in range(steps):
+            write(step, [(f"m{number}", 0.5) for number in draw.permutation(20)[:8]])
+    assert not any(finding.is_damage for finding in verify_run(str(run)))
+
+
 def histograms(run: Path, steps: int) -> None:
     from mindsummary_lightning import SummaryRecord
 
@@ -161,12 +174,30 @@ def verified_scalars(run: Path, points: int) -> None:
         write = recorder_of(record).write_values
         for step in range(points):
             write(step, [("loss", 0.5)])
-    assert not list(verify_run(str(run)))
+    assert not any(finding.is_damage for finding in verify_run(str(run)))
+
+
+def looks(run: Path, loaded: int) -> None:
+    """As many looks at one run that grows as there are runs in memory: linear if a look costs the same."""
+    from mindsummary_lightning import SummaryRecord
+    from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+
+    for number in range(loaded):
+        with SummaryRecord(run / str(number)) as record:
+            record.add_scalar("a", 1.0, 0)
+    runs = LoadedRuns(str(run), clock=lambda: 0.0)  # lists the directories once
+    for number in range(loaded):
+        runs.run(f"./{number}")
+    with SummaryRecord(run / "0") as record:
+        for step in range(1, loaded + 1):
+            record.add_scalar("a", 1.0, step)
+            runs.run("./0")
 
 
 CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "scalars": (scalars, (50_000, 100_000, 200_000)),
     "sets_of_metrics": (sets_of_metrics, (2_500, 5_000, 10_000)),
+    "verified_sets": (verified_sets, (7_500, 15_000, 30_000)),
     "histograms": (histograms, (5_000, 10_000, 20_000)),
     "rotated_files": (rotated_files, (250, 500, 1_000)),
     "directories": (directories, (300, 600, 1_200)),
@@ -176,6 +207,7 @@ CASES: dict[str, tuple[Work, tuple[int, int, int]]] = {
     "fits": (fits, (100, 200, 400)),
     "parameters": (parameters, (2_500, 5_000, 10_000)),
     "verified_scalars": (verified_scalars, (250_000, 500_000, 1_000_000)),
+    "looks": (looks, (1_000, 2_000, 4_000)),
 }
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
 from mindsummary_lightning.fileformat.framing import frame
@@ -12,6 +17,8 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.values import Event, LineageEvent, SummaryValue
+
+_OURS = f"{os.sep}mindsummary_lightning{os.sep}"
 
 
 class Clock:
@@ -66,3 +73,34 @@ def whole_payloads(path: Path) -> list[bytes]:
 def record_bytes(events: Iterable[Event]) -> bytes:
     """The bytes of a summary file that holds some events."""
     return b"".join(piece for event in events for piece in frame(encode_event(event)))
+
+
+@contextmanager
+def counted_calls() -> Iterator[Counter[str]]:
+    """How often functions of this package were called, and by name functions of others from it."""
+    counted: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        caller = frame.f_back
+        if event == "call" and (
+            _OURS in frame.f_code.co_filename or (caller is not None and _OURS in caller.f_code.co_filename)
+        ):
+            counted["calls"] += 1
+        elif event == "c_call" and _OURS in frame.f_code.co_filename:
+            counted[getattr(argument, "__name__", "")] += 1
+
+    sys.setprofile(count)
+    try:
+        yield counted
+    finally:
+        sys.setprofile(None)
+
+
+def growth_of_calls(work: Callable[[int], None], small: int, large: int) -> float:
+    """Calls for the large size by those for the small one, divided by the ratio of the sizes: 1 where it is linear."""
+    totals = []
+    for size in (small, large):
+        with counted_calls() as counted:
+            work(size)
+        totals.append(counted.total())
+    return totals[1] / totals[0] / (large / small)

@@ -26,7 +26,8 @@ _STEP = 10  # offset of the step's varint
 _SUMMARY = 5
 _MANY = 64  # scalars of a record that becomes columns of its own, though no other is like it
 _MAX_LAYOUTS = 64  # of one length
-_PAYS, _MAX_MISSES = 8, 4  # records that a comparison with a layout should spare, and how often it may spare fewer
+_PAYS, _PAYS_OF = 8, 128  # records that a comparison with a layout should spare, and one of so many that it takes
+_MAX_MISSES = 4  # how often it may spare fewer
 _WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
 _LAYOUT_BYTES = 500
 _MAX_KEPT = 1 << 22  # bytes of all layouts
@@ -90,7 +91,7 @@ class ScalarDecoder:
                 if left.size < rows.size:
                     known.remove(layout)
                     known.insert(0, layout)
-                misses += rows.size - left.size < _PAYS
+                misses += rows.size - left.size < max(_PAYS, rows.size // _PAYS_OF)
                 rows = left
             misses = 0
             while rows.size:
@@ -105,7 +106,7 @@ class ScalarDecoder:
                     continue
                 self._keep(len(payload), new)
                 left = _decode_alike(done, payloads, rows, new)
-                misses += rows.size - left.size <= _PAYS
+                misses += rows.size - left.size <= max(_PAYS, rows.size // _PAYS_OF)
                 if rows.size - left.size == 1 and len(new.tags) < _MANY:
                     done.pop()
                     others.append((int(rows[0]), outline))

@@ -70,6 +70,8 @@ class FailurePolicy:
 
     def step(self, name: str, tag: str, value: Any) -> int | None:
         """The step of a tag as an int, of a fraction its whole part; ``None`` if it is no number and skipped."""
+        if type(value) is int:
+            return value
         read = self.converted(f"{name} of", tag, _whole_part, value)
         if read is None:
             return None

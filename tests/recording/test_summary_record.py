@@ -216,10 +216,10 @@ BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
 def test_a_bad_value_raises_and_is_not_kept(
     tmp_path: Path, plugin: Any, name: Any, value: Any, error: type[Exception], text: str
 ) -> None:
-    record = SummaryRecord(tmp_path / "run")
-    with pytest.raises(error) as raised:
-        record.add_value(plugin, name, value)
-    record.record(1)
+    with SummaryRecord(tmp_path / "run") as record:
+        with pytest.raises(error) as raised:
+            record.add_value(plugin, name, value)
+        record.record(1)
 
     assert text in str(raised.value)
     assert not os.listdir(tmp_path)
@@ -450,6 +450,7 @@ def test_while_a_collector_takes_a_step_the_record_gets_nothing(run: Path) -> No
         operators.scalar_summary("recorded", 2.0)
         record.record(1)
 
+    operator_buffer.end_training(collected)
     assert collected.take() == [("scalar", "collected", 1.0)]
     assert read_values(run) == [(1, "recorded", 2.0)]
 

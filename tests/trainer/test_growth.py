@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
+import random
 import threading
 import tracemalloc
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import lightning as L
@@ -25,45 +22,14 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
-from tests.support import lineage_paths, read_scalars
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from tests.support import counted_calls, growth_of_calls, lineage_paths, read_scalars
 from tests.trainer.support import Net, trainer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
-
-_OURS = f"{os.sep}mindsummary_lightning{os.sep}"
-
-
-@contextmanager
-def _calls() -> Iterator[Counter[str]]:
-    """How often functions of this package were called, and functions of Python's library from it."""
-    counted: Counter[str] = Counter()
-
-    def count(frame: FrameType, event: str, argument: Any) -> None:
-        caller = frame.f_back
-        if event == "call" and (
-            _OURS in frame.f_code.co_filename or (caller is not None and _OURS in caller.f_code.co_filename)
-        ):
-            counted["calls"] += 1
-        elif event == "c_call" and _OURS in frame.f_code.co_filename:
-            counted[getattr(argument, "__name__", "")] += 1
-
-    sys.setprofile(count)
-    try:
-        yield counted
-    finally:
-        sys.setprofile(None)
-
-
-def _ratio(work: Callable[[int], None], small: int, large: int) -> float:
-    """Calls for the large size by those for the small one, divided by the ratio of the sizes: 1 where it is linear."""
-    totals = []
-    for size in (small, large):
-        with _calls() as counted:
-            work(size)
-        totals.append(sum(counted.values()))
-    return totals[1] / totals[0] / (large / small)
 
 
 def test_200_000_scalars_take_a_file_and_no_memory(tmp_path: Path) -> None:
@@ -126,7 +92,7 @@ def test_300_directories_in_rounds_are_300_files(tmp_path: Path) -> None:
                 with SummaryRecord(tmp_path / str(directories) / str(number)) as record:
                     record.add_scalar("a", 1.0, step)
 
-    assert _ratio(rounds, 100, 300) < 1.05
+    assert growth_of_calls(rounds, 100, 300) < 1.05
     for number in range(300):
         assert [step for step, _ in read_scalars(tmp_path / "300" / str(number), "a")] == [0, 1, 2, 3]
         assert len(os.listdir(tmp_path / "300" / str(number))) == 1
@@ -151,11 +117,11 @@ def test_each_of_1_000_checkpoints_costs_the_same(tmp_path: Path) -> None:
             known.best_k_models[f"{tmp_path}/{number}.ckpt"] = known.best_model_path = f"{tmp_path}/{number}.ckpt"
             logger.after_save_checkpoint(known)
 
-    assert _ratio(hand_over, 250, 1000) < 1.05
+    assert growth_of_calls(hand_over, 250, 1000) < 1.05
     fit(10)
-    assert _ratio(fit, 200, 1000) < 1.05
-    assert len(os.listdir(tmp_path / "saved1000")) == 1000
-    (path,) = lineage_paths(tmp_path / "1000")
+    assert growth_of_calls(fit, 100, 400) < 1.05
+    assert len(os.listdir(tmp_path / "saved400")) == 400
+    (path,) = lineage_paths(tmp_path / "400")
     assert path.stat().st_size < 2**16
 
 
@@ -178,6 +144,54 @@ def test_each_of_2_000_evaluations_costs_the_same(tmp_path: Path, monkeypatch: p
             written[times] += path.stat().st_size
         recorder.close()
 
-    assert _ratio(evaluate, 500, 2000) < 1.05
+    assert growth_of_calls(evaluate, 500, 2000) < 1.05
     assert written[2000] < 2000 * 1000  # bytes; with every event in the file it would be 148 MB
     assert lineage_paths(tmp_path / "2000")[0].stat().st_size < 2**16
+
+
+def test_steps_of_1_000_different_sets_of_metrics_are_read_at_the_same_cost_each(tmp_path: Path) -> None:
+    names = [f"metric{number:02d}" for number in range(20)]
+    chance = random.Random(1)
+    sets = [chance.sample(names, 8) for _ in range(1000)]
+    for steps in (4000, 16000):
+        logger = MindInsightLogger(tmp_path, name="", version=str(steps))
+        for step in range(steps):
+            logger.log_metrics(dict.fromkeys(sets[step % 1000], float(step)), step)
+        logger.finalize("success")
+
+    def read(steps: int) -> None:
+        scalars = SummaryReader(tmp_path / str(steps)).all_scalars()
+        assert sum(len(series.steps) for series in scalars.values()) == 8 * steps
+
+    def verify(steps: int) -> None:
+        assert not any(finding.is_damage for finding in verify_run(str(tmp_path / str(steps))))
+
+    with counted_calls() as counted:
+        read(16000)
+    assert counted["frombuffer"] < 200  # comparisons of a batch of records with the layout of one set
+    assert growth_of_calls(read, 4000, 16000) < 1.05
+    assert growth_of_calls(verify, 4000, 16000) < 1.05
+
+
+def test_a_look_at_a_growing_run_costs_the_same_beside_1_000_others(tmp_path: Path) -> None:
+    for number in range(1000):
+        with SummaryRecord(tmp_path / str(number)) as record:
+            record.add_scalar("a", 1.0, 1)
+    runs = LoadedRuns(str(tmp_path), clock=lambda: 0.0)  # lists the directories once
+    step = iter(range(2, 1000))
+
+    def look(times: int) -> None:
+        for _ in range(times):
+            with SummaryRecord(tmp_path / "0") as record:
+                record.add_scalar("a", 1.0, next(step))
+            assert runs.run("./0") is not None
+
+    look(1)
+    with counted_calls() as alone:
+        look(20)
+    for number in range(1000):
+        runs.run(f"./{number}")
+    with counted_calls() as beside:
+        look(20)
+
+    assert beside.total() < 1.05 * alone.total()

@@ -43,7 +43,7 @@ _Row: TypeAlias = "tuple[ListedRun, dict[str, FileState] | None, Mapping[str, An
 class _Table:
     """The rows of a directory's runs; those of runs that did not change are not made again."""
 
-    rows: dict[str, _Row] = field(default_factory=dict)
+    rows: dict[str, _Row] = field(default_factory=dict)  # of the runs of the newest listing; so are the curves
     answer: dict[str, Any] = field(default_factory=dict)
     curves: dict[str, tuple[float, dict[str, Any]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -78,6 +78,7 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             rows[listed.train_id] = row
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
             table.rows = rows
+            table.curves = {train_id: table.curves[train_id] for train_id in rows if train_id in table.curves}
             unread = sum(row[1] is None for row in rows.values())
             table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
         return table.answer
@@ -140,7 +141,8 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
         run = runs.run(listed.train_id)
         known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
     scalars = known[1].get("scalars", {})
-    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars]:
+    recorded = known[1].get("tags", ())
+    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars and tag in recorded]:
         run = runs.run(listed.train_id)
         scalars.update((tag, None if run is None else _extremes(run, tag)) for tag in unknown)
     row = table.rows.get(listed.train_id)

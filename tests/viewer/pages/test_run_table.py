@@ -8,8 +8,10 @@ import json
 import math
 import os
 import re
+import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +159,25 @@ def test_a_curve_is_read_again_only_if_its_run_was_written(tmp_path: Path, monke
 
     write_summary(tmp_path, [values_at(2, {"loss": 0.5})], 1700000001)
     assert ask(runs, "run-table/curves", body=body)["curves"]["./"]["loss"] == 0.5
+
+
+def test_a_run_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> None:
+    runs, body = LoadedRuns(str(tmp_path)), b'{"train_ids": ["./a"]}'
+
+    def loss(*values: float) -> Any:
+        write_summary(tmp_path / "a", [values_at(step, {"loss": value}) for step, value in enumerate(values)])
+        for path in (tmp_path / "a").iterdir():
+            os.utime(path, (1700000000, 1700000000))
+        runs.scan_again()
+        ask(runs, "run-table")
+        return ask(runs, "run-table/curves", body=body)["curves"]["./a"]["loss"]
+
+    first = loss(1.0)
+    shutil.rmtree(tmp_path / "a")
+    runs.scan_again()
+    ask(runs, "run-table")
+
+    assert (first, loss(1.0, 0.5)) == (1.0, 0.5)
 
 
 def test_a_run_whose_lineage_says_no_end_grows_while_it_is_written(tmp_path: Path) -> None:
