@@ -50,13 +50,12 @@ _ENDPOINTS = {  # method and path below /v1/mindinsight/ -> module and function
     "GET explainer/explain-jobs": "train_jobs.explain_jobs",
 }
 
-# Of a run with nothing but lineage MindInsight says that whatever tag is asked for has no values.
-_UNKNOWN_TAG = ("5054500D", "5054500E", "5054500F", "50545012")
+_UNKNOWN_TAG = ("5054500D", "5054500E", "5054500F")
+# What is answered for a run with nothing but lineage instead of an unknown tag, by pages of one run and one tag.
 _OF_NO_VALUES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "scalars.scalar_metadata": lambda asked: {"metadatas": []},
     "images.image_metadata": lambda asked: {"metadatas": []},
     "histograms.histograms": lambda asked: {**asked, "histograms": []},
-    "tensors.tensors": lambda asked: {"tensors": [{**asked, "values": []}]},
 }
 
 
@@ -93,12 +92,11 @@ def _answer(name: str, runs: LoadedRuns, request: ApiRequest) -> Any:
     try:
         return getattr(importlib.import_module(f"{__name__}.{page}"), function)(runs, request)
     except ApiError as error:
-        if error.code not in _UNKNOWN_TAG or name not in _OF_NO_VALUES or not _has_lineage_only(runs, request):
+        if (
+            error.code not in _UNKNOWN_TAG
+            or name not in _OF_NO_VALUES
+            or not runs.has_lineage_only(request.first("train_id") or "")
+        ):
             raise
         asked = {"tag": request.first("tag"), "train_id": request.first("train_id")}
         return _OF_NO_VALUES[name](asked)
-
-
-def _has_lineage_only(runs: LoadedRuns, request: ApiRequest) -> bool:
-    run = runs.find(request.first("train_id") or "")
-    return run is not None and not run.summary_files and not run.graph_files

@@ -21,11 +21,13 @@ def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
 
 def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of several curves of several runs; what does not exist is skipped."""
-    curves = []
+    curves: list[dict[str, Any]] = []
     for train_id in request.query.get("train_id", ()):
-        run = runs.run(train_id)
+        run, is_without_values = runs.run(train_id), runs.has_lineage_only(train_id)
         for plugin_tag in request.query.get("tag", ()):
-            if run is not None and has_tag(run, plugin_tag):
+            if is_without_values:
+                curves.append({"train_id": train_id, "tag": plugin_tag, "values": []})
+            elif run is not None and has_tag(run, plugin_tag):
                 curves.append(
                     {"train_id": train_id, "tag": plugin_tag, "values": _points(run, _scalar_tag(run, plugin_tag))}
                 )

@@ -42,9 +42,13 @@ def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     train_ids, tags = _all(request, "train_id"), _all(request, "tag")
     answers = []
     for train_id in train_ids:
+        is_without_values = runs.has_lineage_only(train_id)
         for plugin_tag in tags:
             run = known_run(runs, train_id)
-            tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
+            if is_without_values:
+                tag, kind = plugin_tag, "tensor"
+            else:
+                tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
             if kind != "tensor":
                 raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}")
             answers.append({"train_id": train_id, "tag": plugin_tag, "values": _values(run, tag, request)})
@@ -70,12 +74,16 @@ def _values(run: FollowedRun, tag: str, request: ApiRequest) -> list[dict[str, A
         raise ApiError(WRONG_VALUE, f"Invalid parameter value. Can not support this value: {detail} of detail.")
     return [
         _sample(sample, summary, {"statistics": _whole(summary)} if detail == "stats" else {})
-        for sample, summary in described_tensors(run, tag)
+        for sample, summary in _described(run, tag)
     ]
 
 
+def _described(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
+    return described_tensors(run, tag) if tag in run.tags()["tensor"] else []
+
+
 def _histograms(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
-    described = described_tensors(run, tag)
+    described = _described(run, tag)
     for sample, summary in described:
         if summary.statistics is None:
             raise _too_large(sample)
@@ -94,7 +102,7 @@ def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
             if summary.statistics is None:
                 raise _too_large(sample)
             data = read_tensor(sample, files).data
-    except (ValueError, OSError):  # no such step, or it cannot be read
+    except (LookupError, ValueError, OSError):  # no such tag or step, or it cannot be read
         raise ApiError(
             "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."
         ) from None

@@ -76,7 +76,12 @@ def test_of_a_run_with_lineage_alone_every_tag_is_without_values(tmp_path: Path)
     assert ask(runs, "datavisual/scalar/metadata", **asked) == {"metadatas": []}
     assert ask(runs, "datavisual/image/metadata", **asked) == {"metadatas": []}
     assert ask(runs, "datavisual/histograms", **asked) == {**asked, "histograms": []}
-    assert ask(runs, "datavisual/tensors", **asked) == {"tensors": [{**asked, "values": []}]}
+    assert ask(runs, "datavisual/scalars", **asked) == {"scalars": [{**asked, "values": []}]}
+    for detail in ({}, {"detail": "stats"}, {"detail": "histogram"}):
+        assert ask(runs, "datavisual/tensors", **asked, **detail) == {"tensors": [{**asked, "values": []}]}
+    with pytest.raises(ApiError, match="this step: 1 data may has been dropped") as error:
+        ask(runs, "datavisual/tensors", **asked, detail="data", step="1", dims="[0]")
+    assert error.value.code == "50545014"
     assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == ["NOT_IN_CACHE"]
 
 
