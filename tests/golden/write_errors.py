@@ -100,7 +100,7 @@ def answers(record, collector, root):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, required=True)
-    output = parser.parse_args().output
+    output = parser.parse_args().output.resolve()  # the directory is another one while the questions are asked
     mindspore = importlib.import_module("mindspore")
     classes = mindspore.SummaryRecord, mindspore.SummaryCollector
     with tempfile.TemporaryDirectory() as root:

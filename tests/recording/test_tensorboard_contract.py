@@ -15,8 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorboardX
 import torch
+
+pytest.importorskip("tensorboard")
+pytest.importorskip("tensorboardX")
+
+import tensorboardX
 from lightning.pytorch.loggers import TensorBoardLogger
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
