@@ -21,12 +21,16 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "events.summary.1_MS"
 
 
+@pytest.fixture
+def file(path: Path) -> RecordFile:
+    return RecordFile(str(path))
+
+
 def framed(*payloads: bytes) -> bytes:
     return b"".join(b"".join(frame([payload])) for payload in payloads)
 
 
-def test_records_lie_behind_each_other(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_records_lie_behind_each_other(path: Path, file: RecordFile) -> None:
     file.append(frame([b"one"]))
     file.append(frame([b"t", b"wo"]))
 
@@ -35,8 +39,7 @@ def test_records_lie_behind_each_other(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1000, LARGE])
-def test_a_record_is_one_write(path: Path, size: int) -> None:
-    file = RecordFile(str(path))
+def test_a_record_is_one_write(path: Path, file: RecordFile, size: int) -> None:
     with FaultyWrites() as writes:
         file.append(frame([b"head", bytes(size)]))
 
@@ -44,8 +47,7 @@ def test_a_record_is_one_write(path: Path, size: int) -> None:
     assert path.read_bytes() == framed(b"head" + bytes(size))
 
 
-def test_a_record_is_in_the_file_when_the_call_returns(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_a_record_is_in_the_file_when_the_call_returns(path: Path, file: RecordFile) -> None:
     file.append(frame([b"seen by others at once"]))
 
     assert path.read_bytes() == framed(b"seen by others at once")
@@ -72,8 +74,7 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(path: Path, mode: int
 
 
 @pytest.mark.parametrize(("size", "at_most"), [(5, 1), (5, 7), (LARGE, 1000), (LARGE, 70_000)])
-def test_short_writes_are_completed(path: Path, size: int, at_most: int) -> None:
-    file = RecordFile(str(path))
+def test_short_writes_are_completed(path: Path, file: RecordFile, size: int, at_most: int) -> None:
     with FaultyWrites(at_most=at_most):
         file.append(frame([b"a", bytes(size), b"z"]))
 
@@ -81,8 +82,9 @@ def test_short_writes_are_completed(path: Path, size: int, at_most: int) -> None
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, None])
-def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(path: Path, error: int | None) -> None:
-    file = RecordFile(str(path))
+def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(
+    path: Path, file: RecordFile, error: int | None
+) -> None:
     file.append(frame([b"first"]))
     for room in range(len(b"second") + OVERHEAD):
         with FaultyWrites(room, error), pytest.raises(OSError) as raised:
@@ -94,8 +96,7 @@ def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(path: Pat
     assert path.read_bytes() == framed(b"first", b"third")
 
 
-def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path, file: RecordFile) -> None:
     file.append(frame([b"first"]))
     with FaultyWrites(room=LARGE // 2, at_most=4096), pytest.raises(OSError, match="No space"):
         file.append(frame([bytes(LARGE)]))
@@ -103,8 +104,7 @@ def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path) -> None:
     assert path.read_bytes() == framed(b"first")
 
 
-def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: Path, file: RecordFile) -> None:
     file.append(frame([b"first"]))
     real = os.write
     with (
@@ -117,8 +117,7 @@ def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(path: P
     assert path.read_bytes() == framed(b"first")
 
 
-def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path, file: RecordFile) -> None:
     file.append(frame([b"first"]))
     with mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "cannot cut")):
         with FaultyWrites(room=4), pytest.raises(OSError, match="No space"):
@@ -132,8 +131,9 @@ def test_nothing_is_appended_behind_a_tear_that_could_not_be_cut(path: Path) -> 
 
 @pytest.mark.parametrize("size", [6, LARGE])
 @pytest.mark.parametrize("left", [0, 7])
-def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(path: Path, size: int, left: int) -> None:
-    file = RecordFile(str(path))
+def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(
+    path: Path, file: RecordFile, size: int, left: int
+) -> None:
     for _ in range(3):
         file.append(frame([b"whole"]))
     whole = path.read_bytes()
@@ -145,16 +145,14 @@ def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(path: Path,
     assert file.is_lost()
 
 
-def test_a_deleted_file_is_noticed(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_a_deleted_file_is_noticed(path: Path, file: RecordFile) -> None:
     assert not file.is_lost()
     path.unlink()
 
     assert file.is_lost()
 
 
-def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> None:
     file.append(frame([b"one"]))
     file.close()
     file.close()
@@ -165,8 +163,7 @@ def test_a_closed_file_goes_on_where_it_was(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what_happened", ["deleted", "grown", "locked"])
-def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, what_happened: str) -> None:
-    file = RecordFile(str(path))
+def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, file: RecordFile, what_happened: str) -> None:
     file.append(frame([b"one"]))
     file.close()
     other = path.open("ab", buffering=0)
@@ -180,8 +177,7 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(path: Path, what_happe
     assert not file.reopen()
 
 
-def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path) -> None:
-    file = RecordFile(str(path))
+def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path, file: RecordFile) -> None:
     with path.open("ab") as other:
         assert try_lock(other.fileno()) is False
         file.close()
