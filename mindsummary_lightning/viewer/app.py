@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gzip
 import json
 import logging
+import marshal
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -32,6 +34,7 @@ _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
 _LARGE_BYTES, _MAX_LARGE = 50_000, 4
+_MAX_KEPT_BYTES, _MAX_KEPT = 500_000, 64  # of an answer before it is encoded, and answers: 32 MB at most
 _Encoded: TypeAlias = "tuple[bytes, dict[str, str]]"  # body and headers
 
 # MindInsight's codes and texts.
@@ -108,6 +111,10 @@ class _Site:
         for large, is_gzip, encoded in self._large:
             if large is answer and is_gzip == takes_gzip:
                 return encoded
+        with contextlib.suppress(ValueError):  # it is no JSON, or holds a float of NumPy's
+            known = marshal.dumps(answer, 2)  # of equal answers the same bytes; ten times as fast as JSON and gzip
+            if _COMPRESS_FROM_BYTES <= len(known) <= _MAX_KEPT_BYTES:
+                return _encoded_again(known, takes_gzip)
         encoded = _encoded(answer, takes_gzip)
         if len(encoded[0]) >= _LARGE_BYTES:
             self._large = [(answer, takes_gzip, encoded), *self._large[: _MAX_LARGE - 1]]
@@ -139,6 +146,12 @@ def _file_response(request: web.Request, file: StaticFile) -> web.Response:
 
 def _takes_gzip(request: web.Request) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
+
+
+@functools.lru_cache(_MAX_KEPT)
+def _encoded_again(known: bytes, takes_gzip: bool) -> _Encoded:
+    """The curves and histograms that pages ask for again and again are encoded once."""
+    return _encoded(marshal.loads(known), takes_gzip)
 
 
 def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:

@@ -212,7 +212,7 @@ print(sorted({"numpy", "google.protobuf"} & set(sys.modules)))
 
 
 def test_a_large_answer_that_a_page_gives_again_is_encoded_once(tmp_path: Path) -> None:
-    large = {"values": list(range(50_000))}
+    large = {"values": list(range(200_000))}
 
     async def check(client: Client) -> None:
         first = await (await client.get(f"{API_PREFIX}large")).read()
@@ -221,3 +221,18 @@ def test_a_large_answer_that_a_page_gives_again_is_encoded_once(tmp_path: Path) 
         assert await (await client.get(f"{API_PREFIX}other")).read() != first
 
     visit(tmp_path, check, handlers={"GET large": lambda *_: large, "GET other": lambda *_: dict(large)})
+
+
+def test_an_answer_that_has_grown_is_never_an_older_one(tmp_path: Path) -> None:
+    points = [{"step": step, "value": 0.5} for step in range(2000)]
+
+    async def check(client: Client) -> None:
+        for number in range(3):
+            for encoding in ("gzip", "identity", "gzip"):
+                answer = await client.get(f"{API_PREFIX}curve", headers={"Accept-Encoding": encoding})
+                assert await answer.json() == {"points": points}
+                assert answer.headers.get("Content-Encoding", "identity") == encoding
+            points[number]["value"] = -1.0
+            points.append({"step": len(points), "value": float(number)})
+
+    visit(tmp_path, check, handlers={"GET curve": lambda *_: {"points": [*map(dict, points)]}})
