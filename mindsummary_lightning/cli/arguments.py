@@ -63,12 +63,12 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     if not words or words[0] in ("help", "version"):  # as other programs have it
         words = ["--version"] if words[:1] == ["version"] else [*words[1:2], "--help"]
     at = next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
+    codes = "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; 2 wrong command line."
     top = _Parser(
         "mindsummary",
         usage="mindsummary [-h] [-V] [--debug] VERB ...",
         description="Show, check, repair and convert MindInsight run directories.",
-        epilog=f"{_overview()}\n\nExit codes: 0 all is well; 1 something is damaged, missing or could not\nbe done; "
-        "2 wrong command line. `mindsummary VERB --help` has examples.",
+        epilog=f"{_overview()}\n\n{_wrapped(f'{codes} `mindsummary VERB --help` has examples.', '')}",
     )
     top.add_argument("-V", "--version", action="version", version=f"mindsummary {__version__}")
     top.add_argument("--debug", action="store_true", help=_DEBUG)

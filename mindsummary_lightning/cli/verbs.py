@@ -27,7 +27,7 @@ VERBS = {  # in the order of the help
     "export": "Write a run's values to CSV, Parquet, NumPy or TensorBoard files, or many runs into one Parquet "
     "data set.",
     "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
-    "landscape": "Compute a run's loss landscapes from the checkpoints that its collector saved.",
+    "landscape": "Compute a run's loss landscapes from its collector's checkpoints, or show those that it has.",
     "sync": "Copy runs to or from a remote store; exit 1 if anything is not there at the end.",
     "completion": "Print what a shell needs to complete verbs, options and their values.",
 }
@@ -44,7 +44,7 @@ MORE = {  # of each verb two lines that use it, and the page about it
     "doctor": ("doctor", "doctor --json", "viewer"),
     "export": ("export runs/a --to csv --out tables", "export runs --to parquet --out data", "command-line"),
     "import": ("import lightning_logs --out runs", "import lightning_logs --out runs --force", "tensorboard"),
-    "landscape": ("landscape runs/a --module train:make", "landscape a --module train:make --plot a.svg", "landscape"),
+    "landscape": ("landscape runs/a --module train:make", "landscape runs/a --plot a.svg", "landscape"),
     "sync": ("sync runs s3://bucket/runs --follow", "sync s3://bucket/runs runs", "remote"),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "command-line"),
 }

@@ -99,6 +99,13 @@ def test_the_help_of_a_verb_fits_and_has_examples_and_the_address_of_a_page(
     assert max(map(len, text.splitlines())) <= columns
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_the_overview_fits(columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    assert max(map(len, mindsummary(capsys, "--help").out.splitlines())) <= columns
+
+
 def test_columns_behind_wide_characters_stand_below_each_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(runs / "a", runs / "实验一")
 
