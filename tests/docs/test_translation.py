@@ -26,6 +26,8 @@ TRANSLATIONS = {
     "docs/reading.md": "docs/zh/reading.md",
     "docs/coming-from-mindspore.md": "docs/zh/coming-from-mindspore.md",
     "docs/viewer.md": "docs/zh/viewer.md",
+    "docs/tensorboard.md": "docs/zh/tensorboard.md",
+    "docs/recipes.md": "docs/zh/recipes.md",
     "docs/versions.md": "docs/zh/versions.md",
     "docs/remote.md": "docs/zh/remote.md",
     "docs/landscape.md": "docs/zh/landscape.md",
