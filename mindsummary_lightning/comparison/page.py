@@ -19,7 +19,6 @@ from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values.text import utf8_text
 
-_FOLDER = files("mindsummary_lightning.comparison")
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _ROW = 14  # pixels
@@ -32,7 +31,7 @@ _COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite")
 
 def comparison_page(comparison: Comparison, is_chinese: bool = False) -> str:
     """The page of a comparison, as HTML; heads and notes in Chinese if asked for."""
-    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    style = _file("page.css")
     title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
     return utf8_text(  # a name of a directory may be none
         f'<!DOCTYPE html>\n<html lang="{"zh-CN" if is_chinese else "en"}"><head><meta charset="utf-8">'
@@ -42,9 +41,13 @@ def comparison_page(comparison: Comparison, is_chinese: bool = False) -> str:
     )
 
 
+def _file(name: str) -> str:
+    return (files("mindsummary_lightning.comparison") / name).read_text(encoding="utf-8")
+
+
 def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     # The sentences of a verdict are English everywhere, as those of the command are.
-    chinese = json.loads((_FOLDER / "page_zh.json").read_text(encoding="utf-8")) if is_chinese else {}
+    chinese = json.loads(_file("page_zh.json")) if is_chinese else {}
 
     def say(text: str, *values: object) -> str:
         return escape(chinese.get(text, text).format(*values))

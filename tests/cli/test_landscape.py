@@ -56,10 +56,13 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     assert (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_a_function_that_returns_something_else_is_one_line_and_a_usage_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_demo_run(tmp_path)
+    from tests.landscape import nets
+
+    nets.train(nets.Mlp(), str(tmp_path))
 
     answer = mindsummary(capsys, "landscape", tmp_path, "--module", "json:JSONDecoder")
 
@@ -82,10 +85,13 @@ def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
     assert mindsummary(capsys, "landscape", tmp_path / "run", "--out", "x").code == 2
 
 
+@pytest.mark.slow
 def test_an_error_inside_the_function_is_said_to_be_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_demo_run(tmp_path / "run")
+    from tests.landscape import nets
+
+    nets.train(nets.Mlp(), str(tmp_path / "run"))
     (tmp_path / "that_fails.py").write_text("def make():\n    raise ValueError('no data here')\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
