@@ -386,12 +386,12 @@ def lowest(session: nox.Session) -> None:
     """The lowest versions that pyproject.toml allows: README's first block, the demo, and the tests of what trains."""
     python = python_of(session, "lowest")
     session.run(python, "-m", "pip", "check", external=True)
-    folder = Path(session.create_tmp()).resolve()
+    variables = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables, external=True)
+    folder = Path(session.create_tmp()).resolve()  # now: it is TMPDIR from here on, and tests want one outside
     shutil.rmtree(folder / "runs", ignore_errors=True)
     (folder / "block.py").write_text((ROOT / "README.md").read_text().split("```python\n")[1].partition("```")[0])
     shutil.copy(ROOT / "examples" / "digits.py", folder)
-    variables = {**ONE_THREAD, "PYTHONPATH": str(ROOT)}
-    session.run(python, "-m", "pytest", *QUICK, *OF_TRAININGS, *session.posargs, env=variables, external=True)
     session.chdir(folder)
     session.run(python, "block.py", env=variables, external=True)
     session.run(python, "digits.py", "--epochs", "1", env=variables, external=True)

@@ -267,3 +267,8 @@ def _idle_trainer(package: str) -> Any:
 
 def _ignore(*_: Any, **__: Any) -> None:
     """Take the place of ``LightningModule.log`` and ``log_dict``."""
+
+
+def forget_idle_trainers() -> None:
+    """Let the Trainers that steps were given be collected: nothing of a landscape stays when it has been made."""
+    _idle_trainer.cache_clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,17 @@ import pytest
 import torch
 
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.mean_loss import MeanLoss, forget_idle_trainers
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import zoo
 from tests.landscape.nets import save
+
+
+@pytest.fixture(autouse=True)
+def _no_trainer_stays() -> Iterator[None]:
+    yield
+    forget_idle_trainers()
 
 
 class ReadsItself(zoo.Lit):
