@@ -69,7 +69,7 @@ class FailurePolicy:
             return None
 
     def step(self, name: str, tag: str, value: Any) -> int | None:
-        """The step of a tag as an int, of a fraction its whole part; ``None`` if it is no number and skipped."""
+        """The step of a tag as an int, of a fraction its whole part; ``None`` if it is not a number and is skipped."""
         if type(value) is int:
             return value
         read = self.converted(f"{name} of", tag, _whole_part, value)

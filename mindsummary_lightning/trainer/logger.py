@@ -177,7 +177,7 @@ class MindInsightLogger(LoggerBase):
             metrics: names to numbers, tensors of one element, or mappings of these (``outer/inner``). What is not a
                 number is skipped with one warning.
             step: the step they belong to; ``None`` takes the one after the last. Of a fraction the whole part is taken,
-                and what is no number skips the metrics; each with one warning.
+                and anything that is not a number skips the metrics; each with one warning.
         """
         # Hot path: neither the decorator nor `_record` where they are not needed.
         if getattr(rank_zero_only, "rank", None):
