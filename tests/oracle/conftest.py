@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -15,23 +15,25 @@ from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, runnin
 if TYPE_CHECKING:
     from tests.oracle.small_fit import Fit
 
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
+
+
+def _failed_if_required(report: _Report) -> _Report:
+    if report.skipped and os.environ.get("REQUIRE_JUDGES"):
+        report.outcome = "failed"
+    return report
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Where no judge may be missing, what would be skipped fails."""
-    report = yield
-    if report.skipped and os.environ.get("REQUIRE_JUDGES"):
-        report.outcome = "failed"
-    return report
+    return _failed_if_required((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """The same for a module that would be skipped."""
-    report = yield
-    if report.skipped and os.environ.get("REQUIRE_JUDGES"):
-        report.outcome = "failed"
-    return report
+    return _failed_if_required((yield))
 
 
 @pytest.fixture(scope="session")

@@ -141,8 +141,8 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
         run = runs.run(listed.train_id)
         known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
     scalars = known[1].get("scalars", {})
-    recorded = known[1].get("tags", ())
-    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars and tag in recorded]:
+    tags_of_run = known[1].get("tags", ())
+    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars and tag in tags_of_run]:
         run = runs.run(listed.train_id)
         scalars.update((tag, None if run is None else _extremes(run, tag)) for tag in unknown)
     row = table.rows.get(listed.train_id)
