@@ -11,6 +11,7 @@ from mindsummary_lightning.comparison.result import (
     Verdict,
 )
 from mindsummary_lightning.lineage.query import LineageAnswer, LineageOfRun
+from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import NonFinite, ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
@@ -49,6 +50,7 @@ __all__ = [
     "LineageOfRun",
     "LossLandscape",
     "Mode",
+    "ModuleTable",
     "NonFinite",
     "ParameterTable",
     "Plugin",

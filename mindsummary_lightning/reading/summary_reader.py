@@ -18,6 +18,7 @@ from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
@@ -163,6 +164,14 @@ class SummaryReader:
             DamagedFileError: a file is damaged.
         """
         return read_parameter_table(self._refreshed())
+
+    def module_statistics(self) -> ModuleTable | None:
+        """The chain of each recorded step (``collect_output_statistics``); ``None`` if the run has none.
+
+        Raises:
+            DamagedFileError: a file is damaged.
+        """
+        return read_module_table(self._refreshed())
 
     def landscapes(self) -> list[RecordedLandscape]:
         """Every loss landscape of the run, by tag and step.

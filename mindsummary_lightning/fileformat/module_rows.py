@@ -1,0 +1,39 @@
+"""``module_statistics.json``: what the rows of a run's tables of modules are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
+from mindsummary_lightning.values.text import utf8_json
+
+MODULE_ROWS_FILE = f"{MODULES_TAG}.json"
+
+
+def encode_module_rows(rows: Sequence[ChainRow]) -> bytes:
+    """The file: what each row is of, of which a table has as many as it has rows, and the names of the columns."""
+    described = [{name: value for name, value in asdict(row).items() if value or name == "name"} for row in rows]
+    return json.dumps({"tensor": MODULES_TAG, "columns": COLUMNS, "rows": described}, indent=0).encode()
+
+
+def decode_module_rows(content: bytes) -> list[ChainRow]:
+    """The rows.
+
+    Raises:
+        ValueError: this is no such file, or one of other columns.
+    """
+    try:
+        found = utf8_json(json.loads(content))
+        rows = [ChainRow(**{**row, "shape": tuple(map(int, row.get("shape", ())))}) for row in found["rows"]]
+        if found["columns"] != [*COLUMNS]:
+            raise ValueError(f"its columns are {found['columns']}")
+        texts = (
+            text for row in rows for text in (row.link, row.name, row.kind, row.port, row.path, row.dtype, row.line)
+        )
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(row.call, int) for row in rows):
+            raise ValueError("a name is no text")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{MODULE_ROWS_FILE} should be JSON with rows and columns of this package: {error}") from error
+    return rows

@@ -1,0 +1,88 @@
+"""``ModuleTable``: the chain of each recorded step, read with what its rows are of."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, decode_module_rows
+from mindsummary_lightning.fileio.regular import read_regular
+from mindsummary_lightning.reading.decode import OpenFiles
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
+from mindsummary_lightning.values.summary_values import owned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModuleTable:
+    """Statistics of batch, weights, modules, loss, gradients and update, at every step that has a table.
+
+    Attributes:
+        steps: optimizer steps, int64, shape ``(s,)``.
+        rows: what the ``r`` rows are of.
+        columns: names of the ``c`` statistics. ``order`` is the row's place in the step; ``rms``, ``mean``,
+            ``minimum``, ``maximum`` and ``zeros`` (a share, 0 to 1) are of the finite elements, ``non_finite`` counts
+            the others; ``sample_0`` to ``sample_15`` are elements at the places of :func:`sample_places`.
+        values: float64, shape ``(s, r, c)``; NaN where a row did not occur.
+    """
+
+    steps: NDArray[np.int64]
+    rows: tuple[ChainRow, ...]
+    columns: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", owned(self.steps, np.int64))
+        object.__setattr__(self, "values", owned(self.values, np.float64))
+        shape = (self.steps.size, len(self.rows), len(self.columns))
+        if self.values.shape != shape:
+            raise ValueError(f"values need a shape of steps, rows and columns, {shape}, not {self.values.shape}")
+
+    def __repr__(self) -> str:
+        steps, rows, columns = self.values.shape
+        return f"{type(self).__name__}({steps} steps, {rows} rows, {columns} columns)"
+
+    def chain(self, step: int) -> tuple[list[ChainRow], NDArray[np.float64]]:
+        """The rows of one step in the order of the step, and their statistics of shape ``(n, c)``.
+
+        Raises:
+            ValueError: the step has no table.
+        """
+        if step not in self.steps:
+            raise ValueError(
+                f"step {step} has no table; there are {self.steps.size}, the first of step {self.steps[0]}"
+            )
+        table = self.values[int(np.searchsorted(self.steps, step))]
+        order = table[:, self.columns.index("order")]
+        places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]
+        return [self.rows[place] for place in places], table[places]
+
+
+def read_module_table(run: FollowedRun) -> ModuleTable | None:
+    """All tables of a run, as it was when last refreshed, or ``None``, as without its file of rows."""
+    if MODULES_TAG not in run.tags()["tensor"]:
+        return None
+    rows: list[ChainRow] = []
+    with contextlib.suppress(OSError, ValueError):
+        rows = decode_module_rows(read_regular(os.path.join(run.run_dir, MODULE_ROWS_FILE)))
+    with OpenFiles() as files:
+        tensors = [
+            (sample.step, cast("Tensor", files.value(sample.location)).data)
+            for sample in run.samples("tensor", MODULES_TAG)
+        ]
+    width = len(COLUMNS)
+    tables = [
+        (step, data) for step, data in tensors if data.ndim == 2 and data.shape[1] == width and len(data) <= len(rows)
+    ]
+    if not tables:
+        return None
+    values = np.full((len(tables), len(rows), width), np.nan)
+    for at, (_, data) in enumerate(tables):
+        values[at, : len(data)] = data
+    return ModuleTable(np.array([step for step, _ in tables]), tuple(rows), COLUMNS, values)
