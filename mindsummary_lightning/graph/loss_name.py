@@ -43,16 +43,21 @@ def is_loss_function(function: Any) -> bool:
 
 def is_loss_module(module: nn.Module, output: Any) -> bool:
     """Whether a module that gave ``output`` is a loss: by its class, or one number from what has no parameters."""
-    if not isinstance(output, torch.Tensor):
-        return False
-    if type(module).__module__ == "torch.nn.modules.loss" or module_class_name(module).endswith("Loss"):
-        return True
-    is_number = output.numel() == 1 and torch_class_name(module) is None
-    return is_number and next(module.parameters(), None) is None
+    return isinstance(output, torch.Tensor) and (
+        _has_loss_class(module) or (output.numel() == 1 and _may_be_a_loss(module))
+    )
+
+
+def _has_loss_class(module: nn.Module) -> bool:
+    return type(module).__module__ == "torch.nn.modules.loss" or module_class_name(module).endswith("Loss")
+
+
+def _may_be_a_loss(module: nn.Module) -> bool:
+    return torch_class_name(module) is None and next(module.parameters(), None) is None
 
 
 class WatchedLosses:
-    """Names of a user's own loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
+    """Names of loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
 
     For a training whose graph is not observed. Parts that are compiled are left alone: a hook would compile them again.
     """
@@ -65,7 +70,7 @@ class WatchedLosses:
         self._hooks = [
             part.register_forward_hook(self._note)
             for part in parts
-            if torch_class_name(part) is None and part is not network and next(part.parameters(), None) is None
+            if part is not network and (_has_loss_class(part) or _may_be_a_loss(part))
         ]
 
     def _note(self, module: nn.Module, _: Any, output: Any) -> None:

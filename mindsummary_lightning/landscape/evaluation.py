@@ -119,7 +119,7 @@ class PlaneLoss:
             def note(_: nn.Module, args: Any, output: Any) -> None:
                 nonlocal largest
                 tensors = tensors_in_batch([args, output])
-                largest = max(largest, *(part.nbytes for tensor in tensors for part in strided_parts(tensor)))
+                largest = max([largest, *(part.nbytes for tensor in tensors for part in strided_parts(tensor))])
 
             for module in network.modules():
                 if not isinstance(module, torch.jit.ScriptModule):  # takes no hooks

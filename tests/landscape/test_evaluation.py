@@ -42,6 +42,30 @@ def test_several_points_at_once_give_the_same_losses(net: nn.Module) -> None:
     np.testing.assert_allclose(evaluation(net, plane, points_at_once=5).losses(POINTS), expected, rtol=1e-5)
 
 
+class Silent(nn.Module):
+    def forward(self, *, samples: int) -> None:
+        """Take no tensor and give none."""
+
+
+class Reporting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.report = nets.Mlp(), Silent()
+
+    data = nets.Mlp.data
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.report(samples=len(x))
+        return self.net(x)
+
+
+def test_a_part_that_takes_and_gives_no_tensor_is_no_obstacle() -> None:
+    net = Reporting()
+    plane = plane_of(net)
+    expected = plain_loop(net, plane, nets.loader(net))
+    np.testing.assert_allclose(evaluation(net, plane).losses(POINTS), expected, rtol=1e-5)
+
+
 def test_unequal_batches_count_by_their_samples() -> None:
     net = nets.Mlp()
     plane = plane_of(net)

@@ -116,6 +116,15 @@ class LossWithSummary(nn.Module):
         return (x - y).pow(2).mean()
 
 
+class WeightedLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x - y).pow(2).mean() * self.weight.exp() - self.weight
+
+
 class Hyper(Net):
     def __init__(self, loss: str | None = None, compute: Any = F.mse_loss) -> None:
         super().__init__()
@@ -131,24 +140,21 @@ class Hyper(Net):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("compute", "observed", "alone"),
+    ("compute", "name"),
     [
-        (F.mse_loss, "mse_loss", "mse_loss"),
-        (nn.MSELoss(), "MSELoss", "MSELoss"),
-        (nn.SmoothL1Loss(), "SmoothL1Loss", "SmoothL1Loss"),
-        (LossWithSummary(), "LossWithSummary", "LossWithSummary"),
-        (lambda x, y: (x - y).abs().mean(), None, None),
-        (lambda x, y: F.mse_loss(x, y) + 0.5 * x.pow(2).mean(), None, None),
+        (F.mse_loss, "mse_loss"),
+        (nn.MSELoss(), "MSELoss"),
+        (nn.L1Loss(), "L1Loss"),  # which has no name in autograd
+        (LossWithSummary(), "LossWithSummary"),
+        (WeightedLoss(), "WeightedLoss"),
+        (lambda x, y: (x - y).abs().mean(), None),
+        (lambda x, y: F.mse_loss(x, y) + 0.5 * x.pow(2).mean(), None),
     ],
-    ids=["function", "module", "another module", "one of the user's own", "by hand", "with a penalty"],
+    ids=["function", "module", "another module", "the user's own", "with a parameter", "by hand", "with a penalty"],
 )
 @every_way
-def test_the_loss_is_named_by_what_computed_it(
-    tmp_path: Path, way: str, compute: Any, observed: str | None, alone: str | None
-) -> None:
-    lineage = lineage_of(tmp_path, way, Hyper(compute=compute), loader())
-
-    assert lineage.train.loss_function == (observed if way == "collector" else alone)
+def test_the_loss_is_named_by_what_computed_it(tmp_path: Path, way: str, compute: Any, name: str | None) -> None:
+    assert lineage_of(tmp_path, way, Hyper(compute=compute), loader()).train.loss_function == name
 
 
 @every_way
