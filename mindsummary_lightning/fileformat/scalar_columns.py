@@ -1,14 +1,15 @@
 """Column decoder of scalars: a million events in a second, and what holds anything else outlined.
 
-Events that hold the same tags have the same bytes but for wall time, step and float32 values. The first of them is
-outlined and its layout kept; all others are laid side by side as a byte matrix, compared with it and cut into columns.
-Each record is compared with a few layouts at most and then outlined by itself, so time grows with the bytes alone,
-however many sets of tags there are and however many tags are in one.
+Events that hold the same tags have the same bytes but for wall time, step and float32 values. Records of one length are
+laid side by side as a byte matrix; where the values of the first stand is left out, and what is equal in the rest are
+events of one set of tags: one of them is outlined, and all are cut into columns. Each record is laid out for the places
+of a few others at most and then outlined by itself, so time grows with the bytes alone, however many sets of tags there
+are and however many tags are in one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -24,13 +25,12 @@ Outlined: TypeAlias = "tuple[int, EventOutline | ValueError]"  # index of a payl
 _WALL_TIME = slice(1, 9)
 _STEP = 10  # offset of the step's varint
 _SUMMARY = 5
-_MANY = 64  # scalars of a record that becomes columns of its own, though no other is like it
 _MAX_LAYOUTS = 64  # of one length
-_PAYS, _PAYS_OF = 8, 128  # records that a comparison with a layout should spare, and one of so many that it takes
-_MAX_MISSES = 4  # how often it may spare fewer
+_PAYS, _PAYS_OF = 8, 128  # records that a layout should decode, and one of so many that are tried
+_MAX_MISSES = 3  # how often it may decode fewer
 _WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
 _LAYOUT_BYTES = 500
-_MAX_KEPT = 1 << 22  # bytes of all layouts
+_MAX_KEPT = 1 << 22  # bytes of all layouts, and of what one call adds
 
 
 class ScalarColumns(NamedTuple):
@@ -53,13 +53,12 @@ class ScalarColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """What events of one shape have in common, and where they differ."""
+    """Where the values stand in events of one length."""
 
-    mask: NDArray[np.uint8]  # the bits that are the same
-    common: NDArray[np.uint8]  # and what they are
+    mask: NDArray[np.uint8]  # the bits that are equal where the tags are
     step_end: int
     starts: NDArray[np.intp]  # of the values
-    tags: tuple[str, ...]
+    tags: dict[bytes, tuple[str, ...]]  # of the sets seen so far, by the bits that are equal
 
 
 class ScalarDecoder:
@@ -76,8 +75,10 @@ class ScalarDecoder:
     def decode(self, payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
         """Columns of events that hold only scalars; every other payload outlined, in order.
 
-        An event of scalars whose shape is rare is outlined too: see :func:`loose_scalars`.
+        An event of scalars whose shape is rare is outlined too.
         """
+        if self.nbytes > _MAX_KEPT:
+            self._layouts, self.nbytes = {}, 0
         done: list[ScalarColumns] = []
         others: list[Outlined] = []
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
@@ -87,7 +88,7 @@ class ScalarDecoder:
             for layout in [*known]:
                 if not rows.size or misses == _MAX_MISSES:
                     break
-                left = _decode_alike(done, payloads, rows, layout)
+                left = self._decode_alike(done, payloads, rows, layout)
                 if left.size < rows.size:
                     known.remove(layout)
                     known.insert(0, layout)
@@ -105,9 +106,9 @@ class ScalarDecoder:
                     rows = rows[1:]
                     continue
                 self._keep(len(payload), new)
-                left = _decode_alike(done, payloads, rows, new)
+                left = self._decode_alike(done, payloads, rows, new)
                 misses += rows.size - left.size <= max(_PAYS, rows.size // _PAYS_OF)
-                if rows.size - left.size == 1 and len(new.tags) < _MANY:
+                if rows.size - left.size == 1:
                     done.pop()
                     others.append((int(rows[0]), outline))
                 rows = left
@@ -115,27 +116,46 @@ class ScalarDecoder:
         return done, others
 
     def _keep(self, length: int, layout: _Layout) -> None:
-        size = 2 * length + _LAYOUT_BYTES + 16 * len(layout.tags)
         known = self._layouts.setdefault(length, [])
-        if self.nbytes + size > _MAX_KEPT:
-            self._layouts, self.nbytes = {length: (known := [])}, 0
         known.insert(0, layout)
-        self.nbytes += size - size * len(known[_MAX_LAYOUTS:])
+        self.nbytes += _nbytes(layout) - sum(map(_nbytes, known[_MAX_LAYOUTS:]))
         del known[_MAX_LAYOUTS:]
 
+    def _decode_alike(
+        self, done: list[ScalarColumns], payloads: Sequence[bytes], rows: NDArray[np.intp], layout: _Layout
+    ) -> NDArray[np.intp]:
+        """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
+        joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
+        matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, -1)
+        masked = matrix & layout.mask
+        tags = layout.tags.get(masked[0].tobytes())
+        if tags is not None and (masked == masked[0]).all():
+            done.append(_columns(rows, matrix, layout, tags))
+            return rows[:0]
+        alike: dict[bytes, list[int]] = {}
+        for index, row in enumerate(masked):
+            alike.setdefault(row.tobytes(), []).append(index)
+        left = []
+        for common, members in alike.items():
+            tags = layout.tags.get(common)
+            if tags is None and len(members) >= _PAYS:
+                tags = self._learn(payloads[rows[members[0]]], common, layout)
+            if tags is None:
+                left += members
+            else:
+                done.append(_columns(rows[members], matrix[members], layout, tags))
+        return rows[sorted(left)]
 
-def loose_scalars(others: Iterable[Outlined]) -> Iterator[ScalarColumns]:
-    """The scalars of outlined payloads, tag by tag."""
-    found: dict[str, list[tuple[int, int, float, float]]] = {}
-    for row, outline in others:
-        if isinstance(outline, EventOutline):
-            for value in outline.values:
-                if value.kind == "scalar":
-                    found.setdefault(value.tag, []).append((row, outline.step, outline.wall_time, value.scalar))
-    for tag, samples in found.items():
-        rows, steps, wall_times, values = zip(*samples, strict=True)
-        columns = np.array(rows), np.array(steps), np.array(wall_times), (tag,), np.array([values], np.float32)
-        yield ScalarColumns(*columns)
+    def _learn(self, payload: bytes, common: bytes, layout: _Layout) -> tuple[str, ...] | None:
+        """The tags of a payload, if its values stand where a layout says."""
+        outline = _outline(payload)
+        own = None if isinstance(outline, ValueError) else _layout_of(payload, outline)
+        if own is None or own.tags.keys() != {common}:
+            return None
+        self.nbytes -= _nbytes(layout)
+        layout.tags.update(own.tags)
+        self.nbytes += _nbytes(layout)
+        return layout.tags[common]
 
 
 def _outline(payload: bytes) -> EventOutline | ValueError:
@@ -167,29 +187,17 @@ def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
     mask[_WALL_TIME] = 0
     mask[_STEP:step_end] = 128  # tells how long the step's varint is
     mask[starts[:, None] + np.arange(4)] = 0
-    common = np.frombuffer(payload, np.uint8) & mask
-    return _Layout(mask, common, step_end, starts, tuple(value.tag for value in outline.values))
+    common = (np.frombuffer(payload, np.uint8) & mask).tobytes()
+    return _Layout(mask, step_end, starts, {common: tuple(value.tag for value in outline.values)})
 
 
-def _decode_alike(
-    done: list[ScalarColumns], payloads: Sequence[bytes], rows: NDArray[np.intp], layout: _Layout
-) -> NDArray[np.intp]:
-    """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
-    if not rows.size:
-        return rows
-    joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
-    matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, -1)
-    same = (matrix & layout.mask) == layout.common
-    if same.all():
-        done.append(_columns(rows, matrix, layout))
-        return rows[:0]
-    is_alike: NDArray[np.bool_] = same.all(axis=1)
-    if is_alike.any():
-        done.append(_columns(rows[is_alike], matrix[is_alike], layout))
-    return rows[~is_alike]
+def _nbytes(layout: _Layout) -> int:
+    return (len(layout.tags) + 1) * (layout.mask.size + 16 * layout.starts.size + _LAYOUT_BYTES)
 
 
-def _columns(rows: NDArray[np.intp], matrix: NDArray[np.uint8], layout: _Layout) -> ScalarColumns:
+def _columns(
+    rows: NDArray[np.intp], matrix: NDArray[np.uint8], layout: _Layout, tags: tuple[str, ...]
+) -> ScalarColumns:
     steps = np.zeros(rows.size, np.uint64)
     for index, column in enumerate(range(_STEP, layout.step_end)):
         steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * index)
@@ -197,4 +205,4 @@ def _columns(rows: NDArray[np.intp], matrix: NDArray[np.uint8], layout: _Layout)
     singles: NDArray[np.float32] = np.ndarray((length - 3, size), "<f4", matrix.data, strides=(1, length))
     wall_times = np.ascontiguousarray(matrix[:, _WALL_TIME]).view("<f8")[:, 0].astype(np.float64)
     values = singles[layout.starts].astype(np.float32)
-    return ScalarColumns(rows, steps.view(np.int64), wall_times, layout.tags, values)
+    return ScalarColumns(rows, steps.view(np.int64), wall_times, tags, values)

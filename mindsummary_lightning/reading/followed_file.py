@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import struct
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
-from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder, loose_scalars
+from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
 from mindsummary_lightning.fileio.salvage import find_record
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.value_locations import GraphLocation, Location
@@ -41,6 +42,9 @@ SAMPLE = np.dtype(
 )
 """A sample that is no scalar: where its value lies, the size of an image, the last bytes of a histogram."""
 _PACK = struct.Struct(f"<qdqqqii{TAIL}s").pack
+_SCALAR = np.dtype([("row", "<i8"), ("step", "<i8"), ("wall_time", "<f8"), ("value", "<f4")])
+"""A scalar of an event whose set of tags is rare."""
+_PACK_SCALAR = struct.Struct("<qqdf").pack
 
 ScalarPart: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float32]]
 
@@ -92,7 +96,7 @@ class FollowedFile:
         # By tag: the chunks of each set of scalars it is in, and its place there; a search would take a run with very
         # many tags as long as the square of their number.
         self._places: dict[str, list[tuple[list[_Chunk], int]]] = {}
-        self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE lays them out
+        self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE or _SCALAR lays them out
 
     @property
     def is_empty(self) -> bool:
@@ -145,33 +149,36 @@ class FollowedFile:
         columns, others = self._decoder.decode(payloads)
         sizes = np.fromiter(map(len, payloads), np.int64, len(payloads)) + OVERHEAD
         ends = self.offset + np.cumsum(sizes) - FOOTER_SIZE
-        for index, outline in others:
-            start, end = int(ends[index]) - len(payloads[index]), int(ends[index])
-            if isinstance(outline, ValueError):
-                self._on_damage(DamagedFileError(self.path, start - HEADER_SIZE, str(outline)), outline)
+        for row, one in sorted((*((int(one.rows[0]), one) for one in columns), *others), key=itemgetter(0)):
+            start, end = int(ends[row]) - len(payloads[row]), int(ends[row])
+            if isinstance(one, ScalarColumns):
+                self._add(one._replace(rows=self._rows + one.rows))
+            elif isinstance(one, ValueError):
+                self._on_damage(DamagedFileError(self.path, start - HEADER_SIZE, str(one)), one)
             else:
-                self._locate(payloads[index], outline, Location(self.path, start, end, start - HEADER_SIZE))
-        for one in sorted((*columns, *loose_scalars(others)), key=lambda one: int(one.rows[0])):
-            self._add(one._replace(rows=self._rows + one.rows))
+                self._locate(payloads[row], one, Location(self.path, start, end, start - HEADER_SIZE), self._rows + row)
 
     def _on_damage(self, error: DamagedFileError, cause: ValueError) -> None:
         if self._raises:
             raise error from cause
         self._warnings.warn("record", "records that are not events are skipped, the first one here: %s", error)
 
-    def _locate(self, payload: bytes, outline: EventOutline, location: Location) -> None:
+    def _locate(self, payload: bytes, outline: EventOutline, location: Location, row: int) -> None:
         _, first, _, record = location
         if outline.holds == "graph":
             self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
         wall_time, step, _, values = outline
-        for tag, kind, start, end, _, width, height in values:
-            if kind == "scalar":
-                continue
+        for tag, kind, start, end, scalar, width, height in values:
             rows = self._samples.get((kind, tag))
             if rows is None:
                 rows = self._samples[kind, tag] = bytearray()
                 self.tags.add((kind, tag))
                 self.nbytes += _TAG_BYTES
+            if kind == "scalar":
+                self._places.setdefault(tag, [])
+                rows += _PACK_SCALAR(row, step, wall_time, scalar)
+                self.nbytes += _SCALAR.itemsize
+                continue
             tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
             self.nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
@@ -198,6 +205,10 @@ class FollowedFile:
             for chunks, index in self._places[tag]
             for one in chunks
         ]
+        loose = np.frombuffer(bytes(self._samples.get(("scalar", tag), b"")), _SCALAR)
+        if loose.size:
+            rows, *columns = (np.ascontiguousarray(loose[name]) for name in _SCALAR.names or ())
+            found.append((rows, (columns[0], columns[1], columns[2])))
         if all(before[-1] < rows[0] for (before, _), (rows, _) in itertools.pairwise(found)):
             return [part for _, part in found]
         order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")

@@ -6,9 +6,8 @@ that cannot be recorded, or a kind that MindInsight has no page for, is skipped 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +25,6 @@ NO_EXAMPLE = (
     "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
     "SummaryCollector records the graph of the first training step without"
 )
-_F = TypeVar("_F", bound=Callable[..., None])
 _NO_PAGE = [
     "add_audio",
     "add_custom_scalars",
@@ -42,18 +40,6 @@ _NO_PAGE = [
 ]
 
 
-def _named_global_step(method: _F) -> _F:
-    """Decorate a method so that ``step=``, as everything else calls it, is refused with TensorBoard's name for it."""
-
-    @functools.wraps(method)
-    def called(*args: Any, **kwargs: Any) -> None:
-        if "step" in kwargs:
-            raise TypeError(f"{method.__name__}() has no argument 'step'; TensorBoard's name for it is global_step")
-        method(*args, **kwargs)
-
-    return called  # type: ignore[return-value]
-
-
 class TensorBoardMethods:
     """TensorBoard-compatible methods, each of which writes one value immediately.
 
@@ -65,7 +51,6 @@ class TensorBoardMethods:
         self._counters: dict[str, int] = {}
         self._params: dict[str, Any] = {}  # of the last `add_hparams`
 
-    @_named_global_step
     def add_scalar(
         self,
         tag: str,
@@ -78,7 +63,6 @@ class TensorBoardMethods:
         """Record one number; a tensor or array must have one element."""
         self._write("scalar", tag, global_step, to_scalar, scalar_value)
 
-    @_named_global_step
     def add_scalars(
         self,
         main_tag: str,
@@ -97,7 +81,6 @@ class TensorBoardMethods:
                 pairs.append((tag, number))
         self._write_at(main, global_step, pairs)
 
-    @_named_global_step
     def add_histogram(
         self,
         tag: str,
@@ -110,7 +93,6 @@ class TensorBoardMethods:
         """Record the distribution of a number, tensor or array; the buckets are MindSpore's; ``bins`` is ignored."""
         self._write("histogram", tag, global_step, lambda values: to_histogram(at_least_1d(values)), values)
 
-    @_named_global_step
     def add_histogram_raw(
         self,
         tag: str,
@@ -135,7 +117,6 @@ class TensorBoardMethods:
 
         self._write("histogram", tag, global_step, convert, bucket_limits)
 
-    @_named_global_step
     def add_image(
         self,
         tag: str,
@@ -148,7 +129,6 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, to_image, img_tensor, dataformats)
 
-    @_named_global_step
     def add_images(
         self,
         tag: str,
@@ -160,7 +140,6 @@ class TensorBoardMethods:
         """Record a batch of images as one image, up to eight per row."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
-    @_named_global_step
     def add_image_with_boxes(
         self,
         tag: str,
@@ -176,7 +155,6 @@ class TensorBoardMethods:
         check_dataformats(dataformats)
         self._write("image", tag, global_step, boxes_to_image, img_tensor, box_tensor, dataformats, rescale, labels)
 
-    @_named_global_step
     def add_figure(
         self,
         tag: str,
@@ -193,7 +171,6 @@ class TensorBoardMethods:
 
                 matplotlib.pyplot.close(one)
 
-    @_named_global_step
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """Record a number, tensor or array element by element."""
         self._write("tensor", tag, global_step, lambda tensor: to_tensor(at_least_1d(tensor)), tensor)
@@ -209,7 +186,6 @@ class TensorBoardMethods:
         else:
             self._recorder.policy.warnings.warn("no example", NO_EXAMPLE, "add_graph")
 
-    @_named_global_step
     def add_hparams(
         self,
         hparam_dict: Mapping[str, Any],

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY_BYTES = 320 * 10**6  # fifteen runs of a million scalars each, and room for their neighbours
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
-_MAX_SUMMARIES = 20_000
+_MAX_SUMMARY_BYTES = 64 * 10**6  # of all runs: 20,000 with 40 tags each
+_SUMMARY_BYTES, _TAG_BYTES = 700, 60  # of a summary and of a tag beside its characters, measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class RunSummary:
 
     tags: Mapping[str, Sequence[str]]  # by MindInsight's plugin name, as the pages name and order them
     is_complete: bool  # the file written last ends with a complete record and none of its records was damaged
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return _SUMMARY_BYTES + sum(_TAG_BYTES + len(tag) for tags in self.tags.values() for tag in tags)
 
 
 @dataclass(slots=True)
@@ -59,7 +65,8 @@ class LoadedRuns:
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
     _sizes: dict[str, int] = field(default_factory=dict, init=False)  # of each loaded run when it was last asked for
     _nbytes: int = field(default=0, init=False)  # and their sum
-    _summaries: OrderedDict[str, RunSummary] = field(default_factory=OrderedDict, init=False)
+    _summaries: dict[str, RunSummary] = field(default_factory=dict, init=False)
+    _summary_bytes: int = field(default=0, init=False)
     _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +130,7 @@ class LoadedRuns:
         except OSError:  # it vanished since it was listed
             with self._loading:
                 self._forget(train_id)
-                self._summaries.pop(train_id, None)
+                self._forget_summary(train_id)
             return None
         known = self._summaries.get(train_id)
         if has_changed or known is None or known.is_complete != run.is_complete:
@@ -167,7 +174,12 @@ class LoadedRuns:
     def _summarize(self, train_id: str, run: FollowedRun) -> None:
         summary = RunSummary(plugin_tags(run), run.is_complete)
         with self._loading:
+            self._forget_summary(train_id)
             self._summaries[train_id] = summary
-            self._summaries.move_to_end(train_id)
-            while len(self._summaries) > _MAX_SUMMARIES:
-                self._summaries.popitem(last=False)
+            self._summary_bytes += summary.nbytes
+            while self._summary_bytes > _MAX_SUMMARY_BYTES and len(self._summaries) > 1:
+                self._forget_summary(next(iter(self._summaries)))
+
+    def _forget_summary(self, train_id: str) -> None:
+        forgotten = self._summaries.pop(train_id, None)
+        self._summary_bytes -= forgotten.nbytes if forgotten else 0

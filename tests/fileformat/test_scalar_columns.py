@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindsummary_lightning.fileformat.event_outline import outline_event
-from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder, loose_scalars
+from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.fileformat.summary_codec import decode_event, encode_event
 from mindsummary_lightning.values import Event, Image
 from mindsummary_lightning.values.events import SummaryValue
@@ -34,11 +34,15 @@ def found(batches: list[list[bytes]]) -> _Scalars:
         columns, others = decoder.decode(payloads)
         rows = [row for one in columns for row in one.rows.tolist()] + [row for row, _ in others]
         assert sorted(rows) == list(range(len(payloads)))
-        for one in (*columns, *loose_scalars(others)):
+        for one in columns:
             for tag, values in zip(one.tags, one.values.tolist(), strict=True):
                 numbers = (one.rows.tolist(), one.steps.tolist(), one.wall_times.tolist(), values)
                 for row, step, wall_time, value in zip(*numbers, strict=True):
                     scalars.append((first + row, step, wall_time, tag, value))
+        for row, outline in others:
+            for value in () if isinstance(outline, ValueError) else outline.values:
+                if value.kind == "scalar":
+                    scalars.append((first + row, outline.step, outline.wall_time, value.tag, value.scalar))
         first += len(payloads)
     return sorted(scalars, key=lambda scalar: (scalar[0], scalar[3], repr(scalar)))
 

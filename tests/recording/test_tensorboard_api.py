@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -225,13 +224,11 @@ _STEPPED: list[tuple[str, Callable[[SummaryRecord, dict[str, int]], None]]] = [
 
 
 @pytest.mark.parametrize(("method", "call"), _STEPPED, ids=[name for name, _ in _STEPPED])
-def test_a_step_by_another_name_is_refused_with_tensorboards(
+def test_a_step_by_another_name_is_refused(
     experiment: SummaryRecord, run: Path, method: str, call: Callable[[SummaryRecord, dict[str, int]], None]
 ) -> None:
-    with pytest.raises(TypeError, match=re.escape(f"{method}() has no argument 'step'") + ".* is global_step"):
+    with pytest.raises(TypeError, match=rf"{method}\(\) got an unexpected keyword argument 'step'"):
         call(experiment, {"step": 3})
-    with pytest.raises(TypeError, match="another"):
-        call(experiment, {"another": 3})
 
     assert not run.exists()
 

@@ -257,3 +257,18 @@ def test_many_threads_see_a_growing_run_while_memory_is_short(tmp_path: Path) ->
     final = runs.run("./a")
     assert final is not None
     assert len(final.scalars("loss")) == 100
+
+
+@pytest.mark.slow
+def test_tags_of_forgotten_runs_are_forgotten_too_before_they_take_100_mb(tmp_path: Path) -> None:
+    path = write_summary(tmp_path / "0", [values_at(1, {f"{number:0500d}": 0.5 for number in range(15_000)})])
+    for number in range(1, 10):
+        shutil.copytree(Path(path).parent, tmp_path / str(number))
+    runs, _ = loaded(tmp_path, memory_bytes=1)
+
+    for number in range(10):
+        runs.run(f"./{number}")
+
+    known = [number for number in range(10) if runs.summary(f"./{number}") is not None]
+    assert known == [*range(known[0], 10)]
+    assert 6 <= len(known) <= 9
