@@ -100,7 +100,7 @@ def _condition(arguments: argparse.Namespace, directory: str, known: Collection[
         if operator == "!=":
             test = Test(asked, "not_in", [test.expected])
         elif any(test[:2] == other[:2] for other in tests):
-            raise UsageError(f"--where {text!r}: {asked} is compared this way twice")
+            raise UsageError(f"--where {text!r}: another --where compares {asked} in the same way; give one of them")
         tests.append(test)
     place, asked = "the field of --sort", arguments.sort and _field(arguments.sort, known)
     ordering = ordering_by(asked, place, is_descending=arguments.descending) if asked else None

@@ -153,7 +153,7 @@ def parting(
             "--same."
         )
     if is_forward and after is not None and _is_of_unmatched(a, b, alignment, column, after):
-        text = f"The runs part at step {after}, in the update of tensors that one of them alone recorded: its loss and "
+        text = f"The runs differ from step {after} on, first in the update of tensors that one of them alone recorded: its loss and "
         text += (
             f"the compared tensors are the same, the losses of step {step} are {now:.1e} apart, and most updates of "
         )
@@ -240,9 +240,9 @@ def _is_of_unmatched(a: Side, b: Side, alignment: Alignment, column: int | None,
 
 
 def _sentence(first: FirstDifference, found: Distances, began_apart: list[str], is_forward: bool) -> str:
-    where = f"The runs part at step {first.step}"
+    where = f"The runs differ from step {first.step} on"
     if first.after is None:
-        where += ", the first that both recorded"
+        where += " (the first that both recorded)"
     elif first.step - first.after > 1:
         where += f" (nothing was recorded between {first.after} and {first.step})"
     names = listed([tensor.a for tensor in first.tensors], 3)
@@ -258,9 +258,9 @@ def _sentence(first: FirstDifference, found: Distances, began_apart: list[str], 
         what += f"began alike, and {losses}"
     elif first.kind == "forward":
         known = "most large weights began alike" if first.after is None else "the weights before it agree"
-        what = f", in the forward pass, its data or the loss function: {losses}, and {known}"
+        what = f", first in the forward pass, its data or the loss function: {losses}, and {known}"
     elif first.kind == "update":
-        what = f", in the update: {names} are up to {far:.1e} apart, the loss is the same"
+        what = f", first in the update: {names} are up to {far:.1e} apart, the loss is the same"
     else:
         what = f": {losses}" if is_forward else f": {names} are up to {far:.1e} apart, {losses}"
         if first.loss_distance != np.inf:

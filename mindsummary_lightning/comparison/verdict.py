@@ -113,7 +113,7 @@ def compare_runs(
             first = _first_whole_tensor(whole, limits)
             if first is not None:
                 verdict, far = "different", first.tensors[0]
-                sentence = f"The runs part at step {first.step}, in {far.a}, recorded whole: {far.distance:.1e} apart; "
+                sentence = f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: {far.distance:.1e} apart; "
                 sentence += "losses and weights are the same."
     else:
         verdict = "not_comparable" if mode is None else "different"

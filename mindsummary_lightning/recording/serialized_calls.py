@@ -59,7 +59,7 @@ class SerializedCalls:
                 try:
                     action(*arguments)
                 except Exception as error:
-                    _LOG.error("what a signal handler recorded could not be written: %s", error_text(error))
+                    _LOG.error("a value recorded in a signal handler could not be written: %s", error_text(error))
         finally:
             self._busy = None
 

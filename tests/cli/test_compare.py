@@ -34,7 +34,7 @@ def test_what_was_compared_comes_first_and_then_the_verdict(
     printed = mindsummary(capsys, "compare", runs[0], runs[2]).out
 
     assert printed.splitlines()[2] == "compared: 12 steps, the loss (loss/auto) at 12 steps, 3 tensors"
-    assert "The runs part at step 5, in the forward pass, its data or the loss function" in printed
+    assert "The runs differ from step 5 on, first in the forward pass, its data or the loss function" in printed
 
 
 def test_strict_asks_for_the_same_steps_and_tensors_too(
@@ -71,7 +71,7 @@ def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFi
     answer = mindsummary(capsys, "compare", runs[0], runs[2], "--json", "--html", str(page))
 
     assert json.loads(answer.out)["first_difference"]["class"] == "forward"
-    assert "The runs part at step 5, in the forward pass" in page.read_text(encoding="utf-8")
+    assert "The runs differ from step 5 on, first in the forward pass" in page.read_text(encoding="utf-8")
 
 
 def test_a_map_that_is_wrong_is_one_line(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_a_tensor_that_both_recorded_is_compared(tmp_path: Path) -> None:
         ["logits"],
     )
     assert first.tensors[0].distance == pytest.approx(0.02 / 1.02, rel=1e-3)
-    assert other.sentence.startswith("The runs part at step 5, in logits, recorded whole: 2.0e-02 apart")
+    assert other.sentence.startswith("The runs differ from step 5 on, first in logits, recorded whole: 2.0e-02 apart")
 
 
 @pytest.mark.slow

@@ -382,10 +382,10 @@ def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Bro
     boxes = browser.driver.find_elements(By.CSS_SELECTOR, "tbody input")
     for box in boxes:
         box.click()
-    assert "where they part" not in browser.text()  # of three runs there is no page about a pair
+    assert "where they differ" not in browser.text()  # of three runs there is no page about a pair
     boxes[1].click()
 
-    browser.driver.find_element(By.LINK_TEXT, "where they part").click()
+    browser.driver.find_element(By.LINK_TEXT, "where they differ").click()
 
     _wait(browser, "return location.pathname.endsWith('/v1/mindinsight/comparison')")
     assert [name.rpartition("/")[2] in browser.text() for name in names] == [True, False, True]
