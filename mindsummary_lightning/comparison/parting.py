@@ -153,10 +153,9 @@ def parting(
             "--same."
         )
     if is_forward and after is not None and _is_of_unmatched(a, b, alignment, column, after):
-        text = f"The runs differ from step {after} on, first in the update of tensors that one of them alone recorded: its loss and "
-        text += (
-            f"the compared tensors are the same, the losses of step {step} are {now:.1e} apart, and most updates of "
-        )
+        text = f"The runs differ from step {after} on, first in the update of tensors that one of them alone recorded: "
+        text += f"its loss and the compared tensors are the same, the losses of step {step} are {now:.1e} apart, "
+        text += "and most updates of "
         first = FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None)
         return first, f"{text}that step agree ({found.tolerances})."
     kind: DifferenceKind | None = None

@@ -113,8 +113,8 @@ def compare_runs(
             first = _first_whole_tensor(whole, limits)
             if first is not None:
                 verdict, far = "different", first.tensors[0]
-                sentence = f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: {far.distance:.1e} apart; "
-                sentence += "losses and weights are the same."
+                sentence = f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: "
+                sentence += f"{far.distance:.1e} apart; losses and weights are the same."
     else:
         verdict = "not_comparable" if mode is None else "different"
         sentence = _without_steps(mode, alignment, found, beginning)

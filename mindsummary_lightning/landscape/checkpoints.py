@@ -104,7 +104,7 @@ class LandscapeCheckpointWriter:
         self._has_warned = True
         rest = "only the last one is saved" if size <= self._max_bytes else "none is saved"
         _LOG.warning(
-            "loss landscape: an interval needs %d checkpoints of %.1f MB, more than landscape_max_bytes=%d allows; %s. Set "
+            "loss landscape: an interval needs %d checkpoints of %.1f MB, more than landscape_max_bytes=%d; %s. Set "
             "landscape_max_bytes=%d or more",
             *(SHORTEST_INTERVAL, size / 1e6, self._max_bytes, rest, SHORTEST_INTERVAL * size),
         )

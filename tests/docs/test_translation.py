@@ -9,37 +9,23 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks, headings
 
-TRANSLATIONS = {
-    "README.md": "README_CN.md",
-    "docs/install.md": "docs/zh/install.md",
-    "docs/first-run.md": "docs/zh/first-run.md",
-    "docs/logger.md": "docs/zh/logger.md",
-    "docs/collector.md": "docs/zh/collector.md",
-    "docs/lineage.md": "docs/zh/lineage.md",
-    "docs/accelerators.md": "docs/zh/accelerators.md",
-    "docs/is-my-port-right.md": "docs/zh/is-my-port-right.md",
-    "docs/offline.md": "docs/zh/offline.md",
-    "docs/operators.md": "docs/zh/operators.md",
-    "docs/resume.md": "docs/zh/resume.md",
-    "docs/which-layer.md": "docs/zh/which-layer.md",
-    "docs/graphs.md": "docs/zh/graphs.md",
-    "docs/reading.md": "docs/zh/reading.md",
-    "docs/coming-from-mindspore.md": "docs/zh/coming-from-mindspore.md",
-    "docs/viewer.md": "docs/zh/viewer.md",
-    "docs/tensorboard.md": "docs/zh/tensorboard.md",
-    "docs/recipes.md": "docs/zh/recipes.md",
-    "docs/versions.md": "docs/zh/versions.md",
-    "docs/remote.md": "docs/zh/remote.md",
-    "docs/landscape.md": "docs/zh/landscape.md",
-    "docs/command-line.md": "docs/zh/command-line.md",
-}
-PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
-
-pytestmark = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
+def _contents(name: str) -> dict[str, list[str]]:
+    """The pages of each table of contents in an index, by its caption."""
+    found = re.findall(r"^```\{toctree\}\n:caption: ([^\n]*)\n:maxdepth: 1\n\n(.*?)^```$", _text(name), re.M | re.S)
+    return {caption: pages.split() for caption, pages in found}
 
 
 def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
+
+
+# The rule: every page has a Chinese sibling, but those under "Reference", which are for developers.
+CONTENTS = {caption: pages for caption, pages in _contents("docs/index.md").items() if caption != "Reference"}
+GUIDES = ["index", *(page for pages in CONTENTS.values() for page in pages if page != "zh/index")]
+TRANSLATIONS = {"README.md": "README_CN.md", **{f"docs/{page}.md": f"docs/zh/{page}.md" for page in GUIDES}}
+PICTURES = {f"docs/images/{name}.png": f"docs/images/{name}-zh.png" for name in ("first-block", "first-run-dashboard")}
+
+of_each = pytest.mark.parametrize(("original", "translation"), TRANSLATIONS.items())
 
 
 def _targets(name: str) -> set[str]:
@@ -60,22 +46,40 @@ def _normal(path: PurePosixPath) -> str:
     return "/".join(parts)
 
 
+def test_the_chinese_index_lists_the_guides_of_the_english_one() -> None:
+    assert list(_contents("docs/zh/index.md").values()) == [
+        [page for page in pages if page != "zh/index"] for pages in CONTENTS.values()
+    ]
+
+
+@of_each
+def test_a_page_and_its_translation_lead_to_each_other(original: str, translation: str) -> None:
+    for name, language, other in ((original, "中文", translation), (translation, "English", original)):
+        link = re.search(rf"^\[{language}\]\((.*)\)$", _text(name), re.MULTILINE)
+        assert link and _normal(PurePosixPath(name).parent / link[1]) == other
+
+
+@of_each
 def test_a_translation_has_the_headings_of_its_original(original: str, translation: str) -> None:
     assert headings(_text(translation)) == headings(_text(original))
 
 
+@of_each
 def test_a_translation_has_the_code_of_its_original(original: str, translation: str) -> None:
     assert _code(translation) == _code(original)
 
 
+@of_each
 def test_a_translation_leads_to_the_pages_of_its_original(original: str, translation: str) -> None:
     assert _targets(translation) == _targets(original)
 
 
+@of_each
 def test_a_translation_has_the_tables_of_its_original(original: str, translation: str) -> None:
     assert _rows(translation) == _rows(original)
 
 
+@of_each
 def test_a_translation_has_the_inline_code_of_its_original(original: str, translation: str) -> None:
     assert _inline_code(translation) == _inline_code(original)
 
