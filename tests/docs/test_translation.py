@@ -9,6 +9,7 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks, headings
 
+
 def _contents(name: str) -> dict[str, list[str]]:
     """The pages of each table of contents in an index, by its caption."""
     found = re.findall(r"^```\{toctree\}\n:caption: ([^\n]*)\n:maxdepth: 1\n\n(.*?)^```$", _text(name), re.M | re.S)
@@ -56,7 +57,8 @@ def test_the_chinese_index_lists_the_guides_of_the_english_one() -> None:
 def test_a_page_and_its_translation_lead_to_each_other(original: str, translation: str) -> None:
     for name, language, other in ((original, "中文", translation), (translation, "English", original)):
         link = re.search(rf"^\[{language}\]\((.*)\)$", _text(name), re.MULTILINE)
-        assert link and _normal(PurePosixPath(name).parent / link[1]) == other
+        assert link, f"{name} has no line with a link to {other}"
+        assert _normal(PurePosixPath(name).parent / link[1]) == other
 
 
 @of_each
