@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, UsageError, counted, error_line, progress_bar
 from mindsummary_lightning.cli.runs import files_size, one_run
+from mindsummary_lightning.comparison.chain_words import lines
 from mindsummary_lightning.comparison.names import GRADIENT, read_names
 from mindsummary_lightning.comparison.page import comparison_page
 from mindsummary_lightning.comparison.result import Comparison
@@ -87,7 +88,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             yield f"  {name}: {one} | {other}"
     yield Heading(comparison.sentence)
     first = comparison.first_difference
-    if first is not None:
+    if comparison.chain is not None:
+        yield from lines(comparison.chain)
+    if first is not None and (comparison.chain is None or comparison.chain.part is None):
         for tensor in first.tensors[:_LISTED]:
             name = tensor.a if tensor.a == tensor.b else f"{tensor.a} = {tensor.b}"
             yield f"  {tensor.distance:8.1e}  {name}"

@@ -15,6 +15,7 @@ from mindsummary_lightning.comparison.distances import Floats, largest_first
 from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
 from mindsummary_lightning.conversion.hyperparameters import flatten
+from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
@@ -38,6 +39,7 @@ class Side:
         tensors: its histograms by the tensors' names.
         whole: tensors that it recorded whole, by name.
         table: its statistics of parameters, or ``None``.
+        modules: the chains of its steps, or ``None``.
         settings: lineage and what the user added to it, by name; without results.
     """
 
@@ -46,6 +48,7 @@ class Side:
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
     table: ParameterTable | None
+    modules: ModuleTable | None
     settings: dict[str, Any]
 
     @property
@@ -122,7 +125,7 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     if not numbers.scalars and not numbers.histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in numbers.histograms.items()}
-    return Side(reader.run_dir, numbers, tensors, *read_tensors(reader), _settings(reader))
+    return Side(reader.run_dir, numbers, tensors, *read_tensors(reader), reader.module_statistics(), _settings(reader))
 
 
 def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment:

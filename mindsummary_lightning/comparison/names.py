@@ -308,7 +308,7 @@ def _between(
 ) -> Iterator[tuple[str, str]]:
     """First tensors of layers between two pairs: of the layouts that both sides have as often, if in one order."""
     at_a, at_b = ({tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b))
-    anchors = _ascending([(at_a[pair.a], at_b[pair.b]) for pair in matched.values()])
+    anchors = ascending([(at_a[pair.a], at_b[pair.b]) for pair in matched.values()])
     gaps_a = _layers_in_gaps(left_a, at_a, [one for one, _ in anchors])
     gaps_b = _layers_in_gaps(left_b, at_b, [other for _, other in anchors])
     for gap, layers_a in gaps_a.items():
@@ -342,7 +342,7 @@ def _layout(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
     return tuple(("" if alone and kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
 
 
-def _ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest part of pairs of places that ascends in both."""
     ends: list[int] = []
     chains: list[tuple[tuple[int, int], Any]] = []  # the longest of each length: its last place, and the chain before

@@ -56,7 +56,7 @@ class Distances(NamedTuple):
     @property
     def tolerances(self) -> str:
         """The limits in words."""
-        name, loss, tensor = self.tolerance
+        name, loss, tensor, _ = self.tolerance
         limits = max(loss, self.loss_limits.max(initial=0.0)), max(tensor, self.tensor_limits.max(initial=0.0))
         measured = "" if limits == (loss, tensor) else ", or three times what two runs of a differ by"
         return f"tolerance {name}{measured}: loss {limits[0]:.2g}, tensors {limits[1]:.2g}"

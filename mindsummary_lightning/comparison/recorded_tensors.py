@@ -19,6 +19,7 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values.statistics_columns import COLUMNS, STATISTICS_TAG
+from mindsummary_lightning.values.step_chain import MODULES_TAG
 
 _STATISTICS = " (statistics)"  # marks magnitudes, which are no minimum and maximum
 
@@ -50,7 +51,7 @@ def read_tensors(reader: SummaryReader) -> tuple[dict[str, HistogramStatistics],
     whole = {
         tag.removesuffix(AUTO): _numbers([(step, tensor.data) for step, _, tensor in reader.tensors(tag)])
         for tag in tensors
-        if tag != STATISTICS_TAG
+        if tag not in (STATISTICS_TAG, MODULES_TAG)
     }
     return whole, table
 

@@ -8,13 +8,15 @@ from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mindsummary_lightning.comparison.alignment import Alignment
+from mindsummary_lightning.comparison.chain import Chain, ChainClass, Place
+from mindsummary_lightning.comparison.chain_words import chain_dict, place_dict
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
 from mindsummary_lightning.values.text import finite_or_named, map_json
 
 Verdict: TypeAlias = Literal["same", "different", "undecided", "not_comparable"]
 Mode: TypeAlias = Literal["exact", "trend"]
-DifferenceKind: TypeAlias = Literal["weights", "forward", "update"]
+DifferenceKind: TypeAlias = ChainClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,12 @@ class FirstDifference:
         step: the first recorded step at which they differ.
         kind: ``weights`` if some tensors began otherwise and the rest alike; ``forward`` if the loss of the step
             differs and no weight before it; ``update`` if tensors do after it and its loss does not; ``None`` where
-            the records do not show which.
+            the records do not show which. With the chains of the steps also ``data``, ``loss`` and ``backward``.
         loss_distance: of the losses at that step, or ``None`` if one of them was not recorded.
         tensors: those that differ at that step, the farthest first.
         after: the last recorded step at which they did not differ, or ``None``.
+        module: with the chains and of kind ``forward``, where.
+        settings: with the chains and of kind ``update``, what differs in the optimizers: name, values of all groups.
     """
 
     step: int
@@ -52,6 +56,8 @@ class FirstDifference:
     loss_distance: float | None
     tensors: tuple[TensorDistance, ...]
     after: int | None
+    module: Place | None = None
+    settings: tuple[tuple[str, list[float], list[float]], ...] = ()
 
 
 class Alone(NamedTuple):
@@ -86,6 +92,7 @@ class Comparison:
         whole_tensors: largest distance of every tensor that both runs recorded whole, the greatest first.
         hints: facts of the numbers.
         trend: in mode ``trend``, differences of the runs' courses.
+        chain: what the chains of the steps say, or ``None``.
         alignment: the runs side by side.
         losses: distances of the losses, float64, one per common step of the loss.
         distances: distances of the tensors, float64, shape ``(tensors, steps)``; NaN where not recorded.
@@ -110,6 +117,7 @@ class Comparison:
     whole_tensors: Mapping[str, float]
     hints: tuple[Hint, ...]
     trend: Mapping[str, float | None]
+    chain: Chain | None = field(repr=False)
     alignment: Alignment = field(repr=False)
     losses: Floats = field(repr=False)
     distances: Floats = field(repr=False)
@@ -149,7 +157,10 @@ class Comparison:
                     "after": first.after,
                     "loss_distance": first.loss_distance,
                     "tensors": [asdict(tensor) for tensor in first.tensors],
+                    "module": first.module and place_dict(first.module),
+                    "settings": {name: {"a": one, "b": other} for name, one, other in first.settings},
                 },
+                "chain": self.chain and chain_dict(self.chain),
                 "unmatched": {side: list(names) for side, names in self.unmatched.items()},
                 "guessed": [{"a": one, "b": other} for one, other in self.guessed],
                 "by_value": [{"a": one, "b": other} for one, other in self.by_value],

@@ -17,6 +17,8 @@ from mindsummary_lightning.comparison.alignment import (
     setting_differences,
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
+from mindsummary_lightning.comparison.chain import Chain, Part, compare_chains
+from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
     Floats,
@@ -92,12 +94,16 @@ def compare_runs(
         found, floor = _above(found, alignment, again, _distances(again, limits))
     beginning = beginning_of(alignment)
     whole = whole_tensors(sides[0].whole, sides[1].whole)
+    begin = min((int(side.steps[0]) for side in sides), default=1)
+    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, begin)
     mode = _mode(alignment, found, beginning)
+    trend = _trend(*sides, alignment) if mode == "trend" else {}
+    if chain is not None:
+        mode, found = "exact", _followed(found, alignment, chain)
     remarks = shares(*sides) if alignment.names.pairs else []
     first: FirstDifference | None = None
     verdict: Verdict = "same"
     sentence = ""
-    trend: dict[str, float | None] = {}
     if mode == "exact":
         share = losses_of_shares(alignment, found)
         if share is not None and loss_ratio(alignment) is None:
@@ -108,6 +114,8 @@ def compare_runs(
             apart = float(np.nanmax(found.tensors[index, alignment.steps < until]))
             remarks.append(walks(alignment.names.pairs[index].a, apart, until))
         first, sentence = parting(*sides, alignment, found, beginning, wandering, tolerance is None)
+        if chain is not None and chain.part is not None and (first is None or first.step >= chain.part.step):
+            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
         verdict = "different" if first else "undecided" if sentence else "same"
         if not first and not sentence:
             first = _first_whole_tensor(whole, limits)
@@ -118,7 +126,6 @@ def compare_runs(
     else:
         verdict = "not_comparable" if mode is None else "different"
         sentence = _without_steps(mode, alignment, found, beginning)
-        trend = _trend(*sides, alignment) if mode else {}
     alone = {"a": _alone(*sides, alignment.names.unmatched_a), "b": _alone(*sides[::-1], alignment.names.unmatched_b)}
     if verdict == "same":
         sentence = _no_difference(alignment, found, remarks, alone)
@@ -147,10 +154,26 @@ def compare_runs(
         whole_tensors=largest_first({tensor.a: float(tensor.distances.max()) for tensor in whole}),
         hints=tuple(hints),
         trend=trend,
+        chain=chain,
         alignment=alignment,
         losses=found.losses,
         distances=found.tensors,
     )
+
+
+def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances:
+    """Distances that do not count at the steps of which the chains agree."""
+    agreeing = [step for step in chain.steps if chain.part is None or step < chain.part.step]
+    losses = np.where(np.isin(alignment.loss_steps, agreeing), np.fmin(found.losses, found.loss_limits), found.losses)
+    tensors = np.where(np.isin(alignment.steps, agreeing), np.fmin(found.tensors, found.tensor_limits), found.tensors)
+    return found._replace(losses=losses, tensors=tensors)
+
+
+def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) -> FirstDifference:
+    tensors = tuple(TensorDistance(pair.a.name, pair.b.name, pair.distance) for pair in part.tensors)
+    loss = alignment.loss_at(part.step, found.losses)
+    after = chain.steps[-2] if len(chain.steps) > 1 else None
+    return FirstDifference(part.step, part.link, loss, tensors, after, part.place, part.settings)
 
 
 def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
@@ -161,7 +184,7 @@ def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
         return TOLERANCES["float32" if asked == "float32" else "bfloat16"]
     if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 < asked < 1:
         raise ValueError(f"tolerance must be float32, bfloat16, float16 or a number between 0 and 1, not {asked!r}")
-    return Tolerance(f"{asked:g}", float(asked), float(asked))
+    return Tolerance(f"{asked:g}", float(asked), float(asked), float(asked))
 
 
 def _distances(alignment: Alignment, limits: Tolerance) -> Distances:

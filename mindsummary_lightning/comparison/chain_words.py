@@ -1,0 +1,115 @@
+"""What a chain says, in words: one sentence, the rows before and at the parting, and a table of the links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mindsummary_lightning.comparison.chain import Chain, Part, Place, RowPair
+from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.text import listed
+
+_LINKS = {
+    "data": "data",
+    "weights": "weights",
+    "forward": "modules",
+    "loss": "loss",
+    "gradients": "gradients",
+    "update": "update",
+}
+_CLASSES = {"gradients": "backward"}
+
+
+def sentence(part: Part, limit: float) -> str:
+    """Where two runs part."""
+    names = listed([_both(pair.a.name, pair.b.name) for pair in part.tensors], 3)
+    where = {
+        "data": f"in the data: {names} of the batch, up to",
+        "weights": f"in the weights with which it begins: {names}, up to",
+        "forward": part.place and _where(part.place, part.tensors[0]),
+        "loss": "in the loss function or its labels: all outputs agree, the loss is",
+        "backward": f"in the backward pass: loss and outputs agree, the gradient of {names} is up to",
+        "update": f"in the update: gradients agree, the updates of {names} are up to",
+    }[part.link]
+    settings = "".join(
+        f"; {name} is {_numbers(one)} in a and {_numbers(other)} in b" for name, one, other in part.settings
+    )
+    tolerance = "" if part.link in ("backward", "update") else f" (tolerance {limit:.1g})"
+    far = max(pair.distance for pair in part.tensors)
+    return f"The runs part at step {part.step}, {where} {far:.1e} apart{tolerance}{settings}."
+
+
+def _where(place: Place, pair: RowPair) -> str:
+    """Where in the forward pass."""
+    names = (f"{name or 'the network'} ({kind})" for name, kind in ((place.a, place.kind_a), (place.b, place.kind_b)))
+    who = _both(*names)
+    if not place.is_between:
+        return f"in the forward pass, in {who}: its inputs agree, its output is"
+    return f"in the forward pass, in the code of {who}: what comes before {_both(pair.a.name, pair.b.name)} is"
+
+
+def lines(chain: Chain) -> Iterator[str]:
+    """The rows around the parting, and a table of the links."""
+    part = chain.part
+    if part is not None:
+        if part.before is not None:
+            yield f"  agrees to {part.before.distance:.1e}: {row_text(part.before)}"
+        for pair in part.tensors[:8]:
+            yield f"  apart by  {pair.distance:.1e}: {row_text(pair)}"
+        if len(part.tensors) > 8:
+            yield f"  and {len(part.tensors) - 8} more"
+        for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
+            if line:
+                yield f"  called in {run} at {line}"
+    yield f"  {'step ' + str(chain.steps[-1]):12} compared    in a, b alone  farthest"
+    is_later = False
+    for link in chain.links:
+        far = "-" if link.distance is None else f"{link.distance:.1e}"
+        is_here = part is not None and part.link == _CLASSES.get(link.name, link.name)
+        mark = "parts here" if is_here else "follows from it" if is_later else ""
+        is_later |= is_here
+        counts = f"{link.compared:8}    {link.alone[0]:6}, {link.alone[1]:5}"
+        yield f"  {_LINKS[link.name]:12} {counts}  {far:9} {mark}".rstrip()
+
+
+def row_text(pair: RowPair) -> str:
+    """A row of both runs, with shapes."""
+    return _both(_row(pair.a), _row(pair.b))
+
+
+def _row(row: ChainRow) -> str:
+    name = f"{row.port} of {row.name or 'the network'}" if row.link == "forward" else row.name
+    call = f" (call {row.call})" if row.call else ""
+    return f"{name}{f' at {row.path}' if row.path else ''}{call} {list(row.shape)}"
+
+
+def _both(one: str, other: str) -> str:
+    return one if one == other else f"{one} = {other}"
+
+
+def _numbers(values: list[float]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values)
+
+
+def chain_dict(chain: Chain) -> dict[str, Any]:
+    """The chain as JSON has it."""
+    before = chain.part and chain.part.before
+    return {
+        "steps": chain.steps,
+        "links": [link._asdict() for link in chain.links],
+        "before": before and {"a": _row(before.a), "b": _row(before.b), "distance": before.distance},
+    }
+
+
+def place_dict(place: Place) -> dict[str, Any]:
+    """Where the values part, as JSON has it."""
+    return {
+        "a": place.a,
+        "b": place.b,
+        "kind_a": place.kind_a,
+        "kind_b": place.kind_b,
+        "call": place.call,
+        "line_a": place.line_a,
+        "line_b": place.line_b,
+        "between": place.is_between,
+    }

@@ -1,0 +1,173 @@
+"""The chains of two runs' steps: the first link that parts is named, and right ports are the same.
+
+The steps here are computed by NumPy: two linear layers with an activation between them, a loss, and plain descent.
+Names, classes and the shape of modules differ between the two runs, as between frameworks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mindsummary_lightning import SummaryRecord, compare_runs
+from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, sample_places
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass
+class ChainWriter:
+    """Writes rows of tensors as a recorder would."""
+
+    directory: Path
+    rows: dict[ChainRow, Array] = field(default_factory=dict)
+
+    def add(self, tensor: Array | float, link: Any, name: str, **described: Any) -> None:
+        flat = np.asarray(tensor, np.float64).ravel()
+        finite = flat[np.isfinite(flat)]
+        zeros, bad = (finite == 0).mean(), flat.size - finite.size
+        averages = np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max()
+        row = ChainRow(link, name, dtype="float32", shape=np.shape(tensor), **described)
+        numbers = [len(self.rows), flat.size, *averages, zeros, bad, *flat[sample_places(flat.size)]]
+        self.rows[row] = np.array(numbers, np.float32)
+
+    def write(self, step: int, record: SummaryRecord, loss: float) -> None:
+        assert all(len(numbers) == len(COLUMNS) for numbers in self.rows.values())
+        record.add_value("tensor", MODULES_TAG, np.stack([*self.rows.values()]))
+        record.add_value("scalar", "loss/auto", loss)
+        record.record(step)
+        (self.directory / MODULE_ROWS_FILE).write_bytes(encode_module_rows([*self.rows]))
+        self.rows.clear()
+
+
+@dataclass
+class Style:
+    """How a framework names and builds the two layers."""
+
+    layers: tuple[str, str]
+    kinds: tuple[str, str]
+    activation: str | None
+    block: str
+
+
+ORIGINAL = Style(("net.dense1", "net.dense2"), ("Dense", "MLPCell"), "net.relu", "net")
+PORT = Style(("body.0", "body.2"), ("Linear", "Sequential"), None, "body")
+Change = Mapping[str, Callable[[Array], Array]]
+
+
+def train(directory: Path, style: Style, changes: Change | None = None, steps: int = 3) -> Path:
+    """Train; ``changes`` are applied to what they name: a mistake of the port."""
+    changes = changes or {}
+    random = np.random.default_rng(4)
+    weights = [random.normal(size=(16, 8)), random.normal(size=(4, 16))]
+
+    def changed(name: str, tensor: Array) -> Array:
+        return changes[name](tensor) if name in changes else tensor
+
+    weights = [changed(f"weights{at}", weight) for at, weight in enumerate(weights)]
+    directory.mkdir()
+    writer = ChainWriter(directory)
+    with SummaryRecord(directory) as record:
+        for step in range(1, steps + 1):
+            batch = changed("batch", random.normal(size=(6, 8)))
+            writer.add(batch, "data", "0")
+            for name, weight in zip(style.layers, weights, strict=True):
+                writer.add(weight, "weights", f"{name}.weight", kind="parameter")
+            hidden = changed("hidden", batch @ weights[0].T)
+            active = changed("active", np.maximum(hidden, 0))
+            out = changed("out", active @ weights[1].T)
+            _calls(writer, style, batch, hidden, active, out)
+            loss = float(changed("loss", np.array((out**2).mean())))
+            writer.add(loss, "loss", "loss")
+            slope = 2 * out / out.size
+            gradients = [((slope @ weights[1]) * (hidden > 0)).T @ batch, slope.T @ active]
+            gradients = [changed(f"gradient{at}", gradient) for at, gradient in enumerate(gradients)]
+            for name, gradient in zip(style.layers, gradients, strict=True):
+                writer.add(gradient, "gradients", f"{name}.weight", kind="parameter", port="gradient")
+            rate = float(changed("rate", np.array(0.1)))
+            writer.add(rate, "settings", "group 0", port="lr")
+            weights = [weight - rate * gradient for weight, gradient in zip(weights, gradients, strict=True)]
+            for name, weight in zip(style.layers, weights, strict=True):
+                writer.add(weight, "update", f"{name}.weight", kind="parameter")
+            writer.write(step, record, loss)
+    return directory
+
+
+def _calls(writer: ChainWriter, style: Style, batch: Array, hidden: Array, active: Array, out: Array) -> None:
+    calls = [(style.layers[0], style.kinds[0], batch, hidden), (style.layers[1], style.kinds[0], active, out)]
+    if style.activation:
+        calls.insert(1, (style.activation, "ReLU", hidden, active))
+    for name, kind, given, result in [*calls, (style.block, style.kinds[1], batch, out)]:
+        for port, tensor in (("input", given), ("output", result)):
+            writer.add(tensor, "forward", name, kind=kind, port=port, line=f"{kind}.py:7")
+
+
+MISTAKES: dict[str, tuple[Change, str, str]] = {
+    "a batch turned over": ({"batch": lambda x: x[:, ::-1]}, "data", "0"),
+    "a batch that is scaled": ({"batch": lambda x: x * 1.001}, "data", "0"),
+    "a weight of another start": ({"weights1": lambda x: x + 0.01}, "weights", "net.dense2.weight"),
+    "a weight turned over": ({"weights0": lambda x: x[:, ::-1]}, "weights", "net.dense1.weight"),
+    "a layer": ({"hidden": lambda x: x * (1 + 1e-5)}, "forward", "net.dense1 = body.0"),
+    "an activation": ({"active": lambda x: x + 0.01}, "forward", "net.relu = body"),
+    "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
+    "the loss": ({"loss": lambda x: x * 24}, "loss", "loss"),
+    "a gradient": ({"gradient0": lambda x: x * 1.1}, "backward", "net.dense1.weight"),
+    "a learning rate": ({"rate": lambda x: x * 1.01}, "update", "net.dense1.weight"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_path: Path) -> None:
+    changes, kind, name = MISTAKES[mistake]
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    first = comparison.first_difference
+    assert first is not None, comparison.sentence
+    place = first.module
+    named = [f"{place.a} = {place.b}"] if place else [tensor.a for tensor in first.tensors]
+    assert (first.step, first.kind) == (1, kind)
+    assert name in named
+    assert comparison.to_dict()["first_difference"]["class"] == kind
+    assert comparison.sentence.startswith("The runs part at step 1, in")
+
+
+def test_a_right_port_is_the_same_whatever_its_modules_are(tmp_path: Path) -> None:
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT))
+
+    assert (comparison.verdict, comparison.first_difference) == ("same", None)
+    assert comparison.chain is not None
+    assert comparison.chain.steps == [1, 2, 3]
+    assert [link.compared for link in comparison.chain.links] == [1, 2, 3, 1, 2, 2]
+
+
+def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
+    changes = MISTAKES["a learning rate"][0]
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    assert comparison.to_dict()["first_difference"]["settings"] == {
+        "lr": {"a": [pytest.approx(0.1)], "b": [pytest.approx(0.101)]}
+    }
+    assert "lr is 0.1 in a and 0.101 in b" in comparison.sentence
+
+
+def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:
+    changes: Change = {"batch": lambda x: x[::-1]}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    assert comparison.verdict == "same"
+
+
+def test_rounding_is_no_difference(tmp_path: Path) -> None:
+    def rounded(x: Array) -> Array:
+        return x * (1 + 1e-7 * np.random.default_rng(1).normal(size=x.shape))
+
+    changes = dict.fromkeys(("hidden", "active", "out", "gradient0", "gradient1"), rounded)
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
+
+    assert comparison.verdict == "same", comparison.sentence
