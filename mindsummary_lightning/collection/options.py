@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mindsummary_lightning.collection.parameter_selection import EVERY
+from mindsummary_lightning.conversion.arguments import positive_int
 from mindsummary_lightning.conversion.hyperparameters import plain_value
 from mindsummary_lightning.errors import closest
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -94,6 +95,33 @@ def checked_statistics(collect_parameter_statistics: Any) -> str | None:
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainOptions:
+    """Which steps' chains are recorded, ``None`` for the rhythm of tables, and an expression for names of modules."""
+
+    steps: frozenset[int] | None = None
+    modules: str | None = None
+
+
+def checked_outputs(collect_output_statistics: Any) -> ChainOptions | None:
+    """``True``, an expression or a tuple of steps; ``None`` for none; a TypeError or ValueError for anything else."""
+    if isinstance(collect_output_statistics, bool):
+        return ChainOptions() if collect_output_statistics else None
+    if isinstance(collect_output_statistics, (tuple, list)):
+        steps = [positive_int("a step of collect_output_statistics", step) for step in collect_output_statistics]
+        if not steps:
+            raise ValueError("collect_output_statistics names no step; give steps counted from 1, True or None")
+        return ChainOptions(frozenset(steps))
+    if collect_output_statistics is None:
+        return None
+    if not isinstance(collect_output_statistics, str):
+        raise TypeError(
+            "collect_output_statistics must be a bool, a tuple of steps, a regular expression of modules' names as a "
+            f"str, or None, not {collect_output_statistics!r}"
+        )
+    return ChainOptions(modules=_checked_expression("collect_output_statistics", collect_output_statistics))
 
 
 def _checked_expression(name: str, expression: Any) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable
 
 MAX_TENSOR_STEPS = 20  # MindInsight keeps no more steps of a tensor
 MAX_IMAGE_STEPS = 10  # and of an image: the tensors' steps, or every second of them
+_FIRST_CHAINS = 3  # steps: what is wrong with an optimizer's state shows in the second
 _GROWTH = 2.5  # of the gap between tensor steps when the total is not known: 20 steps reach beyond 10**8
 
 
@@ -34,7 +35,8 @@ class Schedule:
 
     Without a gap of their own, tensors are collected on the steps of the default range, input images on these too, or
     on every second of more than 10. A resumed run has done ``step`` steps before; ``default_steps_used`` are as many of
-    them as :meth:`default_steps_until` said, ``None`` if unknown: those of this schedule.
+    them as :meth:`default_steps_until` said, ``None`` if unknown: those of this schedule. The chains of ``chain_steps``
+    are recorded, for ``None`` those of the first three steps and of all with tables.
     """
 
     def __init__(
@@ -45,9 +47,12 @@ class Schedule:
         total: int | None = None,
         step: int = 0,
         default_steps_used: tuple[int, int] | None = None,
+        chain_steps: Container[int] | None = (),
     ) -> None:
         self._freq = collect_freq
         self._total = total
+        self._chain = range(1, _FIRST_CHAINS + 1) if chain_steps is None else chain_steps
+        self._has_chain_rhythm = chain_steps is None
         steps = sorted({1, *tensor_steps(total, collect_freq)} - {0})
         image_steps = steps[:: 1 if len(steps) <= MAX_IMAGE_STEPS else 2]
         self._used = default_steps_used or (_count(steps, step), _count(image_steps, step))
@@ -82,6 +87,10 @@ class Schedule:
         """Whether a collected step's statistics of parameters are recorded whole: the first after a step of tensors."""
         return step in (1, self._total) or self._has_passed(self._table_steps, step)
 
+    def collects_chain(self, step: int) -> bool:
+        """Whether the chain of this step is recorded."""
+        return step in self._chain or (self._has_chain_rhythm and self.collects(step) and self.collects_tables(step))
+
     def collects_pictures(self, step: int) -> bool:
         """Whether they are drawn after a collected step: five times in a run at most, and at its end."""
         return step == self._total or (step > 1 and self._has_passed(self._picture_steps, step))
@@ -94,7 +103,13 @@ class Schedule:
 
     def collects_anything(self, step: int) -> bool:
         """Whether anything at all of this step is recorded; hot path, so it calls none of the others."""
-        return step % self._freq == 0 or step in (1, self._total) or step in self._tensors or step in self._inputs
+        return (
+            step % self._freq == 0
+            or step in (1, self._total)
+            or step in self._tensors
+            or step in self._inputs
+            or step in self._chain
+        )
 
     def default_steps_until(self, step: int) -> tuple[int, int]:
         """Steps up to this one with tensors and with images of the default range, for a run that resumes from here."""

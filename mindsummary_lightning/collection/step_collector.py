@@ -23,7 +23,7 @@ from mindsummary_lightning.collection.parameter_selection import NamedParameter,
 from mindsummary_lightning.collection.parameter_statistics import ParameterStatistics
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
-from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.collection.step_values import StepPart, StepValues
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.errors import named_error
 from mindsummary_lightning.values import SummaryValue
@@ -53,6 +53,7 @@ class StepCollector:
 
     Attributes:
         step: number of steps done.
+        takes_chain: whether the chain of the present step is recorded.
         raises: whether a value that cannot be recorded is raised when the others of its step are handed out, instead of
             skipped with a warning.
     """
@@ -67,6 +68,7 @@ class StepCollector:
         is_rank_zero: bool,
         statistics: ParameterStatistics | None = None,
         statistics_pattern: str | None = None,
+        chain: StepPart | None = None,
     ) -> None:
         self.step: int = step
         self.raises = False
@@ -81,6 +83,8 @@ class StepCollector:
             self._gradients = None
         self._statistics = statistics
         self._statistics_pattern = statistics_pattern
+        self._chain = chain
+        self.takes_chain = False
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
         self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None  # of the last step, and of what
         self._has_lazy = False
@@ -118,6 +122,7 @@ class StepCollector:
         self._use(parameters)
         if self._values is None:
             self._values = StepValues()
+            self.takes_chain = self._chain is not None and self._schedule.collects_chain(self.step + 1)
         if self._is_rank_zero:
             self._operators.begin_pass()
             operator_buffer.open_for(self._operators)
@@ -153,6 +158,9 @@ class StepCollector:
         self._add_operators(values)
         if schedule.collects(step):
             self._add_state(values)
+        if self._chain is not None and self.takes_chain:
+            self._chain.move_into(values)
+            self.takes_chain = False
         self._send(values)
 
     def end_run(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
@@ -184,6 +192,8 @@ class StepCollector:
             if self._statistics is not None and self._is_rank_zero:
                 pairs = self._statistics.finish(step, pairs)
                 self._last_statistics = step
+            if self._chain is not None:
+                pairs = self._chain.finish(pairs)
             for tag, problem in values.problems:
                 self._warn(tag, "%s is not recorded: %s", tag, error_text(problem))
             yield step, pairs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -34,6 +34,16 @@ class _Pending:
     build: Callable[[list[torch.Tensor]], SummaryValue]
     copy: DeviceCopy | None = None  # that has the parts, which are then not held here
     place: tuple[int, int] = (0, 0)  # of the parts in the copy
+
+
+class StepPart(Protocol):
+    """Something else that is recorded in some steps, and becomes values when its tensors are on the CPU."""
+
+    def move_into(self, values: StepValues) -> None:
+        """Add what was taken in this step to its values; it has none any more."""
+
+    def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
+        """The values of a step, with its own in place of their parts."""
 
 
 class StepValues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -79,6 +79,16 @@ class ModuleNames:
         if id(module) not in self._places and (module._modules or module._parameters):
             return self._add(self._child(caller, module_class_name(module), module))
         return self._places.get(id(module), caller._replace(module=module))
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Name, ``parameter`` or ``buffer``, and tensor of all of them; of a tied one the first name alone."""
+        seen: set[int] = set()
+        for module, path, _ in self._places.values():
+            for kind, held in (("parameter", module._parameters), ("buffer", module._buffers)):
+                for key, tensor in held.items():
+                    if tensor is not None and id(tensor) not in seen:
+                        seen.add(id(tensor))
+                        yield f"{path}.{key}".lstrip("."), kind, tensor
 
     def parameter_name(self, tensor: torch.Tensor, running: Place) -> tuple[int, str] | None:
         """Id of the module and name of a parameter, buffer or plain tensor, most likely of the place that is running.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from torch import nn
 
 from mindsummary_lightning.graph.instruments import Instruments
 from mindsummary_lightning.graph.observation import Observation
+from mindsummary_lightning.graph.replaced_method import ReplacedMethod
 from mindsummary_lightning.values.graph_nodes import Graph
 
 # Any, in this module: arguments and results of the user's methods.
@@ -28,32 +28,20 @@ class StepObserver:
         self.error: Exception | None = None
         self.losses: dict[int, str] = {}
         self._module = module
-        self._own: dict[str, Any] = {}  # what the instance itself has in that place
-        self._armed: Callable[..., Any] | None = None
+        self._step = ReplacedMethod(module, "training_step", self._call)
 
     def arm(self) -> None:
         """Put an observed method in the place of the module's own, until it is called."""
-        original = self._module.training_step
-
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.disarm()
-            output, self.graph, self.error = observed_call(self._module, original, args, kwargs, self.losses)
-            return output
-
-        # Lightning reads the signature of training_step one wrapper deep.
-        call.__wrapped__ = getattr(original, "__wrapped__", original)
-        attributes = vars(self._module)
-        self._own = {"training_step": original} if "training_step" in attributes else {}
-        self._armed = attributes["training_step"] = call
+        self._step.arm()
 
     def disarm(self) -> None:
         """Give the module its own method back, unless someone has replaced it since."""
-        attributes = vars(self._module)
-        if self._armed is not None and attributes.get("training_step") is self._armed:
-            del attributes["training_step"]
-            attributes.update(self._own)
-        self._armed = None
+        self._step.disarm()
+
+    def _call(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        self.disarm()
+        output, self.graph, self.error = observed_call(self._module, original, args, kwargs, self.losses)
+        return output
 
 
 def observed_call(

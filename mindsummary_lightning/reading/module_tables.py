@@ -64,13 +64,18 @@ class ModuleTable:
         return [self.rows[place] for place in places], table[places]
 
 
+def module_rows(run_dir: str) -> list[ChainRow]:
+    """What the rows of a run's tables are of; none where the file is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        return decode_module_rows(read_regular(os.path.join(run_dir, MODULE_ROWS_FILE)))
+    return []
+
+
 def read_module_table(run: FollowedRun) -> ModuleTable | None:
     """All tables of a run, as it was when last refreshed, or ``None``, as without its file of rows."""
     if MODULES_TAG not in run.tags()["tensor"]:
         return None
-    rows: list[ChainRow] = []
-    with contextlib.suppress(OSError, ValueError):
-        rows = decode_module_rows(read_regular(os.path.join(run.run_dir, MODULE_ROWS_FILE)))
+    rows = module_rows(run.run_dir)
     with OpenFiles() as files:
         tensors = [
             (sample.step, cast("Tensor", files.value(sample.location)).data)

@@ -20,6 +20,7 @@ from mindsummary_lightning.collection.options import (
     CollectOptions,
     checked_custom_lineage,
     checked_gradients,
+    checked_outputs,
     checked_statistics,
     hyper_config,
 )
@@ -38,12 +39,13 @@ from mindsummary_lightning.conversion.arguments import (
     positive_int,
     refuse_file_in_the_way,
 )
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
+from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_writer import landscape_writer
+from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver, landscape_writer
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -54,7 +56,7 @@ from mindsummary_lightning.trainer.run_identity import (
     saved_state,
     steps_before_fit,
 )
-from mindsummary_lightning.trainer.statistics_names import StatisticsNames
+from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.trainer.trainer_state import (
     is_tuning,
     loss_scale,
@@ -101,6 +103,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             expression for others.
         collect_parameter_updates: have the ratio of each update to its weight in the table, which takes a copy of the
             weights during a collected step.
+        collect_output_statistics: record batch, weights, outputs of modules, loss, gradients and update of a step as
+            tensor ``module_statistics``: ``True``, some steps as a tuple, or an expression for names of modules.
         loss: name of a logged metric that is recorded as ``loss/auto``; ``None``: what ``training_step`` returns.
 
     Raises:
@@ -131,6 +135,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         loss: str | None = None,
         collect_parameter_statistics: bool | str | None = None,
         collect_parameter_updates: bool = False,
+        collect_output_statistics: bool | str | tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         self._summary_dir = None if summary_dir is None else checked_directory("summary_dir", summary_dir)
@@ -151,14 +156,15 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._gradients = checked_gradients(collect_gradients)
         self._statistics = checked_statistics(collect_parameter_statistics)
         self._has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
-        self._statistics_names: StatisticsNames | None = None
+        self._statistics_names: RowDescriptions[str] | None = None
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
         self._loss_name = None if loss is None else checked_name(loss)
         self._guard = HookGuard(_LOG, "SummaryCollector")
+        self._chain = ChainRecorder(checked_outputs(collect_output_statistics), self._guard)
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()
-        self._landscape: LandscapeCheckpointWriter | None = None
+        self._landscape = LandscapeSaver(None, self._guard)
         self._global_step = 0
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
@@ -188,7 +194,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
             self._resumed = continued_state(self._steps, trainer, is_at_same_step)
-            self._landscape = None
+            self._landscape = LandscapeSaver(None, self._guard)
             if stage == "fit" or not is_at_same_step or not is_on:  # after an evaluation one may save a checkpoint
                 self._steps = None
             if not is_on:
@@ -214,16 +220,18 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
         step = steps_before_fit(self._resumed, trainer, pl_module, None if record is None else record.directory)
         total, used = planned_steps(trainer), self._resumed.get("default_steps_used")
-        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, total, step, used)
+        schedule = Schedule(self._freq, self._tensor_freq, self._input_freq, total, step, used, self._chain.steps)
         named = self._names.of(pl_module, trainer.optimizers)
         statistics: ParameterStatistics | None = None
         if self._statistics is not None:
-            self._statistics_names = None if record is None else StatisticsNames(record)
+            self._statistics_names = None if record is None else statistics_names(record)
             names = [] if self._statistics_names is None else self._statistics_names.recorded
             statistics = ParameterStatistics(names, schedule, self._has_updates, scales_loss(trainer))
+        self._chain.plan(pl_module, record)
         self._steps = StepCollector(
-            self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics
-        )
+            self._specified, schedule, named, self._gradients, step, record is not None, statistics, self._statistics,
+            self._chain.chain,
+        )  # fmt: skip
         self._steps.raises = self._guard.raise_exception
         if record is None or lineage is None:
             return
@@ -240,7 +248,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        self._landscape = landscape_writer(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
+        writer = landscape_writer(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
+        self._landscape = LandscapeSaver(writer, self._guard)
         self._runs[0].announce()
 
     # ---- the hot path
@@ -255,10 +264,12 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished()
         if self._lineage is not None:
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
+        self._chain.begin_batch(steps.takes_chain)
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Learn from the first batch which function the loss comes from."""
+        """Take the loss, if asked for, and learn from the first batch which function it comes from."""
+        self._chain.before_backward(loss)
         if self._lineage is not None and self._lineage.is_first_batch:
             self._lineage.loss_computed(pl_module, loss, self._graph.losses)
 
@@ -266,6 +277,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""
         if (self._gradients or self._statistics) and self._steps is not None:
             self._steps.take_gradients(optimizer, partial(loss_scale, trainer, pl_module, optimizer))
+        self._chain.before_optimizer_step(trainer, pl_module, optimizer)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Record the step, if an optimizer stepped and the step is collected."""
@@ -280,6 +292,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         if self._loss_name is not None:
             read_loss = partial(self._logged_loss, weakref.ref(trainer))
         steps.end_batch(read_loss, has_stepped, batch)
+        self._chain.end_batch()
         if self._lineage is not None and self._lineage.is_first_batch:
             with self._guard("the train lineage"):
                 self._lineage.end_first_batch(trainer, pl_module, self._specified.collect_dataset_graph)
@@ -287,10 +300,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._record_finished()
         if has_stepped and not steps.has_in_flight:
             self._graph.write_when_observed()
-        saver = self._landscape
-        if has_stepped and saver is not None and saver.unit == "step" and saver.wants(steps.step):
-            with self._guard("the parameters for a landscape"):
-                saver.save(steps.step, pl_module.state_dict())
+        if has_stepped:
+            self._landscape.end_step(steps.step, pl_module)
 
     def _record_finished(self, wait: bool = False) -> None:
         if self._steps is not None:
@@ -298,6 +309,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 if self._record is not None:
                     if self._statistics_names is not None:
                         self._statistics_names.add(self._steps.statistics_names)
+                    self._chain.describe()
                     self._record.write_values(step, values)
                     self._graph.write_when_observed()
 
@@ -318,13 +330,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._steps.close_operators()  # they are open if the module skipped the rest of the epoch
         if self._lineage is not None:
             self._lineage.end_epoch(trainer)
-        saver, epoch, step = self._landscape, trainer.current_epoch + 1, self._steps.step
-        if saver is not None:
-            with self._guard("the parameters for a landscape"):
-                if step:
-                    saver.end_epoch(max(1, round(step / epoch)))
-                if saver.unit == "epoch" and saver.wants(epoch):
-                    saver.save(epoch, pl_module.state_dict())
+        self._landscape.end_epoch(self._steps.step, trainer.current_epoch + 1, pl_module)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Put the step and the run directory into it; its own path and size are recorded at the next batch."""
@@ -374,14 +380,12 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._end("success", trainer, pl_module)
 
     def _end(self, status: str, trainer: Any, pl_module: Any) -> None:
-        saver, self._landscape = self._landscape, None
-        if saver is not None and self._steps is not None:
-            with self._guard("the parameters for a landscape"):
-                number = self._steps.step if saver.unit == "step" else max(1, trainer.current_epoch)
-                saver.end(number, pl_module.state_dict())
+        if self._steps is not None:
+            self._landscape.end(self._steps.step, trainer.current_epoch, pl_module)
         self._guard.log_total()
         self._graph.end()
         self._names.release()
+        self._chain.end()
         if self._steps is not None:
             self._steps.release()
         if self._lineage is not None:
@@ -390,5 +394,6 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._own_run.end(status, records_status=self._specified.collect_train_lineage)
 
     def __getstate__(self) -> dict[str, Any]:
-        dropped = ("_steps", "_landscape", "_record", "_lineage", "_statistics_names")
-        return {**self.__dict__, **dict.fromkeys(dropped), "_names": ParameterNames()}
+        dropped = ("_steps", "_record", "_lineage", "_statistics_names")
+        new = {"_names": ParameterNames(), "_landscape": LandscapeSaver(None, self._guard)}
+        return {**self.__dict__, **dict.fromkeys(dropped), **new}

@@ -1,4 +1,4 @@
-"""What a collector saves for loss landscapes, and whether it can."""
+"""``LandscapeSaver``: what a collector saves for loss landscapes, when, and whether it can."""
 
 from __future__ import annotations
 
@@ -11,9 +11,43 @@ from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.sharding import is_flattened
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.hook_guard import HookGuard
 from mindsummary_lightning.trainer.trainer_state import steps_in_first_epoch
 
 _LOG = logging.getLogger(__name__)
+_WHAT = "the parameters for a landscape"
+
+
+class LandscapeSaver:
+    """Saves the parameters at the steps and epochs of a landscape; without a writer nothing."""
+
+    def __init__(self, writer: LandscapeCheckpointWriter | None, guard: HookGuard) -> None:
+        self._writer = writer
+        self._guard = guard
+
+    def end_step(self, step: int, module: nn.Module) -> None:
+        """A step is done."""
+        writer = self._writer
+        if writer is not None and writer.unit == "step" and writer.wants(step):
+            with self._guard(_WHAT):
+                writer.save(step, module.state_dict())
+
+    def end_epoch(self, step: int, epoch: int, module: nn.Module) -> None:
+        """An epoch is done, counted from 1, and so many steps."""
+        writer = self._writer
+        if writer is not None:
+            with self._guard(_WHAT):
+                if step:
+                    writer.end_epoch(max(1, round(step / epoch)))
+                if writer.unit == "epoch" and writer.wants(epoch):
+                    writer.save(epoch, module.state_dict())
+
+    def end(self, step: int, epoch: int, module: nn.Module) -> None:
+        """The fit is over after so many steps and whole epochs; later calls do nothing."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with self._guard(_WHAT):
+                writer.end(step if writer.unit == "step" else max(1, epoch), module.state_dict())
 
 
 def landscape_writer(

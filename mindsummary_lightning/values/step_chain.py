@@ -24,7 +24,7 @@ COLUMNS = (
     "non_finite",
     *(f"sample_{number}" for number in range(SAMPLES)),
 )
-_GOLDEN = 0.6180339887498949
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,5 @@ def sample_places(elements: int) -> NDArray[np.int64]:
 
     They are spread as multiples of the golden ratio: evenly spaced ones would be the same after a flip.
     """
-    places: NDArray[np.int64] = (np.arange(SAMPLES) * _GOLDEN % 1 * elements).astype(np.int64)
+    places: NDArray[np.int64] = (np.arange(SAMPLES) * GOLDEN % 1 * elements).astype(np.int64)
     return places

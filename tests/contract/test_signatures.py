@@ -146,6 +146,7 @@ _KEYWORD_ONLY = {
         "loss": None,
         "collect_parameter_statistics": None,
         "collect_parameter_updates": False,
+        "collect_output_statistics": None,
     },
     "MindInsightLogger": {
         "prefix": "",

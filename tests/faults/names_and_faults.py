@@ -27,7 +27,7 @@ from mindsummary_lightning.cli import main
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.recording.summary_record import recorder_of
-from mindsummary_lightning.trainer.statistics_names import StatisticsNames
+from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
@@ -124,7 +124,7 @@ def _record(run: Path, first: int) -> None:
         record.add_value("tensor", "t", np.zeros(2000, np.float32))  # more than a page has left
         record.record(first)
         recorder_of(record).write_lineage(TrainInfo(epoch=first))
-        StatisticsNames(recorder_of(record)).add([f"w{first}"])
+        statistics_names(recorder_of(record)).add([f"w{first}"])
 
 
 def _landscape(run: Path) -> None:

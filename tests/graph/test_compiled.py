@@ -15,7 +15,7 @@ from torch._dynamo.utils import counters
 from torch.nn import functional as F
 
 from mindsummary_lightning import SummaryReader
-from mindsummary_lightning.graph import instruments
+from mindsummary_lightning.graph import module_calls
 from mindsummary_lightning.values import Graph
 from tests.graph.reader_rules import broken_rules, edges, sources
 from tests.graph.training import Trace, train
@@ -180,7 +180,7 @@ def test_a_torch_without_the_private_function_is_not_observed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain = run(compile_function, None)
-    monkeypatch.setattr(instruments, "_SET_CALLBACK", "gone_from_torch")
+    monkeypatch.setattr(module_calls, "_SET_CALLBACK", "gone_from_torch")
 
     with caplog.at_level(logging.INFO, "mindsummary_lightning"):
         observed = run(compile_function, tmp_path)

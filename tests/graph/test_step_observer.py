@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mindsummary_lightning import SummaryReader, tensor_summary
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.graph import instruments, observation, step_observer
+from mindsummary_lightning.graph import module_calls, observation, step_observer
 from mindsummary_lightning.graph.step_observer import StepObserver
 from tests.graph.training import train
 from tests.graph.zoo import ZOO
@@ -263,8 +263,8 @@ PLACES = [
     (observation.Observation, "finish"),
     (observation, "graph_type"),
     (observation.Observation, "_find"),
-    (instruments, "_is_one_node"),
-    (instruments.Instruments, "_install"),
+    (module_calls, "_is_one_node"),
+    (module_calls.ModuleCalls, "_install"),
     (step_observer, "_named_arguments"),
 ]
 

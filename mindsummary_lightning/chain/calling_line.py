@@ -1,0 +1,33 @@
+"""The line of the user's code that is calling what runs now."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+_NOT_THE_USERS = re.compile(
+    r"(torch|lightning|pytorch_lightning|lightning_fabric|mindsummary_lightning|contextlib)(\.|$)"
+)
+
+
+def calling_line() -> str:
+    """``file.py:12`` of the innermost frame that is neither torch's, Lightning's nor ours; ``""`` if there is none.
+
+    The file is relative to the working directory, or to the folder of packages it is in; elsewhere its name alone.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+        if not file.startswith("<") and not _NOT_THE_USERS.match(name):
+            return f"{_short(file)}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+def _short(file: str) -> str:
+    for folder in ("site-packages", "dist-packages"):
+        if f"{os.sep}{folder}{os.sep}" in file:
+            return file.rpartition(f"{os.sep}{folder}{os.sep}")[2]
+    inside = file.removeprefix(os.getcwd() + os.sep)
+    return os.path.basename(file) if os.path.isabs(inside) else inside

@@ -1,0 +1,108 @@
+"""``OpenStep``: the rows that were taken of a step so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.collection.tensor_statistics import TensorReducer, columns, plain_tensor, unseen
+from mindsummary_lightning.graph.module_names import ModuleNames
+from mindsummary_lightning.values.step_chain import MODULES_TAG, ChainRow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainPart:
+    """Rows of a step that were reduced on one device: their numbers, and values of shape ``(n, c)``."""
+
+    rows: NDArray[np.intp]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What is left of a tensor: the numbers of :class:`TensorReducer`, its elements, those counted, dtype and shape."""
+
+    vector: torch.Tensor
+    elements: int
+    counted: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class OpenStep:
+    """Takes rows in the order of the step. ``number_of`` gives the number of a row in the tables.
+
+    Attributes:
+        names: of the network's modules and tensors.
+    """
+
+    def __init__(self, names: ModuleNames, number_of: Callable[[ChainRow], int]) -> None:
+        self.names: ModuleNames = names
+        self._number_of = number_of
+        self._values = StepValues()
+        self._reducer = TensorReducer()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._taken: dict[torch.device, list[tuple[int, int, Reduced]]] = {}  # row, place in the step
+        self._count = 0
+
+    @contextmanager
+    def taking(self, what: str) -> Iterator[None]:
+        """A context that nobody sees, and in which something is taken; what fails is noted."""
+        try:
+            with unseen():
+                yield
+        except Exception as error:
+            self._values.problems.append((f"{MODULES_TAG} of {what}", error))
+
+    def note(self, error: Exception) -> None:
+        """Something is missing."""
+        self._values.problems.append((MODULES_TAG, error))
+
+    def count(self, link: str, name: str = "") -> int:
+        """How often this was asked for before: the number of a call."""
+        self._calls[link, name] += 1
+        return self._calls[link, name] - 1
+
+    def counted(self, link: str, name: str = "") -> int:
+        """How often it was asked for."""
+        return self._calls[link, name]
+
+    def reduced(self, tensor: torch.Tensor) -> Reduced | None:
+        """The tensor as it is now; ``None`` if it has no row."""
+        plain = plain_tensor(tensor)
+        if plain is None:
+            return None
+        vector, counted = self._reducer.reduced(plain)
+        return Reduced(vector, plain.numel(), counted, str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
+
+    def add(self, row: ChainRow, tensor: torch.Tensor | Reduced) -> None:
+        """Take a tensor, or what is left of one, as the next row, if it has one."""
+        reduced = tensor if isinstance(tensor, Reduced) else self.reduced(tensor)
+        if reduced is not None:
+            number = self._number_of(replace(row, dtype=reduced.dtype, shape=reduced.shape))
+            self._taken.setdefault(reduced.vector.device, []).append((number, self._count, reduced))
+            self._count += 1
+
+    def move_into(self, values: StepValues) -> None:
+        """Add everything to the values of the step."""
+        for taken in self._taken.values():
+            rows, orders, reduced = zip(*taken, strict=True)
+            counts = np.array([(each.elements, each.counted) for each in reduced], np.float64)
+            build = partial(_built, np.array(rows, np.intp), np.array(orders, np.float64), counts)
+            self._values.add_deferred(MODULES_TAG, [torch.stack([each.vector for each in reduced])], build)
+        values.extend(self._values)
+
+
+def _built(
+    rows: NDArray[np.intp], orders: NDArray[np.float64], counts: NDArray[np.float64], parts: list[torch.Tensor]
+) -> ChainPart:
+    values = columns(parts[0].double().numpy(), counts[:, 0], counts[:, 1])
+    return ChainPart(rows, np.column_stack([orders, values]))

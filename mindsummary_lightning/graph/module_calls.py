@@ -1,0 +1,194 @@
+"""``ModuleCalls``: tells watchers of every call of a module on one thread, and changes none of them.
+
+``nn.Module.__call__`` is replaced meanwhile. Around a compiled region it has its own place again, so that the region is
+compiled, and later found, as without us (docs/decisions/0017 says why so).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from mindsummary_lightning.errors import GraphCaptureError
+
+# Any, in this module: arguments and results of whatever the user calls.
+_HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+_SET_CALLBACK = "_maybe_set_eval_frame"
+_COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older releases of torch
+
+
+class Watcher:
+    """What is told of the calls; none of its methods raises."""
+
+    def wants_calls(self) -> bool:
+        """Whether it is told of a call that is about to be made."""
+        return True
+
+    def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
+        """A module is about to be called with ``(args, kwargs)``; of one that is whole nothing inside is told."""
+
+    def leave_module(self, is_whole: bool, arguments: Any, output: Any) -> None:
+        """The innermost module has returned ``output``, or raised (then it is ``None``)."""
+
+    def add_compiled(self, name: str, owner: Any, arguments: Any, output: Any) -> None:
+        """A function that is compiled has returned; ``owner`` is the object whose method it is, or ``None``."""
+
+    def pause(self) -> None:
+        """What it has put in place is taken away, because a region runs that must not see it."""
+
+    def resume(self) -> None:
+        """It is put in place again."""
+
+    def fail(self, error: Exception) -> None:
+        """Not everything can be told, for this reason."""
+
+
+class ModuleCalls:
+    """The calls on this thread, which several watchers may be told of at once."""
+
+    _active: ClassVar[dict[int, ModuleCalls]] = {}  # by thread
+
+    def __init__(self) -> None:
+        self._watchers: list[Watcher] = []
+        self._thread = threading.get_ident()
+        self._compiled_call: FrameType | None = None
+        self._module_call: Callable[..., Any] = nn.Module.__call__
+
+    @classmethod
+    @contextmanager
+    def told_to(cls, watcher: Watcher) -> Iterator[None]:
+        """A context in which a watcher is told; afterwards everything is as before, also if the user's code raised."""
+        calls = cls._active.get(threading.get_ident())
+        if calls is not None:
+            calls._watchers.append(watcher)
+            watcher.resume()
+            try:
+                yield
+            finally:
+                watcher.pause()
+                calls._watchers.remove(watcher)
+            return
+        calls = cls()
+        calls._watchers.append(watcher)
+        cls._active[calls._thread] = calls
+        try:
+            with calls._watching(), _room_for_frames():
+                yield
+        finally:
+            del cls._active[calls._thread]
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        compiler: Any = sys.modules.get("torch._dynamo.eval_frame")
+        set_callback = getattr(compiler, _SET_CALLBACK, None)
+        if compiler is not None and set_callback is None:
+            self._fail(GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here"))
+        self._attempt(self._install)
+        try:
+            if set_callback is not None:
+                # torch 2.5 still compiles what it calls when it leaves a region.
+                torch.compiler.disable(ModuleCalls._set_callback, recursive=False)  # type: ignore[no-untyped-call]
+                setattr(compiler, _SET_CALLBACK, functools.partial(self._set_callback, set_callback))
+            yield
+        finally:
+            if set_callback is not None:
+                setattr(compiler, _SET_CALLBACK, set_callback)
+            self._remove()
+
+    def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        told: Sequence[Watcher] = ()
+        if threading.get_ident() == self._thread:
+            told = [watcher for watcher in self._watchers if watcher.wants_calls()]
+        if not told:
+            return self._module_call(module, *args, **kwargs)
+        output, is_whole = None, bool(self._attempt(_is_one_node, module))
+        for watcher in told:
+            watcher.enter_module(module, is_whole, (args, kwargs))
+        if is_whole:
+            self._remove()
+        try:
+            output = self._module_call(module, *args, **kwargs)
+        finally:
+            if is_whole:
+                self._attempt(self._install)
+            for watcher in told:
+                watcher.leave_module(is_whole, (args, kwargs), output)
+        return output
+
+    def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
+        """The compiler is about to run a compiled region (then it sets a callback) or has run one."""
+        caller = sys._getframe(1)
+        if caller is self._compiled_call:
+            self._compiled_call = None
+            prior = set_callback(callback)
+            self._attempt(self._install)
+            self._attempt(self._add_compiled, caller.f_locals)
+            return prior
+        is_entering = callable(callback) and caller.f_code.co_name in _COMPILED_CALLS
+        if is_entering and nn.Module.__call__ is not self._module_call and threading.get_ident() == self._thread:
+            self._compiled_call = caller
+            self._remove()
+        return set_callback(callback)
+
+    def _add_compiled(self, local: dict[str, Any]) -> None:
+        if "result" not in local:
+            return
+        name, owner = getattr(local["fn"], "__name__", "compiled"), getattr(local["fn"], "__self__", None)
+        for watcher in [watcher for watcher in self._watchers if watcher.wants_calls()]:
+            watcher.add_compiled(name, owner, (local["args"], local["kwargs"]), local["result"])
+
+    def _attempt(self, action: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something of ours; whatever it raises, the user's code continues."""
+        try:
+            return action(*arguments)
+        except Exception as error:
+            self._fail(error)
+            return None
+
+    def _fail(self, error: Exception) -> None:
+        for watcher in self._watchers:
+            watcher.fail(error)
+
+    def _install(self) -> None:
+        def call(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+            return self._call_module(module, args, kwargs)
+
+        nn.Module.__call__ = call  # type: ignore[method-assign]
+        for watcher in self._watchers:
+            watcher.resume()
+
+    def _remove(self) -> None:
+        nn.Module.__call__ = self._module_call  # type: ignore[method-assign]
+        for watcher in reversed(self._watchers):
+            watcher.pause()
+
+
+@contextmanager
+def _room_for_frames() -> Iterator[None]:
+    """A context in which the recursion limit leaves the user as many frames as without ours, two of them a module."""
+    limit = sys.getrecursionlimit()
+    raised = 2 * limit
+    sys.setrecursionlimit(raised)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == raised:  # the user has not set another
+            sys.setrecursionlimit(limit)
+
+
+def _is_one_node(module: nn.Module) -> bool:
+    """Whether a module is shown as one node: it is compiled, scripted, or about to use a fused kernel."""
+    is_compiled = type(module).__name__ == "OptimizedModule" or module.__dict__.get("_compiled_call_impl") is not None
+    if is_compiled or isinstance(module, torch.jit.ScriptModule):
+        return True
+    if module.training or not isinstance(module, _HAVE_FUSED_KERNELS):
+        return False
+    return not torch.is_grad_enabled() or not any(weight.requires_grad for weight in module.parameters())

@@ -1,0 +1,93 @@
+"""``ChainRecorder``: which moment of a Lightning step gives what of its chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import torch
+
+from mindsummary_lightning.chain.chain_collector import ChainCollector
+from mindsummary_lightning.collection.options import ChainOptions
+from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
+from mindsummary_lightning.graph.replaced_method import ReplacedMethod
+from mindsummary_lightning.reading.module_tables import module_rows
+from mindsummary_lightning.recording.row_descriptions import RowDescriptions
+from mindsummary_lightning.recording.run_recorder import RunRecorder
+from mindsummary_lightning.trainer.hook_guard import HookGuard
+from mindsummary_lightning.trainer.trainer_state import loss_scale
+from mindsummary_lightning.values.step_chain import ChainRow
+
+
+class ChainRecorder:
+    """Records the chains of a fit, if ``options`` say so and it is planned.
+
+    A batch is taken as ``training_step`` gets it: on its device, within autocast, and inside DDP's forward.
+
+    Attributes:
+        chain: what is taken, or ``None``.
+        steps: those whose chains are recorded, ``None`` for a rhythm.
+    """
+
+    def __init__(self, options: ChainOptions | None, guard: HookGuard) -> None:
+        self.chain: ChainCollector | None = None
+        self.steps: Container[int] | None = () if options is None else options.steps
+        self._options = options
+        self._guard = guard
+        self._module: Any = None
+        self._training_step: ReplacedMethod | None = None
+        self._descriptions: RowDescriptions[ChainRow] | None = None
+
+    def plan(self, module: Any, record: RunRecorder | None) -> None:
+        """A fit begins, on a rank that records or not."""
+        self.end()
+        if self._options is not None and record is not None:
+            rows = module_rows(record.directory)
+            self.chain, self._module = ChainCollector(rows, self._options.modules), module
+            self._descriptions = RowDescriptions(record, MODULE_ROWS_FILE, encode_module_rows, rows)
+            self._training_step = ReplacedMethod(module, "training_step", self._call)
+
+    def begin_batch(self, is_recorded: bool) -> None:
+        """A batch begins of a step whose chain is recorded or not."""
+        if is_recorded and self._training_step is not None:
+            self._training_step.arm()
+
+    def before_backward(self, loss: torch.Tensor) -> None:
+        """Take the loss of a module that calls ``manual_backward``; another's is what ``training_step`` returns."""
+        if self.chain is not None and not self._module.automatic_optimization:
+            self.chain.add_loss(loss)
+
+    def before_optimizer_step(self, trainer: Any, module: Any, optimizer: Any) -> None:
+        """Take gradients and settings of an optimizer, one of the Trainer's."""
+        if self.chain is None or not self.chain.is_open:
+            return
+        optimizers, scale = trainer.optimizers, loss_scale(trainer, module, optimizer)
+        place = next((at for at, each in enumerate(optimizers) if each is optimizer), 0)
+        self.chain.add_gradients(optimizer, sum(len(each.param_groups) for each in optimizers[:place]), scale)
+
+    def end_batch(self) -> None:
+        """A batch is done, and its values are taken."""
+        if self._training_step is not None:
+            self._training_step.disarm()
+
+    def describe(self) -> None:
+        """Write what the rows are of, before a table that has them."""
+        if self.chain is not None and self._descriptions is not None:
+            self._descriptions.add(self.chain.rows)
+
+    def end(self) -> None:
+        """The fit is over: hold nothing of it."""
+        self.end_batch()
+        self.chain = self._module = self._training_step = self._descriptions = None
+
+    def _call(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        chain = self.chain
+        if chain is None:
+            return original(*args, **kwargs)
+        with self._guard("the chain of a step"):
+            chain.begin(self._module)
+        return chain.call(args[0] if args else None, original, args, kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        held = ("chain", "_module", "_training_step", "_descriptions")
+        return {**self.__dict__, **dict.fromkeys(held)}
