@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import logging
 import sys
 import threading
@@ -329,10 +328,14 @@ def _observe(call: Callable[[torch.Tensor], torch.Tensor], is_observed: bool = T
 
 
 def test_what_is_deep_enough_for_the_recursion_limit_is_so_in_an_observed_step() -> None:
-    limit = sys.getrecursionlimit()
-    levels = (limit - len(inspect.stack()) - 50) // 4  # CPython 3.11 counts four for a module
-    for is_observed in (False, True):
-        _observe(lambda x: _Deep()(x, levels), is_observed)
+    limit, levels = sys.getrecursionlimit(), 0
+    with pytest.raises(RecursionError):  # how many calls a module takes is another number in each version of Python
+        while True:
+            levels += 10
+            _observe(lambda x: _Deep()(x, levels), is_observed=False)
+    levels = int(0.9 * levels) - 10
+
+    _observe(lambda x: _Deep()(x, levels))
 
     assert sys.getrecursionlimit() == limit
 
