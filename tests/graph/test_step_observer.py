@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -328,14 +330,13 @@ def _observe(call: Callable[[torch.Tensor], torch.Tensor], is_observed: bool = T
 
 
 def test_what_is_deep_enough_for_the_recursion_limit_is_so_in_an_observed_step() -> None:
-    limit, levels = sys.getrecursionlimit(), 0
-    with pytest.raises(RecursionError):  # how many calls a module takes is another number in each version of Python
-        while True:
-            levels += 10
-            _observe(lambda x: _Deep()(x, levels), is_observed=False)
-    levels = int(0.9 * levels) - 10
+    limit = sys.getrecursionlimit()
+    deepest = 0  # how many calls a module takes is another number in each version of Python
+    with contextlib.suppress(RecursionError):
+        for deepest in range(10, limit, 10):
+            _observe(partial(_Deep(), levels=deepest), is_observed=False)
 
-    _observe(lambda x: _Deep()(x, levels))
+    _observe(partial(_Deep(), levels=int(0.9 * deepest) - 10))
 
     assert sys.getrecursionlimit() == limit
 
