@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import io
 import logging
@@ -56,7 +55,7 @@ class MeanLoss(nn.Module):
         self._datamodule = datamodule if is_asked else None
         self._names: dict[str, str] = {}
         self.needs_gradients: bool = False
-        self.needs_trainer: bool = False
+        self._trainer: Any = None  # an idle one, for a step that asks
         self.changes_batches = False
         self.bytes_per_sample: float = 0.0  # of the largest tensor that a module takes or returns
         self.dropped: set[str] = set()  # shortcuts that were not used, and that this was said of
@@ -92,7 +91,7 @@ class MeanLoss(nn.Module):
                 Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
             )
         before, transfer, after = self._transfers
-        with self._data_with(_idle_trainer(_lightning_package(self.module)) if self.needs_trainer else None):
+        with self._data_with(self._trainer):
             batch = before(batch, 0) if before else batch
             batch = transfer(batch, device, 0) if transfer else move(batch, device)
             return after(batch, 0) if after else batch
@@ -111,8 +110,8 @@ class MeanLoss(nn.Module):
         """Whether the step may work after this error, because something it missed is given to it from now on."""
         if self.loss_fn is None and not self.needs_gradients and "does not require grad" in str(error):
             self.needs_gradients = True
-        elif not self.needs_trainer and _lightning_package(self.module):
-            self.needs_trainer = True
+        elif self._trainer is None and (package := _lightning_package(self.module)):
+            self._trainer = _idle_trainer(package)
         else:
             return False
         return True
@@ -120,7 +119,7 @@ class MeanLoss(nn.Module):
     def explained(self, error: Exception) -> Exception:
         """The error, or one that says what to pass if the step needs more of its training than there is."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        if self.loss_fn is not None or not self.needs_trainer:
+        if self.loss_fn is not None or self._trainer is None:
             return error
         if isinstance(error, AttributeError) and isinstance(error.obj, nn.Module):
             missing = (
@@ -138,15 +137,14 @@ class MeanLoss(nn.Module):
 
     def __reduce__(self) -> Any:
         with self._data_with(None):
-            return _unpickled, (_pickled(vars(self)),)
+            package = _lightning_package(self.module) if self._trainer else ""
+            return _unpickled, (_pickled(vars(self) | {"_trainer": None}), package)
 
     def attach(self) -> None:
-        """Give the step a Trainer that does nothing, if it needs one."""
-        if self.needs_trainer:
-            trainer = _idle_trainer(_lightning_package(self.module))
-            for part in self.module.modules():
-                if "_trainer" in vars(part):
-                    vars(part)["_trainer"] = trainer
+        """Give the step the Trainer that does nothing, if it needs one."""
+        for part in self.module.modules() if self._trainer else ():
+            if "_trainer" in vars(part):
+                vars(part)["_trainer"] = self._trainer
 
 
 def _copy(copies: NetworkCopies) -> MeanLoss:
@@ -173,8 +171,10 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _unpickled(attributes: bytes) -> MeanLoss:
-    return _with_attributes(torch.load(io.BytesIO(attributes), weights_only=False))
+def _unpickled(attributes: bytes, package: str) -> MeanLoss:
+    loss = _with_attributes(torch.load(io.BytesIO(attributes), weights_only=False))
+    loss._trainer = _idle_trainer(package) if package else None
+    return loss
 
 
 def _leave_training(module: nn.Module) -> None:
@@ -247,7 +247,6 @@ def _lightning_package(module: nn.Module) -> str:
     return ""
 
 
-@functools.cache
 def _idle_trainer(package: str) -> Any:
     name = "lightning.pytorch" if package == "lightning" else package
     logger = logging.getLogger(f"{name}.utilities.rank_zero")
@@ -267,8 +266,3 @@ def _idle_trainer(package: str) -> Any:
 
 def _ignore(*_: Any, **__: Any) -> None:
     """Take the place of ``LightningModule.log`` and ``log_dict``."""
-
-
-def forget_idle_trainers() -> None:
-    """Let the Trainers that steps were given be collected: nothing of a landscape stays when it has been made."""
-    _idle_trainer.cache_clear()

@@ -33,7 +33,7 @@ from mindsummary_lightning.landscape.evaluation import (
 )
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.loaders import is_datamodule
-from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss, forget_idle_trainers
+from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.plot import Landscapes
 from mindsummary_lightning.landscape.row_store import RowStore
@@ -198,8 +198,6 @@ class SummaryLandscape:
                 "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
             )
             raise
-        finally:
-            forget_idle_trainers()
         made = {
             job.tag: job.landscape(of_job, saved.settings.unit, saved.step_per_epoch)
             for job, of_job in zip(jobs, losses, strict=True)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lightning
 import pytest
 import torch
 
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
-from mindsummary_lightning.landscape.mean_loss import MeanLoss, forget_idle_trainers
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import zoo
 from tests.landscape.nets import save
-
-
-@pytest.fixture(autouse=True)
-def _no_trainer_stays() -> Iterator[None]:
-    yield
-    forget_idle_trainers()
 
 
 class ReadsItself(zoo.Lit):
@@ -102,6 +98,23 @@ def test_a_step_that_needs_its_trainers_optimizers_says_what_to_pass(tmp_path: P
         TypeError, match=r"training_step of NeedsItsOptimizer needs the Trainer of its training.*loss_fn"
     ):
         generate(tmp_path, NeedsItsOptimizer())
+
+
+class AsksItsTrainer(zoo.Lit):
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return super().training_step(batch, batch_idx) * (1 + self.trainer.current_epoch)
+
+
+def trainers() -> int:
+    gc.collect()
+    return sum(isinstance(each, lightning.Trainer) for each in gc.get_objects())
+
+
+@pytest.mark.slow
+def test_the_idle_trainer_of_a_landscape_goes_with_it(tmp_path: Path) -> None:
+    before = trainers()
+    assert generate(tmp_path, AsksItsTrainer())
+    assert trainers() == before
 
 
 @pytest.mark.slow
