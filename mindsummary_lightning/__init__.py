@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mindsummary_lightning import types as types
     from mindsummary_lightning import values as values
     from mindsummary_lightning import viewer as viewer
+    from mindsummary_lightning.chain.loop_recorder import StepRecorder
     from mindsummary_lightning.collection.operators import (
         HistogramSummary,
         ImageSummary,
@@ -46,6 +47,7 @@ __all__ = [
     "ImageSummary",
     "MindInsightLogger",
     "ScalarSummary",
+    "StepRecorder",
     "SummaryCollector",
     "SummaryLandscape",
     "SummaryReader",
@@ -69,6 +71,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = {
+    "chain.loop_recorder": ["StepRecorder"],
     "comparison.names": ["carried_weights"],
     "comparison.result": ["Comparison"],
     "comparison.verdict": ["compare_runs"],

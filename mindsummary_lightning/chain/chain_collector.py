@@ -13,10 +13,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
-from mindsummary_lightning.chain.calling_line import calling_line
 from mindsummary_lightning.chain.open_step import ChainPart, OpenStep, Reduced
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
 from mindsummary_lightning.graph.module_calls import ModuleCalls, Watcher
 from mindsummary_lightning.graph.module_names import ModuleNames, Place, module_class_name, unwrapped

@@ -18,6 +18,7 @@ _PROMISED = {
     "ImageSummary",
     "MindInsightLogger",
     "ScalarSummary",
+    "StepRecorder",
     "SummaryCollector",
     "SummaryLandscape",
     "SummaryReader",

@@ -7,12 +7,12 @@ import re
 import sys
 
 _NOT_THE_USERS = re.compile(
-    r"(torch|lightning|pytorch_lightning|lightning_fabric|mindsummary_lightning|contextlib)(\.|$)"
+    r"(torch|lightning|pytorch_lightning|lightning_fabric|mindspore|mindsummary_lightning|contextlib)(\.|$)"
 )
 
 
 def calling_line() -> str:
-    """``file.py:12`` of the innermost frame that is neither torch's, Lightning's nor ours; ``""`` if there is none.
+    """``file.py:12`` of the innermost frame that is neither of the frameworks nor ours; ``""`` if there is none.
 
     The file is relative to the working directory, or to the folder of packages it is in; elsewhere its name alone.
     """
