@@ -86,13 +86,13 @@ class RecordFile:
         if self._is_torn:
             self._cut_back()
         try:
-            size = total_length(record)
             if len(record) == 1:  # on the hot path of a training loop
-                written = os.write(self._descriptor, record[0])
+                size, written = len(record[0]), os.write(self._descriptor, record[0])
                 if written != size:
                     self._torn_size = written
                     self._write_all([memoryview(record[0])[written:]])
             else:
+                size = total_length(record)
                 self._write_all([memoryview(chunk).cast("B") for chunk in record])
             self._torn_size = 0
             self.size += size

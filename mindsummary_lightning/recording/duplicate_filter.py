@@ -15,13 +15,15 @@ from mindsummary_lightning.values.limits import MAX_TAGS, MAX_TENSOR_TAGS
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
+_FEWER_TAGS = "name fewer parameters in histogram_regular, or log fewer metrics"
+_FEWER_TENSORS = "record fewer tensors, or histograms where they suffice"
 
 
 class DuplicateFilter:
     """Remembers the last step and value of each tag."""
 
     def __init__(self, directory: str) -> None:
-        self._last: dict[object, tuple[int, object]] = {}  # by tag for scalars, else by kind and tag
+        self._last: dict[object, tuple[int, object]] = {}  # by tag for scalars, else by type and tag
         self._directory = directory
         self._tags: dict[str, set[str]] = {}  # of the run, by kind
         self._warnings = WarnOnce(_LOG)
@@ -40,7 +42,7 @@ class DuplicateFilter:
         last, has_new_tag = self._last, False
         for pair in values:
             tag, value = pair
-            key, mark = (tag, value) if type(value) is float else ((kind_of(value), tag), _mark(value))
+            key, mark = (tag, value) if type(value) is float else ((type(value), tag), _mark(value))
             previous = last.get(key)
             if previous is None:
                 has_new_tag = True
@@ -64,22 +66,19 @@ class DuplicateFilter:
     def forget(self, values: Iterable[tuple[str, SummaryValue]]) -> None:
         """Take back what :meth:`new_values` remembered: these values could not be written."""
         for tag, value in values:
-            self._last.pop(tag if type(value) is float else (kind_of(value), tag), None)
+            self._last.pop(tag if type(value) is float else (type(value), tag), None)
 
     def _check_limits(self) -> None:
-        count = sum(map(len, self._tags.values()))
-        advice = "name fewer parameters in histogram_regular, or log fewer metrics"
-        self._check_limit("tags", count, MAX_TAGS, advice)
-        advice = "record fewer tensors, or histograms where they suffice"
-        self._check_limit("tensor tags", len(self._tags.get("tensor", ())), MAX_TENSOR_TAGS, advice)
-
-    def _check_limit(self, what: str, count: int, limit: int, advice: str) -> None:
-        if count > limit:
-            self._warnings.warn(
-                what,
-                "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
-                *(self._directory, count, what, limit, advice),
-            )
+        for what, count, limit, advice in (
+            ("tags", sum(map(len, self._tags.values())), MAX_TAGS, _FEWER_TAGS),
+            ("tensor tags", len(self._tags.get("tensor", ())), MAX_TENSOR_TAGS, _FEWER_TENSORS),
+        ):
+            if count > limit:
+                self._warnings.warn(
+                    what,
+                    "%s has %d %s so far; MindInsight shows the %d that appeared last and drops the others: %s",
+                    *(self._directory, count, what, limit, advice),
+                )
 
     def _warn_of_change(self, kind: str, tag: str, step: int) -> None:
         if kind != "loss_landscape":  # a landscape is computed again on purpose, over the same steps

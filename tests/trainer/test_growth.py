@@ -53,6 +53,11 @@ def test_200_000_scalars_take_a_file_and_no_memory(tmp_path: Path) -> None:
     logger.finalize("success")
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
+    tracemalloc.start()
+    assert not any(finding.is_damage for finding in verify_run(str(tmp_path / "run")))
+    assert tracemalloc.get_traced_memory()[1] < 3_000_000  # bytes at most; no step of a tag is kept
+    tracemalloc.stop()
+
 
 class _Data(TensorDataset):
     pass
