@@ -3,7 +3,7 @@
     python benchmarks/walk.py [--list "a collected step"]
 
 A stay is a row of calls within one file; a move is a call into another room (folder) than that of the call before it.
-Generators and comprehensions that are entered again count as calls of their file, as Python's profiler sees them.
+A generator that goes on is the same call still.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryRe
 
 _ROOT = f"{Path(mindsummary_lightning.__file__).parent}/"
 _calls: list[tuple[str, str]] = []  # file and function
+_frames: set[FrameType] = set()  # of these calls
 
 
 def _see(frame: FrameType, event: str, argument: object) -> None:
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(_ROOT):
+    if event == "call" and code.co_filename.startswith(_ROOT) and frame not in _frames:
+        _frames.add(frame)
         _calls.append((code.co_filename[len(_ROOT) :], code.co_name))
 
 
