@@ -339,6 +339,7 @@ def parity(session: nox.Session, environment: str) -> None:
     compare(session, "mindspore_signatures", writer, "write_signatures.py", "mindspore")
     compare(session, "mindspore_defaults", writer, "write_defaults.py")
     compare(session, "mindspore_errors", writer, "write_errors.py")
+    compare(session, "mindspore_rows", writer, "write_rows.py")
     folder = "tests/golden/collector"
     session.run(
         writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
