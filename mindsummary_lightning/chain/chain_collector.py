@@ -121,6 +121,10 @@ class ChainCollector(Watcher):
         """Add what was taken of a step, and the weights after it, to its values; it has begun no more."""
         if (step := self._step) is not None:
             self._add_weights(step, "update")
+            with step.taking("gradients"):  # of what no optimizer holds, which so is told from what is frozen
+                for name, kind, parameter in step.names.tensors():
+                    if parameter.grad is not None and not step.counted("gradients", name):
+                        step.add(ChainRow("gradients", name, kind, 0, "gradient"), parameter.grad)
             self._step = None
             step.move_into(values)
 

@@ -48,12 +48,16 @@ class Step:
     values: Floats
 
     def of(self, link: str) -> dict[str, int]:
-        """The places of a link's rows by name, or by name and port."""
-        return {
-            f"{row.name}.{row.port}" if link == "settings" else row.name + (row.path and f".{row.path}"): place
-            for place, row in enumerate(self.rows)
-            if row.link == link
-        }
+        """The places of a link's rows by name, or by name and setting."""
+        return self._links.get(link, {})
+
+    @cached_property
+    def _links(self) -> dict[str, dict[str, int]]:
+        links: dict[str, dict[str, int]] = {}
+        for place, row in enumerate(self.rows):
+            words = [row.name, row.path, row.port if row.link == "settings" else "", str(row.call or "")]
+            links.setdefault(row.link, {})[".".join(word for word in words if word)] = place
+        return links
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -132,6 +136,7 @@ class Calls:
         self._taken: set[int] = set()
         self._unsure: set[int] = set()
         modules = {one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()}
+        self._modules = {*modules}, {*modules.values()}
         counts_a, counts_b = ({call.name: call.number + 1 for call in step.calls} for step in (a, b))
         self._at_b = {(call.name, call.number): place for place, call in enumerate(b.calls)}
         self._holders = {
@@ -233,6 +238,10 @@ class Calls:
                         self._take(one, other)
                         break
 
+    def _holds(self, one: int, other: int) -> bool:
+        """Whether either call is of a module with weights."""
+        return self.a.calls[one].name in self._modules[0] or self.b.calls[other].name in self._modules[1]
+
     def _container(self, one: int) -> int | None:
         """The call that holds the partners of all calls within one and no others; of several as far out as it is."""
         partners = {self._partner[inner] for inner in self.a.within(one) if inner in self._partner}
@@ -270,7 +279,7 @@ class Calls:
                     other not in self._taken
                     and bisect_left(places_b, other) == gap
                     and self._elements(self.a.calls[one].outputs[0], self.b.calls[other].outputs[0])
-                    and (are_like[one, other] or self._near_inputs(one, other))
+                    and (are_like[one, other] or (not self._holds(one, other) and self._near_inputs(one, other)))
                 ):
                     self._take(one, other)
                     self._unsure.add(one)

@@ -144,7 +144,8 @@ class _Compared:
         self.names = _by_layer({pair.a: pair.b for pair in names.pairs}, weights_b)
         self.weights = [(weights_a[one], weights_b[other]) for one, other in self.names.items()]
         self.calls = Calls(a, b, self.names, limit)
-        self.loss = [(row, other) for row in a.of("loss").values() for other in b.of("loss").values()][:1]
+        self._seen = 0.0  # the largest distance of outputs that agree
+        self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
 
     def part(self, is_first: bool) -> Part | None:
         """The first link that parts."""
@@ -180,9 +181,9 @@ class _Compared:
         far = self.calls.row_distance(one, other) if distance is None else distance
         return RowPair(self.a.rows[one], self.b.rows[other], far)
 
-    def apart(self, pairs: list[tuple[int, int]]) -> tuple[RowPair, ...]:
+    def apart(self, pairs: list[tuple[int, int]], limit: float | None = None) -> tuple[RowPair, ...]:
         """What is beyond the limit, the farthest first; an order of elements alone only if it has an effect."""
-        found = [self._pair(*pair) for pair in pairs if self._is_apart(*pair)]
+        found = [self._pair(*pair) for pair in pairs if self._is_apart(*pair, limit)]
         return tuple(sorted(found, key=lambda pair: -pair.distance))
 
     def _is_apart(self, one: int, other: int, limit: float | None = None) -> bool:
@@ -226,7 +227,7 @@ class _Compared:
 
     def _forward(self) -> Part | None:
         before: RowPair | None = None
-        seen = 0.0  # the largest distance of what agrees
+        agreeing: dict[int, float] = {}
         own: dict[str, float] = {}  # of the weights of each module
         for name, weights in zip(self.names, self.weights, strict=True):
             module = name.rpartition(".")[0]
@@ -234,10 +235,14 @@ class _Compared:
         for one, other, is_sure in self.calls.pairs:
             into, rows = self.calls.inputs(one, other)
             far, outputs = self.calls.outputs(one, other)
-            is_given = rows is None or not self._is_apart(*rows, max(self.limit, _GROWTH * seen))
-            explained = max(own.get(self.a.calls[one].name, 0.0), into if is_given else 0.0)
+            is_given = rows is None or not self._is_apart(*rows, max(self.limit, _GROWTH * self._seen))
+            explained = max(
+                [own.get(self.a.calls[one].name, 0.0), into if is_given else 0.0]
+                + [agreeing[inner] for inner in self.a.within(one) if inner in agreeing]
+            )
             if not self._is_apart(*outputs, max(self.limit, _GROWTH * explained)):
-                before, seen = self._pair(*outputs, far), max(seen, min(far, _GROWTH * explained))
+                before, agreeing[one] = self._pair(*outputs, far), far
+                self._seen = max(self._seen, far)
             elif is_sure or self._goes_on(one, other):
                 if self._is_loss(one, other):
                     return None
@@ -251,7 +256,7 @@ class _Compared:
     def _is_loss(self, one: int, other: int) -> bool:
         """Whether calls are those of a loss function: their output is the loss."""
         return any(
-            bool(loss) and step.values[step.calls[at].outputs[0], _ELEMENTS] == 1
+            loss and step.values[step.calls[at].outputs[0], _ELEMENTS] == 1
             for step, at, loss in ((self.a, one, self.loss), (self.b, other, self.loss))
         )
 
@@ -313,7 +318,7 @@ class _Compared:
         return at if found is None else found
 
     def _loss(self) -> Part | None:
-        tensors = self.apart(self.loss)
+        tensors = self.apart(self.loss, max(self.limit, _GROWTH * self._seen))
         return Part(self.step, "loss", tensors) if tensors else None
 
     def _backward(self) -> Part | None:
@@ -327,15 +332,22 @@ class _Compared:
             one, theirs = rows_a.get(name), rows_b.get(other)
             if one is not None and theirs is not None:
                 size = np.fmax(self.a.values[one, _RMS], self.b.values[theirs, _RMS])
-                if self._is_apart(one, theirs, _GRADIENT * (self.limit + noise / max(size, 1e-300))):
+                if self._is_apart(one, theirs, _GRADIENT * (max(self.limit, self._seen) + noise / max(size, 1e-300))):
                     apart[name] = self._pair(one, theirs)
-            elif one is not None and self.a.values[one, _RMS] > noise:
-                apart[name] = RowPair(self.a.rows[one], self.b.rows[weights[1]], np.inf)
-            elif theirs is not None and self.b.values[theirs, _RMS] > noise:
-                apart[name] = RowPair(self.a.rows[weights[0]], self.b.rows[theirs], np.inf)
+            elif (one is None) != (theirs is None) and self._moves_once(name, other, weights):
+                rows = (
+                    self.a.rows[weights[0] if one is None else one],
+                    self.b.rows[weights[1] if theirs is None else theirs],
+                )
+                apart[name] = RowPair(*rows, np.inf)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         nearest = sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1))
         return Part(self.step, "backward", tuple(apart[name] for name in nearest)) if apart else None
+
+    def _moves_once(self, name: str, other: str, before: tuple[int, int]) -> bool:
+        """Whether a weight changes in one run only."""
+        one, theirs = self.a.of("update").get(name), self.b.of("update").get(other)
+        return one is not None and theirs is not None and self._update_distance(before, (one, theirs)) > _UPDATE
 
     def _update(self) -> Part | None:
         rows_a, rows_b = self.a.of("update"), self.b.of("update")

@@ -22,6 +22,7 @@ _VALUE, _TAG, _SCALAR, _IMAGE = 1, 1, 3, 4
 _VALUE_KEY = _TAG_KEY = 0x0A
 _new = tuple.__new__  # half the time of a named tuple's own
 _IMAGE_HEIGHT, _IMAGE_WIDTH = 1, 2
+_NO_SIZE = (0, 0)
 
 
 class ValueLocation(NamedTuple):
@@ -84,17 +85,41 @@ def outline_event(payload: bytes) -> EventOutline:
 
 
 def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> None:
+    """The values of a summary; one that is encoded as every known writer does it, a tag and then the value, in place.
+
+    A run has a hundred million of them, so nothing is called for what can be written out.
+    """
     while at < end:
         if payload[at] == _VALUE_KEY:
-            length, begin = payload[at + 1], at + 2
+            length, start = payload[at + 1], at + 2
             if length > 127:
-                length, begin = _varint(payload, at + 1)
-            stop = begin + length
-            value = _usual_location(payload, begin, stop) if stop <= end and length > 3 else None
-            if value is not None:
-                values.append(value)
-                at = stop
-                continue
+                high, start = payload[at + 2], at + 3
+                length, start = ((high << 7) + length - 128, start) if high < 128 else _varint(payload, at + 1)
+            stop = start + length
+            begin = start + 3 + payload[start + 1] if stop <= end and length > 3 else stop
+            known = _known_head(payload[start:begin]) if begin < stop <= end else None
+            if known is not None:
+                tag, kind = known
+                if kind == "scalar":
+                    if begin + 4 == stop:
+                        values.append(
+                            _new(ValueLocation, (tag, kind, start, stop, *_FLOAT32.unpack_from(payload, begin), 0, 0))
+                        )
+                        at = stop
+                        continue
+                else:
+                    length, high = payload[begin], payload[begin + 1]
+                    if length < 128:
+                        begin += 1
+                    elif high < 128:
+                        length, begin = (high << 7) + length - 128, begin + 2
+                    else:
+                        length, begin = _varint(payload, begin)
+                    if begin + length == stop:
+                        size = _image_size(payload, begin, stop) if kind == "image" else _NO_SIZE
+                        values.append(_new(ValueLocation, (tag, kind, start, stop, 0.0, *size)))
+                        at = stop
+                        continue
         field, wire, _, begin, at = next(_fields(payload, at, end))
         if field == _VALUE and wire == _DELIMITED:
             location = _location(payload, begin, at)
@@ -102,29 +127,10 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocatio
                 values.append(location)
 
 
-def _usual_location(payload: bytes, start: int, end: int) -> ValueLocation | None:
-    """A value that is encoded as every known writer does it, a tag and then one value; ``None`` if it is not."""
-    name_size = payload[start + 1]
-    at = start + 3 + name_size
-    known = _known_head(payload[start:at]) if at < end and name_size < 128 else None
-    if known is None:
-        return None
-    tag, kind = known
-    if kind == "scalar":
-        if at + 4 != end:
-            return None
-        return _new(ValueLocation, (tag, kind, start, end, *_FLOAT32.unpack_from(payload, at), 0, 0))
-    length, at = _varint(payload, at)
-    if at + length != end:
-        return None
-    size = _image_size(payload, at, end) if kind == "image" else (0, 0)
-    return _new(ValueLocation, (tag, kind, start, end, 0.0, *size))
-
-
 @lru_cache(maxsize=1 << 14)  # a run has as many as tags
 def _known_head(head: bytes) -> tuple[str, str] | None:
     """Tag and kind of a value that begins with the tag and the key of what it holds, in this order."""
-    kind = _KINDS.get(head[-1] >> 3) if head[0] == _TAG_KEY else None
+    kind = _KINDS.get(head[-1] >> 3) if head[0] == _TAG_KEY and head[1] < 128 else None
     if kind is None or head[-1] & 7 != (_FIXED32 if kind == "scalar" else _DELIMITED):
         return None
     return head[2:-1].decode(), kind

@@ -168,20 +168,22 @@ class FollowedFile:
         if outline.holds == "graph":
             self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
         wall_time, step, _, values = outline
+        samples, nbytes = self._samples, 0
         for tag, kind, start, end, scalar, width, height in values:
-            rows = self._samples.get((kind, tag))
+            rows = samples.get((kind, tag))
             if rows is None:
-                rows = self._samples[kind, tag] = bytearray()
+                rows = samples[kind, tag] = bytearray()
                 self.tags.add((kind, tag))
-                self.nbytes += _TAG_BYTES
+                nbytes += _TAG_BYTES
             if kind == "scalar":
                 self._places.setdefault(tag, [])
                 rows += _PACK_SCALAR(row, step, wall_time, scalar)
-                self.nbytes += _SCALAR.itemsize
+                nbytes += _SCALAR.itemsize
                 continue
             tail = payload[end - TAIL if end - TAIL > start else start : end] if kind == "histogram" else b""
-            self.nbytes += SAMPLE.itemsize
+            nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
+        self.nbytes += nbytes
 
     def _add(self, columns: ScalarColumns) -> None:
         chunks = self._columns.get(columns.tags)

@@ -27,7 +27,8 @@ def recorded(
 ) -> list[tuple[ChainRow, dict[str, float]]]:
     """The rows of one step with SGD, in their order, each with its columns."""
     chain = ChainCollector(modules=modules)
-    optimizer = torch.optim.SGD(net.parameters(), **{"lr": 0.5, **settings})
+    held = {"params": [*net.parameters()], "lr": 0.5}
+    optimizer = torch.optim.SGD(**{**held, **settings})
     chain.begin(net)
     chain.call(batch, loss_of, (batch,), {}).backward()
     chain.add_gradients(optimizer, 0, None)
@@ -120,6 +121,15 @@ class Checkpointed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return checkpoint(self.layer, x, use_reentrant=self.reentrant)
+
+
+def test_a_weight_that_no_optimizer_holds_has_a_gradient_and_a_frozen_one_has_none() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3))
+    net[1].requires_grad_(False)
+
+    rows = [row for row, _ in recorded(net, classifier(net), params=[*net[0].parameters()])]
+
+    assert {row.name for row in rows if row.link == "gradients"} == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
 def test_a_shared_module_has_a_row_a_call_and_nested_values_their_paths() -> None:

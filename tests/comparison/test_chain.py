@@ -88,11 +88,17 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             slope = 2 * out / out.size
             gradients = [((slope @ weights[1]) * (hidden > 0)).T @ batch, slope.T @ active]
             gradients = [changed(f"gradient{at}", gradient) for at, gradient in enumerate(gradients)]
-            for name, gradient in zip(style.layers, gradients, strict=True):
+            for at, (name, gradient) in enumerate(zip(style.layers, gradients, strict=True)):
+                if f"frozen{at}" in changes:
+                    gradients[at] = gradient * 0
+                    continue
                 writer.add(gradient, "gradients", f"{name}.weight", kind="parameter", port="gradient")
             rate = float(changed("rate", np.array(0.1)))
             writer.add(rate, "settings", "group 0", port="lr")
-            weights = [weight - rate * gradient for weight, gradient in zip(weights, gradients, strict=True)]
+            weights = [
+                changed(f"after{at}", weight - rate * gradient)
+                for at, (weight, gradient) in enumerate(zip(weights, gradients, strict=True))
+            ]
             for name, weight in zip(style.layers, weights, strict=True):
                 writer.add(weight, "update", f"{name}.weight", kind="parameter")
             writer.write(step, record, loss)
@@ -118,6 +124,8 @@ MISTAKES: dict[str, tuple[Change, str, str]] = {
     "the last layer": ({"out": lambda x: x[::-1].copy()}, "forward", "net.dense2 = body.2"),
     "the loss": ({"loss": lambda x: x * 24}, "loss", "loss"),
     "a gradient": ({"gradient0": lambda x: x * 1.1}, "backward", "net.dense1.weight"),
+    "a frozen weight": ({"frozen1": lambda x: x}, "backward", "net.dense2.weight"),
+    "an update": ({"after0": lambda x: x * 0.99}, "update", "net.dense1.weight"),
     "a learning rate": ({"rate": lambda x: x * 1.01}, "update", "net.dense1.weight"),
 }
 
