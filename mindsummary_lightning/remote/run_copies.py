@@ -52,7 +52,9 @@ class Store:
         else:
             self.files.invalidate_cache()
             found = self.files.find(self.root, detail=True)
-            listed = {path[len(self.root) + 1 :]: self._facts(path, info) for path, info in found.items()}
+            # A driver may list the place itself, as a directory, when its first object has just been made.
+            files = {path: info for path, info in found.items() if info["type"] != "directory"}
+            listed = {path[len(self.root) + 1 :]: self._facts(path, info) for path, info in files.items()}
         # ".." in an object's name would lead out of the other side.
         return {name: facts for name, facts in listed.items() if not re.search(r"(^|/)(/|\.|$)", name)}
 

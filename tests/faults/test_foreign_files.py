@@ -48,6 +48,22 @@ def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
     return path.read_bytes()
 
 
+def test_a_name_at_the_end_of_time_leaves_no_name_for_further_files_which_is_one_error_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "theirs.summary.253402300798").touch()
+    recorded = []
+    with SummaryRecord(tmp_path, max_file_size=300) as record:
+        for step in range(20):
+            record.add_value("scalar", "loss", 1.0)
+            recorded += [step] if record.record(step) else []
+
+    assert 0 < len(recorded) < 20
+    assert [step for step, _ in read_scalars(tmp_path, "loss")] == recorded
+    (level,) = [each.levelname for each in caplog.records if "the latest time there is" in each.getMessage()]
+    assert level == "ERROR"
+
+
 @pytest.mark.slow
 def test_processes_that_start_together_on_a_torn_tail_all_live(
     tmp_path: Path, times: Callable[[int, int], int], figure: Figure

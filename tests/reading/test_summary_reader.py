@@ -4,9 +4,11 @@ import os
 import pickle
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import PIL.Image as PillowImage
 import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -269,6 +271,20 @@ def test_images_come_encoded_and_as_pictures(tmp_path: Path) -> None:
 
     assert (step, image.height, image.width) == (1, 2, 3)
     assert picture.size == (3, 2)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "ICO", "TGA"])
+def test_pictures_are_opened_in_five_formats_and_in_no_other(tmp_path: Path, kind: str) -> None:
+    encoded = BytesIO()
+    PillowImage.new("RGB", (16, 16)).save(encoded, kind)
+    write_summary(tmp_path, [values_at(1, {"picture": Image(16, 16, encoded.getvalue())})])
+    reader = SummaryReader(tmp_path)
+
+    if kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP"):
+        assert [picture.size for _, _, picture in reader.pictures("picture")] == [(16, 16)]
+    else:
+        with pytest.raises(DamagedFileError, match="cannot be opened"):
+            next(reader.pictures("picture"))
 
 
 def test_mindspores_own_files_are_read(tmp_path: Path) -> None:

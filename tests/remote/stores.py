@@ -197,7 +197,7 @@ def s3_server() -> Iterator[str]:
     os.environ.update(names)
     try:
         s3 = fsspec.filesystem("s3", skip_instance_cache=True)
-        s3.mkdir("bucket")
+        s3.makedirs("bucket", exist_ok=True)
         yield names["AWS_ENDPOINT_URL"]
     finally:
         for name, value in before.items():
