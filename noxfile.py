@@ -109,8 +109,8 @@ PROJECT = [name for part in ("tests", "browser", "lint", "types") for name in gr
 ENVIRONMENTS = {
     "project": Environment(["ninja", "setuptools", *dict.fromkeys(PROJECT), "-e", ".[tensorboard]"]),
     "mindinsight-server": Environment([*PINS, "setuptools<81"], ("3.11", "3.10", "3.9")),
-    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3"], ("3.11", "3.10", "3.9")),
-    "mindspore-newest": Environment(["mindspore==2.10.0", "numpy<2"], ("3.11", "3.12", "3.10")),
+    "mindspore-writer": Environment(["mindspore==2.7.0", "protobuf<=3.20.3", "crc32c"], ("3.11", "3.10", "3.9")),
+    "mindspore-newest": Environment(["mindspore==2.10.0", "numpy<2", "crc32c"], ("3.11", "3.12", "3.10")),
     "protoc": Environment(group("protos"), ("3.11", "3.12", "3.10")),  # no later ones have a wheel
     "lowest": Environment([*lower_bounds(), *group("trainings")], ("3.10", "3.11", "3.12"), is_pinned=True),
     "newest": Environment(
@@ -333,12 +333,13 @@ def compare(session: nox.Session, name: str, python: str, script: str, *words: s
 @nox.session(venv_backend="none")
 @nox.parametrize("environment", ["mindspore-writer", "mindspore-newest"])
 def parity(session: nox.Session, environment: str) -> None:
-    """A real MindSpore, 2.7.0 and 2.10.0, writes the golden values again, and they are the committed ones."""
+    """A real MindSpore, 2.7.0 and 2.10.0, writes the golden values again, and records nets; ``-- --full``: all."""
     writer = python_of(session, environment)
     compare(session, "mindspore_values", writer, "write_with_mindspore.py")
     compare(session, "mindspore_signatures", writer, "write_signatures.py", "mindspore")
     compare(session, "mindspore_defaults", writer, "write_defaults.py")
     compare(session, "mindspore_errors", writer, "write_errors.py")
+    compare(session, "mindspore_rows", writer, "write_rows.py")
     folder = "tests/golden/collector"
     session.run(
         writer, f"{folder}/train_with_mindspore.py", "--check", f"{folder}/mindspore_collector.json", external=True
@@ -348,8 +349,17 @@ def parity(session: nox.Session, environment: str) -> None:
     train = "tests/comparison/ports/train_with_mindspore.py"
     session.run(writer, train, str(runs), external=True, silent=True)
     session.run(writer, train, str(runs / "again"), "cnn", external=True, silent=True)
-    variables = {**ONE_THREAD, "MINDSPORE_RUNS": str(runs)}
-    run_in_project(session, "pytest", "tests/comparison/test_mindspore_ports.py", env=variables)
+    nets = () if "--full" in session.posargs else ("transformer", "resnet")
+    ours = {"PYTHONPATH": str(ROOT)}
+    session.run(writer, "tests/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours, external=True)
+    chains = "tests/comparison/chains/nets_mindspore.py"
+    session.run(writer, chains, str(runs / "chains"), *nets, env=ours, external=True)
+    variables = {
+        **ONE_THREAD, "MINDSPORE_RUNS": str(runs), "MINDSPORE_STEPS": str(runs / "steps"),
+        "MINDSPORE_CHAINS": str(runs / "chains"),
+    }  # fmt: skip
+    tested = ("tests/comparison/test_mindspore_ports.py", "tests/comparison/test_chains.py", "tests/mindspore")
+    run_in_project(session, "pytest", *tested, *session.posargs, env=variables)
 
 
 @nox.session(venv_backend="none")

@@ -15,11 +15,16 @@ MAX_POINTS = 5000  # of a curve
 _CANDIDATES = 8  # points of a stretch, of which one is chosen: quantiles of it, each by its share
 _CORRECTION = 0.3  # of the error so far; larger ones follow the mean closer, and widen the band of a noisy curve
 _MIXED = 50  # stretches
-_BLOCK = 100  # points or a few more, above whose mean one can stand out
-_OUTSTANDING = 4  # times the greatest distance in all but a tenth of the blocks: what is below is the bulk
-_APART = 2  # times the greatest distance in the bulk; a heavy tail goes on without such a gap
+_BLOCK = 100  # points, from whose median one can be far
+_LEAST_NOISE = 1e-3  # of the mean noise: where nothing moves, a small distance is not a large one
+_TAIL = 2000  # farthest points, or a tenth of a short curve: the first tenth should fall off as the others do
+_STEEPEST = 10  # exponent of that
+_SURPLUS = 5  # times as many points as expected are as far or farther: they stand apart
 _MAX_SPIKES = 50
-_WINDOWS = 10  # of a curve: within one, other points take back what spikes weigh too much
+_WINDOWS = 12  # of a curve: within one, other points take back what spikes weigh too much
+_PAYERS = 5  # windows, the spike's own and the nearest
+_MAX_MOVE = 0.95  # of the way to the least or the greatest points around them
+_FAR = 0.5  # of that way: from here on the least or the greatest is one of the candidates
 _MAX_SHIFT = 0.02  # of a window's mean magnitude: as far may spikes move its mean beyond that
 
 
@@ -58,89 +63,126 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
     """``count`` points of a curve without gaps."""
     if values.size <= count:
         return np.arange(values.size)
-    known = [0, values.size - 1, int(values.argmax()), int(values.argmin()), *_spikes(values, count)]
-    fixed = np.sort(list(dict.fromkeys(known))[:count])
-    places = fixed - np.arange(fixed.size)  # among the others
-    chosen = _unbiased(np.delete(values, fixed), count - fixed.size, places, values[fixed])
-    chosen += np.searchsorted(places, chosen, side="right")
-    return np.sort(np.concatenate([fixed, chosen]))
+    kept, moves = _kept(values, count)
+    others = np.delete(np.arange(values.size), kept)
+    chosen = others[_unbiased(values[others], count - len(kept), moves[others * _WINDOWS // values.size])]
+    return np.sort(np.concatenate([kept, chosen]))
 
 
-def _spikes(values: NDArray[np.float32], count: int) -> list[int]:
-    """Points far from those around them, the farthest first: of ``count`` points others can take back their weight."""
-    edges = np.linspace(0, values.size, max(1, values.size // _BLOCK) + 1).astype(np.intp)
-    begins, lengths = edges[:-1], edges[1:] - edges[:-1]
-    means = np.add.reduceat(values, begins, dtype=np.float64) / lengths
-    distances = np.abs(values - np.repeat(means, lengths))
-    farthest = np.maximum.reduceat(distances, begins)
-    bulk = farthest[farthest <= _OUTSTANDING * np.quantile(farthest, 0.9)].max()
-    blocks = np.flatnonzero(farthest > _APART * bulk)
-    blocks = blocks[np.argsort(-farthest[blocks], kind="stable")][:_MAX_SPIKES]
-    # A point of a window can lie below or above its mean by the mean distance.
-    given = (np.add.reduceat(distances, begins, dtype=np.float64) - farthest) / lengths + _MAX_SHIFT * np.abs(means)
-    windows = np.arange(begins.size) * _WINDOWS // begins.size
-    left = np.bincount(windows, given, _WINDOWS) * count / begins.size
-    chosen = []
-    for block in blocks.tolist():
-        if farthest[block] <= left[windows[block]]:
-            left[windows[block]] -= farthest[block]
-            chosen.append(int(edges[block] + distances[edges[block] : edges[block + 1]].argmax()))
-    return chosen
+def _apart(values: NDArray[np.float32]) -> list[int]:
+    """Points farther from those around them than the tail of all distances leads to expect, the farthest first."""
+    tail = min(_TAIL, values.size // 10)
+    few = tail // 10
+    if not few:
+        return []
+    blocks = np.append(values, values[values.size - -values.size % _BLOCK :]).reshape(-1, _BLOCK)
+    medians = np.partition(blocks, _BLOCK // 2, axis=1)[:, _BLOCK // 2, None].astype(np.float64)
+    distances = np.abs(blocks - medians)
+    # The noise of a falling curve may fall with it: a distance is one in units of the noise of its window.
+    windows = [one for one in np.array_split(distances.mean(axis=1), _WINDOWS) if one.size]
+    noise = np.repeat([np.median(one) for one in windows], [one.size for one in windows])
+    distances /= np.maximum(noise, _LEAST_NOISE * noise.mean() or 1)[:, None]
+    distances = distances.ravel()[: values.size]
+    farthest = np.argpartition(distances, -tail)[-tail:]
+    far = distances[farthest := farthest[np.argsort(-distances[farthest], kind="stable")]]
+    begin, end = float(far[few - 1]), float(far[-1])
+    exponent = min(_STEEPEST, np.log(10) / np.log(begin / end)) if 0 < end < begin else _STEEPEST * (begin == end)
+    far = far[:few][far[:few] > begin]
+    surplus = np.arange(1, far.size + 1) >= _SURPLUS * few * (begin / far) ** exponent
+    return list(farthest[: np.flatnonzero(surplus).max(initial=-1) + 1])
 
 
-def _unbiased(
-    values: NDArray[np.float32], count: int, places: NDArray[np.intp], fixed: NDArray[np.float32]
-) -> NDArray[np.intp]:
-    """One point of each of ``count`` stretches, so that they and the fixed points at some places have the curve's mean.
+def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[np.float64]]:
+    """Points that are shown in any case, and how far all others of each window move to take back their weight.
 
-    Of eight stretches each takes another quantile, corrected by part of the error of those before it. What a fixed
-    point weighs too much is part of the error around its place.
+    That is a share of the way to the least points around them or, if it is negative, to the greatest.
+    """
+    ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))[:count]
+    single = np.array(list(dict.fromkeys([*_apart(values), *ends])))
+    others = np.delete(np.arange(values.size), single)
+    begins, _ = _stretches(others.size, count)
+    means, least, greatest = _levels(values[others], begins)
+    windows = others[begins] * _WINDOWS // values.size
+    to_least, to_greatest, magnitude = (
+        np.bincount(windows, one, _WINDOWS) for one in (means - least, greatest - means, np.abs(means))
+    )
+    lowest, highest = -_MAX_MOVE * to_greatest, _MAX_MOVE * to_least
+    own = np.maximum(np.searchsorted(others[begins], single, side="right") - 1, 0)
+    weights = (values[single] - means[own]) * (1 - count / values.size)
+    most = min(_MAX_SPIKES, count // 10)
+    kept: list[int] = []
+    unpaid = []
+    owed = np.zeros(_WINDOWS)
+    for place, window, weight in zip(
+        single.tolist(), (single * _WINDOWS // values.size).tolist(), weights, strict=True
+    ):
+        payers = sorted(range(_WINDOWS), key=lambda other: abs(other - window))[: _PAYERS if len(kept) < most else 0]
+        for payer in payers:
+            after, beyond = owed[payer] + weight, _MAX_SHIFT * magnitude[payer]
+            if lowest[payer] - beyond <= after <= highest[payer] + beyond:
+                kept.append(place)
+                owed[payer] = after
+                break
+        else:
+            if place in ends:
+                unpaid.append((place, window, weight))
+    for place, window, weight in unpaid[: count - len(kept)]:
+        kept.append(place)
+        owed[window] += weight
+    owed = np.clip(owed, lowest, highest)
+    ways = np.where(owed < 0, to_greatest, to_least)
+    return kept, np.divide(owed, ways, out=np.zeros(_WINDOWS), where=ways > 0)
+
+
+def _stretches(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Begins and lengths of at most ``count`` equally long stretches.
+
+    Those longer by a point are mixed: at regular places they may always meet the same part of a period of the curve.
+    """
+    edges = np.linspace(0, size, min(size, count) + 1).astype(np.intp)
+    lengths = edges[1:] - edges[:-1]
+    chance = np.random.default_rng(0).random(lengths.size)
+    lengths = lengths[np.argsort(np.arange(lengths.size) // _MIXED + chance)]
+    return np.cumsum(lengths) - lengths, lengths
+
+
+def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArray[np.float64]]:
+    """Mean, least and greatest value of each stretch."""
+    sums = np.add.reduceat(values, begins, dtype=np.float64)
+    extremes = [one.reduceat(values, begins).astype(np.float64) for one in (np.minimum, np.maximum)]
+    return [sums / np.diff(begins, append=values.size), *extremes]
+
+
+def _unbiased(values: NDArray[np.float32], count: int, moves: NDArray[np.float64]) -> NDArray[np.intp]:
+    """One point of each of ``count`` stretches, so that they have the curve's mean, moved as far as wanted.
+
+    Of eight stretches each takes another quantile, corrected by part of the error of those before it.
     """
     if not count:
         return np.empty(0, np.intp)
-    chance = np.random.default_rng(0)
-    edges = np.linspace(0, values.size, count + 1).astype(np.intp)
-    # Those longer by a point, mixed: at regular places they may always meet the same part of a period of the curve.
-    lengths = (edges[1:] - edges[:-1])[np.argsort(np.arange(count) // _MIXED + chance.random(count))]
-    begins = np.cumsum(lengths) - lengths
+    chance = np.random.default_rng(1)
+    begins, lengths = _stretches(values.size, count)
     candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(np.intp)
-    of_candidates = values[candidates]
-    order = np.argsort(of_candidates, axis=1)
-    candidates = np.take_along_axis(candidates, order, axis=1)
-    of_candidates = np.take_along_axis(of_candidates, order, axis=1)
-    ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[:count].tolist()
-    means = np.add.reduceat(values, begins, dtype=np.float64) / lengths
-    spread = np.abs(of_candidates - means[:, None]).mean(axis=1)
-    excess = _excess(begins, means, spread, places, fixed, count / values.size).tolist()
+    ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[:count]
+    means, least, greatest = _levels(values, begins)
+    candidates = np.take_along_axis(candidates, np.argsort(values[candidates], axis=1), axis=1)
+    moves = moves[begins]
+    share = np.abs(moves)
+    ends = np.where(moves < 0, greatest, least)
+    targets = means + share * (ends - means)
+    drawn = values[candidates[np.arange(count), ranks]].astype(np.float64)
+    drawn += share * (ends - drawn)
+    is_far = share > _FAR
+    places = np.flatnonzero(values == np.repeat(ends, lengths))
+    candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[np.searchsorted(places, begins)][is_far]
     chosen = np.empty(count, np.intp)
     error = 0.0
-    rows = of_candidates.tolist()
-    for index, (row, mean, rank, weight) in enumerate(zip(rows, means.tolist(), ranks, excess, strict=True)):
-        error -= weight
-        wanted = row[rank] + _CORRECTION * error
+    rows = zip(values[candidates].tolist(), drawn.tolist(), targets.tolist(), strict=True)
+    for index, (row, draw, target) in enumerate(rows):
+        wanted = draw + _CORRECTION * error
         nearest = min(bisect_left(row, wanted), _CANDIDATES - 1)
         if nearest and wanted - row[nearest - 1] < row[nearest] - wanted:
             nearest -= 1
         chosen[index] = nearest
-        error += mean - row[nearest]
+        error += target - row[nearest]
     return candidates[np.arange(count), chosen]
-
-
-def _excess(
-    begins: NDArray[np.intp],
-    means: NDArray[np.float64],
-    spread: NDArray[np.float64],
-    places: NDArray[np.intp],
-    fixed: NDArray[np.float32],
-    share: float,
-) -> NDArray[np.float64]:
-    """By stretch, what fixed points weigh too much; it is taken back from half as far before a point as it takes."""
-    excess = np.zeros(begins.size)
-    stretches = np.searchsorted(begins, places, side="right") - 1
-    local = np.convolve(spread, np.ones(_MIXED) / _MIXED, "same")
-    for stretch, value in zip(stretches.tolist(), fixed.tolist(), strict=True):
-        most = float(local[stretch]) * begins.size / _WINDOWS
-        weight = min(max((value - float(means[stretch])) * (1 - share), -most), most)
-        reach = begins.size / _WINDOWS * abs(weight) / most if most else 0.0
-        excess[max(0, min(int(stretch - reach / 2), int(begins.size - 1 - reach)))] += weight
-    return excess

@@ -75,8 +75,9 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
         for info in archive.infolist()
         if info.filename.startswith(f"{_PAGES}/static/") and os.path.splitext(info.filename)[1] in _TYPES
     }
-    # The front end would ask for the browser's language only after it has settled on English.
-    index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", b'<head><script src="language.js"></script>', 1)
+    # The front end would ask for the browser's language after it has settled on English. It knows no table of runs.
+    ours = b'<head><script src="language.js"></script><script src="back.js"></script>'
+    index = archive.read(f"{_PAGES}/index.html").replace(b"<head>", ours, 1)
     files["/"] = file_of("index.html", index)
     # The graph page asks for it beside its script, or beside itself, depending on which of its parts comes first.
     files["/graphvizlib.wasm"] = files["/static/js/graphvizlib.wasm"]

@@ -395,6 +395,23 @@ def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Bro
     assert browser.errors() == []
 
 
+def test_a_link_on_the_pages_of_chosen_runs_leads_back_to_the_table_of_all(browser: Browser, three: str) -> None:
+    from selenium.webdriver.common.by import By
+
+    _open(browser, three)
+    for box in browser.driver.find_elements(By.CSS_SELECTOR, "tbody input")[:2]:
+        box.click()
+    browser.driver.find_element(By.LINK_TEXT, "compare curves").click()
+    link = "document.body?.lastElementChild?.shadowRoot?.querySelector('a')"
+    _wait(browser, f"return Boolean({link})")
+
+    browser.driver.execute_script(f"{link}.click()")
+
+    _wait(browser, "return location.pathname.endsWith('/runs')")
+    _wait(browser, f"{_COUNT}.length > 0")
+    assert _run(browser, _COUNT) == "3 of 3 runs"
+
+
 def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, sweep: Path) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys

@@ -125,6 +125,31 @@ def test_spikes_of_a_noisy_curve_are_kept_and_its_mean_too(count: int, sizes: li
     assert values[chosen].mean() == pytest.approx(values.mean(), rel=0.25 if max(sizes) == 10_000 else 0.02)
 
 
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("base", ["lognormal", "exponential", "falls to noise", "falls with its noise"])
+def test_nine_in_ten_spikes_of_a_skewed_or_falling_curve_are_kept_and_the_level_of_its_end(
+    base: str, count: int
+) -> None:
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        falling, skewed = np.exp(-6 * np.arange(count) / count), rng.exponential(size=count)
+        values, sigma = {
+            "lognormal": (rng.lognormal(size=count), np.full(count, 2.16)),
+            "exponential": (skewed, np.ones(count)),
+            "falls to noise": (falling + 0.02 * skewed, np.full(count, 0.02)),
+            "falls with its noise": ((falling + 0.02) * skewed, falling + 0.02),
+        }[base]
+        places = rng.choice(count, 50, replace=False)
+        values[places] += 50 * sigma[places]
+        chosen = thinned(values.astype(np.float32))
+        assert np.isin(places, chosen).sum() >= 45
+        errors.append(abs(_smoothed(values[chosen], 0.9)[-MAX_POINTS // 3 :].mean() / values[-count // 3 :].mean() - 1))
+
+    assert np.median(errors) <= 0.04
+    assert max(errors) <= 0.15
+
+
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_the_greatest_and_the_least_value_are_kept(shape: str) -> None:
     values = _curve(shape, 50_000)

@@ -55,8 +55,8 @@ def test_a_compressed_copy_is_sent_to_whom_it_suits(tmp_path: Path) -> None:
 def test_the_front_end_is_told_the_browsers_language_before_its_own_scripts(tmp_path: Path) -> None:
     async def check(client: Client) -> None:
         async with client.get("/") as answer:
-            first, *others = re.findall('<script src="([^"]+)"', await answer.text())
-            assert (first, len(others)) == ("language.js", 1)
+            first, second, *others = re.findall('<script src="([^"]+)"', await answer.text())
+            assert (first, second, len(others)) == ("language.js", "back.js", 1)
         async with client.get("/language.js") as answer:
             assert (answer.status, answer.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
             assert "milang" in await answer.text()

@@ -83,7 +83,16 @@ def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
 def own_files() -> dict[str, StaticFile]:
     """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
-    names = ("runs.html", "runs.js", "runs.css", "overlay.js", "uPlot.iife.min.js", "uPlot.min.css", "language.js")
+    names = (
+        "runs.html",
+        "runs.js",
+        "runs.css",
+        "overlay.js",
+        "uPlot.iife.min.js",
+        "uPlot.min.css",
+        "language.js",
+        "back.js",
+    )
     return {f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes()) for name in names}
 
 

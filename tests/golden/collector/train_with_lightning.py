@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lightning as L
 import torch
 from torch import nn
@@ -34,12 +36,10 @@ class Net(L.LightningModule):
         return torch.optim.SGD(self.parameters(), case.LEARNING_RATE, case.MOMENTUM)
 
 
-def train(run_dir: str) -> None:
+def train(run_dir: str, **options: Any) -> None:
     images, labels = case.data()
     dataset = TensorDataset(torch.tensor(images), torch.tensor(labels, dtype=torch.long))
-    collector = SummaryCollector(
-        run_dir, case.COLLECT_FREQ, {"collect_landscape": None}, collect_tensor_freq=case.COLLECT_TENSOR_FREQ
-    )
+    collector = SummaryCollector(run_dir, **case.OPTIONS | options)
     trainer = L.Trainer(
         max_epochs=case.EPOCHS,
         accelerator="cpu",

@@ -15,6 +15,7 @@ import struct
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -42,7 +43,7 @@ class Net(nn.Cell):
         return scores
 
 
-def train(run_dir: str) -> None:
+def train(run_dir: str, **options: Any) -> None:
     ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     network = Net()
     for name, value in case.weights().items():
@@ -51,9 +52,7 @@ def train(run_dir: str) -> None:
     dataset = ds.NumpySlicesDataset({"image": images, "label": labels}, shuffle=False).batch(case.BATCH_SIZE)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     optimizer = nn.Momentum(network.trainable_params(), case.LEARNING_RATE, case.MOMENTUM)
-    collector = ms.SummaryCollector(
-        run_dir, case.COLLECT_FREQ, {"collect_landscape": None}, collect_tensor_freq=case.COLLECT_TENSOR_FREQ
-    )
+    collector = ms.SummaryCollector(run_dir, **case.OPTIONS | options)
     model = ms.Model(network, loss, optimizer)
     model.train(case.EPOCHS, dataset, callbacks=[collector], dataset_sink_mode=False)
 
@@ -87,9 +86,8 @@ def recorded(run_dir: str) -> dict[str, list]:
 
 
 def payloads(run_dir: str, ending: str) -> list[bytes]:
-    """The records of the one file with that ending."""
-    path = next(path for path in glob.glob(f"{run_dir}/*summary.*") if path.endswith(ending))
-    content = Path(path).read_bytes()
+    """The records of the one file with that ending, if there is one."""
+    content = b"".join(Path(path).read_bytes() for path in glob.glob(f"{run_dir}/*summary.*{ending}"))
     found = []
     while content:
         length = struct.unpack("<Q", content[:8])[0]
