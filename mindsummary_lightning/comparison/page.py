@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.comparison.chain_page import chain_parts, growth
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.result import Comparison
@@ -59,6 +60,13 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     for run, alone in comparison.alone.items():
         if alone.steps or alone.tensors:
             yield f"<p>{say('in {} alone, not compared: {} steps, {} tensors', run, alone.steps, alone.tensors)}</p>"
+    if comparison.chain is not None:
+        yield from chain_parts(comparison.chain, say)
+        distances = growth(comparison.chain)
+        if distances.size > 1:
+            legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
+            yield f'<p class="small"><span class="key kd">{legend}</span></p>'
+            yield _distance_curve(np.arange(distances.size), distances, comparison.tolerance.row, "call")
     for hint in comparison.hints:
         yield f'<p lang="en">{escape(hint.text)}</p>'
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
@@ -76,10 +84,11 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield _curves(comparison)
         legend = say("distance of the losses, logarithmic; dashed: tolerance")
         yield f'<p class="small"><span class="key kd">{legend}</span></p>'
-        yield _distance_curve(comparison)
+        yield _distance_curve(comparison.alignment.loss_steps, comparison.losses, comparison.tolerance.loss)
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
         yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison)
-    if comparison.first_difference and comparison.first_difference.tensors:
+    has_part = comparison.chain is not None and comparison.chain.part is not None
+    if comparison.first_difference and comparison.first_difference.tensors and not has_part:
         first = comparison.first_difference
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield f"<h2>{say('At step {}', first.step)}</h2>" + _table((say("distance"), "a", "b"), tensors)
@@ -116,30 +125,30 @@ def _curves(comparison: Comparison) -> str:
     return _chart(comparison.alignment.loss_steps, lines, f"{high:.4g}", f"{low:.4g}")
 
 
-def _distance_curve(comparison: Comparison) -> str:
+def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str = "step") -> str:
     with np.errstate(divide="ignore"):
-        heights = np.clip(np.log10(np.maximum(comparison.losses, 10.0**-_DECADES - 1e-30)) / _DECADES + 1, 0, 1)
-    limit = _CURVE * (1 - max(0.0, np.log10(comparison.tolerance.loss) / _DECADES + 1))
+        heights = np.clip(np.log10(np.maximum(distances, 10.0**-_DECADES - 1e-30)) / _DECADES + 1, 0, 1)
+    limit = _CURVE * (1 - max(0.0, np.log10(tolerance) / _DECADES + 1))
     lines = [
         f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>',
-        _line(comparison.alignment.loss_steps, heights, "d"),
+        _line(steps, heights, "d"),
     ]
-    return _chart(comparison.alignment.loss_steps, lines, "1", f"1e-{_DECADES}")
+    return _chart(steps, lines, "1", f"1e-{_DECADES}", unit)
 
 
-def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str) -> str:
+def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str, unit: str = "step") -> str:
     return (
         f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img">'
         f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" fill="none"/>'
         f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
         f'<text x="{_MARGIN - 4}" y="{_CURVE}" text-anchor="end">{bottom}</text>'
-        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14)}</svg></div>"
+        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14, unit=unit)}</svg></div>"
     )
 
 
-def _step_axis(steps: NDArray[np.int64], y: float, left: float = _MARGIN) -> str:
+def _step_axis(steps: NDArray[np.int64], y: float, left: float = _MARGIN, unit: str = "step") -> str:
     first, last = int(steps[0]), int(steps[-1])
-    texts = f'<text x="{left}" y="{y}">step {first}</text>'
+    texts = f'<text x="{left}" y="{y}">{unit} {first}</text>'
     return texts + f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>'
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning import compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
+from tests.comparison.test_chain import ORIGINAL, PORT, train
 from tests.comparison.test_verdict import write_run
 from tests.reading.runs import values_at, write_summary
 
@@ -41,6 +42,19 @@ def test_heads_and_notes_of_a_page_are_chinese_where_asked_for(tmp_path: Path) -
     assert 'lang="zh-CN"' in page
     assert texts
     assert [text for _, text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
+
+
+def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Path) -> None:
+    a = train(tmp_path / "a", ORIGINAL)
+    b = train(tmp_path / "b", PORT, {"hidden": lambda x: x * (1 + 1e-5)})
+
+    page = _page(a, b)
+    states = re.findall(r'<span class="(agrees|first|follows|alone)">([^<]*?)[ :]', page)
+
+    assert "The chain of step 1" in page
+    assert ("first", "net.dense1") in states
+    assert {name for state, name in states if state == "follows"} == {"net", "net.relu", "net.dense2"}
+    assert re.search(r"<details open><summary><span class=\"follows\">net ", page)
 
 
 def test_steps_further_apart_than_an_integer_is_large_are_drawn_in_the_page(tmp_path: Path) -> None:
