@@ -31,6 +31,7 @@ from mindsummary_lightning.values import (
     Graph,
     GraphNode,
     Histogram,
+    Image,
     LossLandscape,
     Points,
     Tensor,
@@ -82,11 +83,12 @@ def run(tmp_path: Path) -> Timed:
 
 
 @pytest.mark.parametrize("value", [1.0, float("nan"), PICTURE, HISTOGRAM], ids=["scalar", "nan", "image", "histogram"])
-def test_an_exact_repeat_is_skipped(run: Timed, value: object, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exact_repeat_is_skipped_of_each_kind(run: Timed, value: object, caplog: pytest.LogCaptureFixture) -> None:
+    other = 1.0 if isinstance(value, Image) else PICTURE
     for _ in range(3):
-        run.writer.write_values(1, [("a", value)])  # type: ignore[list-item]
+        run.writer.write_values(1, [("a", value), ("a", other)])  # type: ignore[list-item]
 
-    assert len(read_values(run.directory)) == 1
+    assert len(read_values(run.directory)) == 2
     assert not caplog.records
 
 
@@ -120,13 +122,6 @@ def test_a_landscape_made_again_is_written_without_a_word(run: Timed, caplog: py
 
     assert len(read_values(run.directory)) == 2
     assert not caplog.records
-
-
-def test_the_same_value_at_another_step_is_not_a_repeat(run: Timed) -> None:
-    run.scalar(1)
-    run.scalar(2)
-
-    assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 1.0)]
 
 
 def test_a_value_that_could_not_be_written_is_not_a_repeat(run: Timed) -> None:
@@ -258,23 +253,14 @@ def test_a_clock_that_jumps_back_makes_no_older_file(run: Timed) -> None:
     assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
 
 
-def test_a_further_file_has_the_time_at_which_it_was_made(tmp_path: Path) -> None:
+def test_rotation_follows_a_clock_that_goes_on_or_jumps_back(tmp_path: Path) -> None:
     run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
-    run.scalar(0)
-    run.clock.now += 1000
-    run.scalar(1)
+    for step, moved in enumerate((1000, -1000, -1000, 0)):
+        run.scalar(step)
+        run.clock.now += moved
 
     seconds = [int(path.name.split(".")[4]) for path in summary_paths(run.directory)]
-    assert seconds == [1_700_000_000, 1_700_001_000]
-
-
-def test_rotation_follows_a_clock_that_jumps_back(tmp_path: Path) -> None:
-    run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
-    for step in range(4):
-        run.scalar(step)
-        run.clock.now -= 1000
-
-    assert len(summary_paths(run.directory)) > 1
+    assert seconds[:2] == [1_700_000_000, 1_700_001_000]  # when it was made
     assert [step for step, _ in read_scalars(run.directory, "a")] == [0, 1, 2, 3]
 
 
@@ -294,14 +280,25 @@ def test_a_truncated_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
     assert len(summary_paths(run.directory)) == 2
 
 
-def test_a_deleted_file_is_noticed_and_another_started(run: Timed, caplog: pytest.LogCaptureFixture) -> None:
-    run.scalar(1)
+@pytest.mark.parametrize("case", ["later", "clock jumped back", "a write failed", "released"])
+def test_a_deleted_file_is_noticed_and_what_stood_in_it_is_no_repeat(
+    run: Timed, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.scalar(2)
+    if case == "released":
+        run.writer.release()
     shutil.rmtree(run.directory)
-    run.timer.now += 6
+    if case == "a write failed":
+        with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
+            run.scalar(1)
+    elif case != "released":
+        run.timer.now += 6
+        run.clock.now -= 1_000_000 * (case == "clock jumped back")
     run.scalar(2)
 
     assert read_scalars(run.directory, "a") == [(2, 1.0)]
-    assert "was deleted or truncated while it was being written; starting a new file" in caplog.text
+    message = "was deleted or truncated while it was being written; starting a new file"
+    assert (message in caplog.text) == (case != "released")
 
 
 @pytest.mark.parametrize("after_s", [0, 6])
@@ -339,6 +336,7 @@ def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(run: Timed, caplo
     graph = Graph((GraphNode("1", "Add"),))
     run.writer.write_values(1, [(f"t{number}", 1.0) for number in range(298)])
     run.writer.write_graph(graph)
+    assert (read_events(run.directory)[-1].step, read_events(run.directory)[-1].what) == (0, graph)
     assert not caplog.records
     run.writer.write_values(1, [("more", 1.0)])
 
@@ -360,61 +358,17 @@ def test_memory_that_is_short_while_a_record_is_made_leaves_the_file_as_it_was(r
     assert read_scalars(run.directory, "a") == [(1, 1.0), (2, 1.0)]
 
 
-def test_a_file_that_is_gone_is_noticed_as_soon_as_a_write_fails(run: Timed) -> None:
-    run.scalar(1)
-    shutil.rmtree(run.directory)
-    with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
-        run.scalar(2)
-    run.scalar(3)
-
-    assert read_scalars(run.directory, "a") == [(3, 1.0)]
-
-
-def test_a_deleted_file_is_noticed_though_the_clock_jumped_back(run: Timed) -> None:
-    run.scalar(1)
-    shutil.rmtree(run.directory)
-    run.timer.now += 6
-    run.clock.now -= 1_000_000
-    run.scalar(2)
-
-    assert read_scalars(run.directory, "a") == [(2, 1.0)]
-
-
-def test_a_file_deleted_while_it_was_released_is_replaced(run: Timed) -> None:
-    run.scalar(1)
-    run.writer.release()
-    Path(run.writer.summary_path).unlink()
-    run.scalar(2)
-
-    assert read_scalars(run.directory, "a") == [(2, 1.0)]
-
-
-def test_what_stood_in_a_deleted_file_is_not_a_repeat_in_the_next(run: Timed) -> None:
-    run.writer.write_values(1, [("old", 1.0)])
-    shutil.rmtree(run.directory)
-    run.timer.now += 6
-    run.scalar(1)
-    run.writer.write_values(1, [("old", 1.0)])
-
-    assert read_scalars(run.directory, "old") == [(1, 1.0)]
-
-
-def test_a_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
-    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+@pytest.mark.parametrize("is_further", [False, True])
+def test_a_file_whose_version_found_no_room_gets_it_later(run: Timed, is_further: bool) -> None:
+    if is_further:
         run.scalar(1)
-    run.scalar(2)
-
-    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)]
-
-
-def test_a_further_file_whose_version_found_no_room_gets_it_later(run: Timed) -> None:
-    run.scalar(1)
-    run.writer.begin_file()
+        run.writer.begin_file()
     with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
         run.scalar(2)
     run.scalar(3)
 
-    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", (("a", 1.0),)] * 2
+    found = [event.what for event in read_events(run.directory)]
+    assert found == ["MindSpore.Event:1", (("a", 1.0),)] * (1 + is_further)
 
 
 def test_files_are_filled_up_to_their_size_and_not_beyond(tmp_path: Path) -> None:
@@ -459,13 +413,6 @@ def test_threads_write_complete_records_side_by_side(run: Timed) -> None:
 
     for number in range(8):
         assert read_scalars(run.directory, f"t{number}") == [(step, float(step)) for step in range(300)]
-
-
-def test_a_graph_has_step_zero_and_an_event_of_its_own(run: Timed) -> None:
-    graph = Graph((GraphNode("1", "Add"),))
-    run.writer.write_graph(graph)
-
-    assert [(event.step, event.what) for event in read_events(run.directory)[1:]] == [(0, graph)]
 
 
 # ---- lineage

@@ -47,12 +47,6 @@ def test_without_a_step_values_of_a_tag_are_counted(experiment: SummaryRecord, r
     assert read_values(run) == [(0, "a", 1.0), (1, "a", 2.0), (0, "b", 3.0)]
 
 
-def test_several_scalars_share_a_step_and_a_main_tag(experiment: SummaryRecord, run: Path) -> None:
-    experiment.add_scalars("loss", {"train": 1.0, "val": 2.0}, 3)
-
-    assert read_values(run) == [(3, "loss/train", 1.0), (3, "loss/val", 2.0)]
-
-
 def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: SummaryRecord, run: Path) -> None:
     array = np.arange(50.0)
     experiment.add_histogram("h", array, 1, bins="auto")
@@ -60,21 +54,6 @@ def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: Summa
     ((_, _, value),) = read_values(run)
     assert isinstance(value, Histogram)
     assert value.counts.tolist() == to_histogram(array).counts.tolist()
-
-
-@pytest.mark.parametrize(
-    ("shape", "options"),
-    [((3, 4, 6), {}), ((4, 6, 3), {"dataformats": "HWC"}), ((4, 6), {"dataformats": "HW"})],
-    ids=["CHW", "HWC", "HW"],
-)
-def test_an_image_is_laid_out_as_dataformats_says(
-    experiment: SummaryRecord, run: Path, shape: tuple[int, ...], options: dict[str, Any]
-) -> None:
-    experiment.add_image("i", np.zeros(shape, np.uint8), 1, **options)
-
-    ((_, _, value),) = read_values(run)
-    assert isinstance(value, Image)
-    assert (value.height, value.width) == (4, 6)
 
 
 def test_a_batch_of_images_is_one_image(experiment: SummaryRecord, run: Path) -> None:
@@ -192,10 +171,6 @@ def test_what_is_not_a_figure_closes_no_figure(
     assert plt.get_fignums() == [mine.number]
     plt.close(mine)
     assert caplog.messages[0].startswith("figure 'f' is skipped: expected a matplotlib.figure.Figure")
-
-
-def test_the_directory_of_the_run_is_told_as_tensorboard_does(experiment: SummaryRecord, run: Path) -> None:
-    assert experiment.get_logdir() == str(run)
 
 
 @pytest.mark.parametrize("step", ["x", float("nan"), [1, 2], np.ones(2)], ids=["text", "NaN", "list", "array"])

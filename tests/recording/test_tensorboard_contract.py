@@ -48,7 +48,8 @@ def _read(path: Path) -> Points:
     """Steps and a comparable form of every value: numbers, sizes of images, number and extremes of histograms."""
     if find_run_directories(str(path)):
         reader = SummaryReader(path)
-        found: Points = {tag: [*zip(s.steps.tolist(), s.values.tolist(), strict=True)] for tag, s in _scalars(reader)}
+        scalars = reader.all_scalars().items()
+        found: Points = {tag: [*zip(s.steps.tolist(), s.values.tolist(), strict=True)] for tag, s in scalars}
         for tag in reader.tags()["histogram"]:
             found[tag] = [(each.step, (each.value.count, each.value.min)) for each in reader.histograms(tag)]
         for tag in reader.tags()["image"]:
@@ -64,10 +65,6 @@ def _read(path: Path) -> Points:
     for tag in tags["images"]:
         found[tag] = [(each.step, (each.height, each.width)) for each in events.Images(tag)]
     return found
-
-
-def _scalars(reader: SummaryReader) -> Any:
-    return reader.all_scalars().items()
 
 
 def _differences() -> dict[str, str]:
@@ -92,10 +89,6 @@ def _left(writer: Any) -> Any:
     return writer
 
 
-def _twice_left(writer: Any) -> Any:
-    return _left(_left(writer))
-
-
 def _flushed(writer: Any) -> Any:
     writer.flush()
     writer.flush()
@@ -106,7 +99,7 @@ LIVES: dict[str, Callable[[Any], Any]] = {
     "close": _closed,
     "close twice": lambda writer: _closed(_closed(writer)),
     "with": _left,
-    "with twice": _twice_left,
+    "with twice": lambda writer: _left(_left(writer)),
     "flush": _flushed,
     "close, then flush": lambda writer: _flushed(_closed(writer)),
 }
@@ -289,7 +282,7 @@ def test_add_scalars_stays_in_the_run(tmp_path: Path) -> None:
         with make(tmp_path / name) as writer:
             writer.add_scalars("loss", {"train": 1.0, "val": 2.0}, 1)
 
-    assert sorted(_read(tmp_path / "ours")) == ["loss/train", "loss/val"]
+    assert _read(tmp_path / "ours") == {"loss/train": [(1, 1.0)], "loss/val": [(1, 2.0)]}
     assert len([path for path in (tmp_path / "torch").rglob("*") if path.is_dir()]) == 2
     assert "`add_scalars`" in _differences()
 
