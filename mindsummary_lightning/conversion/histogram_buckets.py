@@ -67,16 +67,20 @@ def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int
     edges = in_single(edges)
     last = edges.size - 2
     counts = np.zeros(last + 1, np.int64)
-    lefts, rights, first = edges[:-1], edges[1:], float(edges[0])
+    lefts, rights = edges[:-1], edges[1:].copy()
+    is_float = edges.dtype.kind == "f"
+    dtype = edges.dtype if is_float else np.dtype(np.float64)
+    if is_float:
+        rights[-1] = np.inf  # of other types the largest elements are searched
     with np.errstate(all="ignore"):  # edges that are closer than numbers can say are searched in
-        per_unit = np.float64(last + 1) / (float(edges[-1]) - first)
+        per_unit = dtype.type((last + 1) / (np.float64(edges[-1]) - np.float64(edges[0])))
         for values in map(in_single, blocks(elements)):
-            places = np.subtract(values, first, dtype=np.float64)
+            places = np.subtract(values, edges[0], dtype=dtype)
             places *= per_unit
             bucket = places.astype(np.intp)
             np.clip(bucket, 0, last, out=bucket)
-            is_outside = values < lefts[bucket]
-            is_outside |= (values >= rights[bucket]) & (bucket < last)
+            is_outside = values < lefts.take(bucket)
+            is_outside |= values >= rights.take(bucket)
             if is_outside.any():
                 bucket[is_outside] = edges[1:-1].searchsorted(values[is_outside], "right")
             counts += np.bincount(bucket, minlength=last + 1)
