@@ -9,17 +9,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from mindsummary_lightning.comparison.calls import Call, Calls, Step, consumers, in_same_order, producer, row_distances
+from mindsummary_lightning.comparison.chain_parts import Link, Part, Place, RowPair
 from mindsummary_lightning.comparison.names import TensorName, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
-from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
+from mindsummary_lightning.values.step_chain import COLUMNS
 
-ChainClass = Literal["data", "weights", "forward", "loss", "backward", "update"]
-LIMITS = {"float32": 1e-6, "bfloat16": 2e-2}
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
 _ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _, _BAD = range(8)
 _GRADIENT = 10.0  # times the limit: of gradients, which are sums over a batch
@@ -27,68 +25,6 @@ _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for round
 _UPDATE = 1e-3  # of an update
 _SAME_SETTING = 1e-6
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
-
-
-class RowPair(NamedTuple):
-    """A tensor of both runs, and how far it is apart."""
-
-    a: ChainRow
-    b: ChainRow
-    distance: float
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the code the values part, in each run: a module's call, or the code of a module between its children.
-
-    Attributes:
-        a: name of the module in the first run.
-        b: its name in the second.
-        kind_a: its class.
-        kind_b: its class.
-        call: number of the call in the step.
-        line_a: file and line of the call after which, or before which, they part; ``""`` if unknown.
-        line_b: of the second run.
-        is_between: whether they part in the module's own code, between its children.
-    """
-
-    a: str
-    b: str
-    kind_a: str
-    kind_b: str
-    call: int
-    line_a: str
-    line_b: str
-    is_between: bool
-
-
-class Part(NamedTuple):
-    """The first link of a step that parts.
-
-    Attributes:
-        step: the step.
-        link: its class.
-        tensors: what is apart, the farthest first; of gradients the nearest to the loss.
-        place: where, of class ``forward``.
-        before: the last row before it, which agrees.
-        settings: numbers of the optimizer that differ: name, those of all groups in each run; of class ``update``.
-    """
-
-    step: int
-    link: ChainClass
-    tensors: tuple[RowPair, ...]
-    place: Place | None = None
-    before: RowPair | None = None
-    settings: tuple[tuple[str, list[float], list[float]], ...] = ()
-
-
-class Link(NamedTuple):
-    """How many rows of a link were compared, how many only one run has, and how far they are apart at most."""
-
-    name: str
-    compared: int
-    alone: tuple[int, int]
-    distance: float | None
 
 
 @dataclass(frozen=True, eq=False)

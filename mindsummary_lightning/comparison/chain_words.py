@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mindsummary_lightning.comparison.chain import Chain, Part, Place, RowPair
+from mindsummary_lightning.comparison.chain import Chain
+from mindsummary_lightning.comparison.chain_parts import Part, Place, RowPair
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import listed
 

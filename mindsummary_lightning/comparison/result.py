@@ -8,7 +8,8 @@ from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mindsummary_lightning.comparison.alignment import Alignment
-from mindsummary_lightning.comparison.chain import Chain, ChainClass, Place
+from mindsummary_lightning.comparison.chain import Chain
+from mindsummary_lightning.comparison.chain_parts import ChainClass, Place
 from mindsummary_lightning.comparison.chain_words import chain_dict, place_dict
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint

@@ -17,7 +17,8 @@ from mindsummary_lightning.comparison.alignment import (
     setting_differences,
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
-from mindsummary_lightning.comparison.chain import Chain, Part, compare_chains
+from mindsummary_lightning.comparison.chain import Chain, compare_chains
+from mindsummary_lightning.comparison.chain_parts import Part
 from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
