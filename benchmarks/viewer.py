@@ -1,4 +1,4 @@
-"""Time the page server beside the original one: start, lists, curves, lineage, memory, and rest; tables and reports.
+"""Time the page server beside the original: start, lists, curves, lineage, memory, rest, clients; tables and reports.
 
 ``python benchmarks/viewer.py [SCALARS]``, 1,000,000 by default. The original MindInsight takes part if
 ``MINDINSIGHT_PYTHON`` names a Python that holds MindInsight 2.3.1; it needs minutes to read a long run, so what it is
@@ -7,6 +7,7 @@ asked for is bounded by ``PEER_LIMIT_S``. Both servers run as commands of their 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -20,6 +21,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,7 @@ from typing import Any
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir))  # for the tests' Chromium
 sys.path.insert(0, os.path.dirname(__file__))
 
+import aiohttp
 import lineage_query
 import numpy as np
 import paired
@@ -47,6 +50,9 @@ HISTOGRAM_STEPS, CURVES, CURVE_STEPS = 12, 12, 6_000  # of each run of a report
 REST_S = 10.0
 LOOK_AFTER_S = 5.0  # what a person needs to open a page
 PEER_LIMIT_S = 300.0
+CLIENTS, LOAD_S, LOAD_ROUNDS = (1, 20, 200), 2.5, 3
+LOAD_RUNS, LOAD_STEPS, LOAD_TAGS = 5, 2_000, 4  # the original sends 1,000 points of a curve
+OVERLAID = 20
 _OURS = "import sys; from mindsummary_lightning.cli import main; sys.exit(main())"
 
 
@@ -256,6 +262,7 @@ def measure_table(base: Path, name: str) -> dict[str, float]:
             answer = server.ask("run-table")
         found["table of runs, all rows"] = time.perf_counter() - begin
         found["table of runs again"] = server.timed("run-table")
+        found["memory with the table, MB"] = server.memory_mb()
         found["table of runs as sent to a browser, MB"] = len(server.received("run-table")) / 1e6
         found["steps and curves of 50 rows"] = server.timed("run-table/curves", {"train_ids": answer["train_ids"][:50]})
     with contextlib.suppress(ImportError, FileNotFoundError):  # without selenium or Chromium
@@ -307,6 +314,86 @@ def measure_report(base: Path) -> dict[str, float]:
     return {"report": time.perf_counter() - begin, "its page, MB": out.stat().st_size / 1e6}
 
 
+def write_load_runs(base: Path) -> None:
+    """Runs with a few curves, and histograms at as many steps as the original shows."""
+    chance = np.random.default_rng(0)
+    for number in range(LOAD_RUNS):
+        with SummaryRecord(str(base / f"run_{number}")) as record:
+            for step in range(1, LOAD_STEPS + 1):
+                for tag in range(LOAD_TAGS):
+                    record.add_value("scalar", f"metric_{tag}", 1 / (step + tag))
+                    if step % (LOAD_STEPS // 50) == 0:
+                        record.add_value("histogram", f"layer_{tag}", chance.normal(size=1_000).astype(np.float32))
+                record.record(step)
+
+
+def _load_paths() -> list[tuple[str, str]]:
+    """Kinds and paths of what the clients ask for in turn."""
+    paths = []
+    for run, tag in itertools.product(range(LOAD_RUNS), range(LOAD_TAGS)):
+        of_run = f"train_id=./run_{run}"
+        paths += [
+            ("list", "train-jobs?offset=0&limit=20"),
+            ("tags", f"plugins?{of_run}"),
+            ("curve", f"scalar/metadata?{of_run}&tag=metric_{tag}/scalar"),
+            ("histograms", f"histograms?{of_run}&tag=layer_{tag}/histogram"),
+        ]
+    return paths
+
+
+async def _load(server: Server, clients: int) -> dict[str, list[float]]:
+    """Seconds of each answer, by kind, of clients that ask again as soon as they have an answer, as browsers do."""
+    paths, found = _load_paths(), defaultdict(list)
+    end = time.perf_counter() + LOAD_S
+
+    async def client(number: int, session: aiohttp.ClientSession) -> None:
+        for kind, path in itertools.islice(itertools.cycle(paths), number, None):
+            start = time.perf_counter()
+            if start > end:
+                return
+            address = f"http://127.0.0.1:{server.port}/v1/mindinsight/datavisual/{path}"
+            async with session.get(address, headers={"Accept-Encoding": "gzip"}) as answer:
+                assert answer.status == 200, (address, answer.status, await answer.text())
+                await answer.read()
+            found[kind].append(time.perf_counter() - start)
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(client(number, session) for number in range(clients)))
+    return found
+
+
+def measure_load(base: Path, names: list[str]) -> dict[str, dict[str, float]]:
+    """Both servers on the same runs, alternating; of each measure the median of the rounds."""
+    found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in names}
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(serving(name, base)) for name in names]
+        for server in servers:
+            for run, tag in itertools.product(range(LOAD_RUNS), range(LOAD_TAGS)):
+                server.curve(f"./run_{run}", f"metric_{tag}/scalar", LOAD_STEPS)
+        for clients, _, server in itertools.product(CLIENTS, range(LOAD_ROUNDS), servers):
+            begin = time.perf_counter()
+            times = asyncio.run(_load(server, clients))
+            rate = sum(map(len, times.values())) / (time.perf_counter() - begin)
+            measures = found[server.name]
+            measures[f"requests a second, clients: {clients}"].append(rate)
+            for kind, of_kind in times.items():
+                measures[f"{kind}, ms, clients: {clients}"].append(statistics.median(of_kind) * 1e3)
+        for server in servers:
+            found[server.name]["memory, MB"].append(server.memory_mb())
+    return {name: {key: statistics.median(all_) for key, all_ in of.items()} for name, of in found.items()}
+
+
+def measure_overlay(base: Path, name: str) -> dict[str, float]:
+    """The curves of one tag of many long runs, as the table's overlay asks for them, cold and again."""
+    run = next(base.iterdir())
+    for number in range(LONG_RUNS, OVERLAID):
+        shutil.copytree(run, base / f"run_{number}", dirs_exist_ok=True)
+    query = "&".join(f"train_id=./{path.name}" for path in base.iterdir())
+    with serving(name, base) as server:
+        path = f"datavisual/scalars?{query}&tag=metric_0/scalar"
+        return {f"overlay of {OVERLAID} runs": server.timed(path), "overlay again": server.timed(path)}
+
+
 def print_table(title: str, found: dict[str, dict[str, float]]) -> None:
     """A Markdown table: a row per measure, a column per server; seconds unless the row says otherwise."""
     lines = [f"### {title}", "", f"| seconds | {' | '.join(found)} |", "|---|" + "---:|" * len(found)]
@@ -330,6 +417,10 @@ def main() -> None:
         lineage_query.write_runs(base / "sweep", MANY_RUNS)
         for title, (runs, histograms) in REPORTS.items():
             write_report_runs(base / "reports" / title, runs, histograms)
+        write_load_runs(base / "load")
+        found = measure_load(base / "load", names)
+        print_table(f"Clients, median of {LOAD_ROUNDS} rounds", found)
+        paired.save("viewer: clients", "clients", found)
         write_long_run(base / "long" / "run_0", scalars)
         for number in range(1, LONG_RUNS):
             shutil.copytree(base / "long" / "run_0", base / "long" / f"run_{number}")
@@ -341,6 +432,7 @@ def main() -> None:
         }
         ours_alone = {
             f"Lineage of {MANY_RUNS} runs": lambda name: measure_lineage(base / "sweep", name),
+            f"Overlay of {OVERLAID} runs of {scalars} scalars": lambda name: measure_overlay(base / "long", name),
             f"Table of {MANY_RUNS} runs": lambda name: measure_table(base / "sweep", name),
             **{
                 f"Report of {title}": lambda _, title=title: measure_report(base / "reports" / title)

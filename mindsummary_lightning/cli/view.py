@@ -26,7 +26,7 @@ ARGUMENTS = (
     argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)"),
     flag("--no-browser", "do not open a browser"),
     flag("--no-token", "answer everyone who reaches the port"),
-    argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded (default: 320)"),
+    argument("--memory", type=int, metavar="MB", help="memory for the runs that are kept loaded (default: 480)"),
     argument("--wheel", metavar="FILE", help="MindInsight's wheel or its address, for the first start"),
 )
 _FEW_RUNS = 20  # lineage of more is read ahead

@@ -20,7 +20,7 @@ from mindsummary_lightning.viewer.tags import plugin_tags
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
 
-DEFAULT_MEMORY_BYTES = 320 * 10**6  # fifteen runs of a million scalars each, and room for their neighbours
+DEFAULT_MEMORY_BYTES = 480 * 10**6  # as many runs of a million points as are laid over each other, and room
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
 _MAX_SUMMARY_BYTES = 64 * 10**6  # of all runs: 20,000 with 40 tags each

@@ -3,7 +3,7 @@
 (() => {
   const API = "v1/mindinsight/run-table";
   const REFRESH_MS = 10000;
-  const LONGEST = 80; // characters of a name that are shown
+  const LONGEST = innerWidth < 480 ? 40 : 80; // characters of a name that are shown
   const SETTINGS = 8; // columns of settings that are shown at first
   const HIDDEN = /path$|^dataset_mark$|^status$|_version$/; // of these none at first
   const TEXTS = {
