@@ -27,7 +27,7 @@ _MARGIN = 0.2
 _FINAL_REACH = 1.0
 # Squared singular values come from a Gram matrix in float64; below this ratio the second one is rounding noise.
 _NEGLIGIBLE = 1e-12
-_PIECE = 2**16  # elements; a multiple of 16
+_PIECE = 2**14  # elements; a multiple of 16
 _MAX_MAPPED_ELEMENTS = 2**23
 
 
