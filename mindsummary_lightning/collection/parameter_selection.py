@@ -73,7 +73,7 @@ class ParameterNames:
         if not (
             len(held) == len(self._held) == len(self._named)
             and all(map(operator.is_, held, self._held))
-            and all(entries.get(key) is value for entries, key, value in self._places)
+            and all(key in entries and entries[key] is value for entries, key, value in self._places)
         ):
             self._held, self._places = held, []
             self._named = self._find(module, dict.fromkeys(map(id, held)))

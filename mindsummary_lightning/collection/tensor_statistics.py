@@ -48,7 +48,7 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
 @contextmanager
 def unseen() -> Iterator[None]:
     """A context in which nobody sees what is called: no autograd, no mode of the user's (selective checkpointing)."""
-    with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
+    with torch._C.DisableTorchFunction(), torch.no_grad(), _disable_current_modes():
         yield
 
 

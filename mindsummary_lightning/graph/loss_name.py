@@ -70,7 +70,8 @@ class WatchedLosses:
         self._hooks = [
             part.register_forward_hook(self._note)
             for part in parts
-            if part is not network and (_has_loss_class(part) or _may_be_a_loss(part))
+            if part is not network and not isinstance(part, torch.jit.ScriptModule)
+            if _has_loss_class(part) or _may_be_a_loss(part)
         ]
 
     def _note(self, module: nn.Module, _: Any, output: Any) -> None:

@@ -106,10 +106,10 @@ WAYS = [
 ]  # fmt: skip
 
 
-def run(way: Any, directory: Path | None) -> tuple[Trace, dict[str, Any]]:
+def run(way: Any, directory: Path | None, **options: Any) -> tuple[Trace, dict[str, Any]]:
     torch._dynamo.reset()
     counters.clear()
-    trace = train(Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False), directory)
+    trace = train(Training(lambda: Model(way), lambda: [torch.randn(6, 4)], is_hooked=False), directory, **options)
     return trace, {name: dict(copy.deepcopy(values)) for name, values in counters.items()}
 
 

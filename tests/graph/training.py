@@ -58,7 +58,10 @@ class _Witness(L.Callback):
 
 
 def train(
-    training: Training, directory: Path | None, prepare: Callable[[L.LightningModule], Any] = lambda module: None
+    training: Training,
+    directory: Path | None,
+    prepare: Callable[[L.LightningModule], Any] = lambda module: None,
+    **options: Any,
 ) -> Trace:
     """Train from a fixed seed.
 
@@ -66,6 +69,7 @@ def train(
         training: what to train.
         directory: where a SummaryCollector records; ``None`` trains without one.
         prepare: is given the module before the training.
+        options: of the SummaryCollector.
     """
     L.seed_everything(11, verbose=False)
     batches = training.batches()
@@ -77,10 +81,10 @@ def train(
             part.register_forward_pre_hook(lambda *_, name=name: trace.calls[-1].append(f"before {name}"))
             part.register_forward_hook(lambda *_, name=name: trace.calls[-1].append(f"after {name}"))
     prepare(trace.model)
-    collectors = [] if directory is None else [SummaryCollector(directory, 1)]
-    options = {name: value() if callable(value) else value for name, value in training.trainer.items()}
+    collectors = [] if directory is None else [SummaryCollector(directory, 1, **options)]
+    settings = {name: value() if callable(value) else value for name, value in training.trainer.items()}
     trainer = L.Trainer(
-        **{"accelerator": "cpu", "max_epochs": 1, **options},
+        **{"accelerator": "cpu", "max_epochs": 1, **settings},
         logger=False,
         callbacks=[_Witness(trace), *collectors],
         enable_checkpointing=False,

@@ -1,0 +1,96 @@
+"""Whatever is trained, it is trained to the same bits with and without the chain of every step."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+import lightning
+import pytest
+import torch
+from torch import nn
+
+from mindsummary_lightning import SummaryReader
+from mindsummary_lightning.chain.loop_recorder import StepRecorder
+from mindsummary_lightning.types import ModuleTable
+from tests.graph.test_compiled import WAYS, run
+from tests.graph.training import train
+from tests.graph.zoo import ZOO as TRAININGS
+from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized
+
+pytestmark = pytest.mark.slow
+
+
+def table_of(path: Path) -> ModuleTable:
+    table = SummaryReader(path).module_statistics()
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_training_of_lightning_is_the_same_to_the_bit(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
+        observed = train(TRAININGS[name], tmp_path, collect_output_statistics=True)  # and the graph of the first step
+
+    assert observed.values() == train(TRAININGS[name], None).values()
+    assert [line for line in caplog.messages if "module_statistics" in line or "chain" in line] == []
+    assert "training_step" not in vars(observed.model)
+    assert nn.Module.__call__ is nn.Module._wrapped_call_impl
+    rows, _ = table_of(tmp_path).chain(1)
+    assert {"data", "weights", "forward", "loss", "gradients", "settings", "update"} == {row.link for row in rows}
+    assert SummaryReader(tmp_path).graph() is not None
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_what_is_compiled_is_compiled_as_without(way: Any, tmp_path: Path) -> None:
+    plain, counted = run(way, None)
+    observed, counted_too = run(way, tmp_path, collect_output_statistics=True)
+
+    assert (observed.values(), counted_too) == (plain.values(), counted)
+    assert {row.link for row in table_of(tmp_path).rows} >= {"weights", "data", "loss", "gradients", "update"}
+
+
+def loop(animal: Animal, recorder: StepRecorder | None) -> list[Any]:
+    """Three steps by hand, and everything that they leave."""
+    module = materialized(fresh(animal))
+    module = module if animal.dtype == torch.float32 else module.to(animal.dtype)
+    lightning.seed_everything(5, verbose=False)
+    optimizer = torch.optim.SGD(module.parameters(), 0.01, momentum=0.9)
+    losses = []
+    for index, batch in enumerate(animal.batches()):
+        batch = converted(batch, animal.dtype)
+        context: Any = contextlib.nullcontext(lambda loss: None)
+        with context if recorder is None else recorder.step(module, optimizer, batch) as loss_is:
+            loss = animal.loss(module, batch, index)
+            loss_is(loss)
+            optimizer.zero_grad()
+            with contextlib.suppress(RuntimeError):  # of a model that keeps the graph of its last step
+                loss.backward()
+            optimizer.step()
+        losses.append(loss.detach())
+    return [losses, module.state_dict(), torch.get_rng_state()]
+
+
+def same(some: Any, others: Any) -> bool:
+    if isinstance(some, torch.Tensor):
+        some, others = (each.to_dense() if each.layout is not torch.strided else each for each in (some, others))
+        return torch.equal(some, others)
+    pairs = zip(some.values(), others.values()) if isinstance(some, dict) else zip(some, others)  # noqa: B905
+    return len(some) == len(others) and all(same(*pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_a_loop_by_hand_is_the_same_to_the_bit(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    animal = ZOO[name]
+    with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
+        recorded = loop(animal, StepRecorder(tmp_path))
+
+    assert same(recorded, loop(animal, None))
+    assert caplog.messages == []
+    rows, values = table_of(tmp_path).chain(2)
+    assert {"data", "weights", "forward", "loss", "update"} <= {row.link for row in rows}
+    assert values[:, 0].tolist() == [*range(len(rows))]
