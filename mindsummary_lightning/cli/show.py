@@ -11,6 +11,7 @@ import numpy as np
 
 from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.arguments import FOLLOW, argument, json_of
+from mindsummary_lightning.cli.modules import module_facts, module_lines
 from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, counted, cut, escaped, short_number, width
 from mindsummary_lightning.cli.parameters import parameter_facts, parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
@@ -25,6 +26,7 @@ from mindsummary_lightning.values.text import shortest_float32
 
 ARGUMENTS = (
     argument("run_dir", metavar="RUN", nargs="?", default=".", help="a run, or a directory with one (default: here)"),
+    argument("--modules", action="store_true", help="the rows of the last step with a chain, each with its numbers"),
     FOLLOW,
     json_of("the run"),
 )
@@ -45,21 +47,27 @@ def run(arguments: argparse.Namespace) -> Answer:
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
-        return output.redraw(lambda: _lines(run, *_contents(run)), arguments.json)
+        return output.redraw(lambda: _lines(run, *_contents(run), arguments.modules), arguments.json)
     samples, rest = _contents(run)
     facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
     parameters = parameter_facts(run)
     if parameters is not None:
         rest["parameters"] = parameters[1]
-    return Answer({"run": path, **facts, **rest}, _lines(run, samples, rest))
+    modules = module_facts(run, arguments.modules)
+    if modules is not None:
+        rest["modules"] = modules[1]
+    return Answer({"run": path, **facts, **rest}, _lines(run, samples, rest, arguments.modules))
 
 
-def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
+def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], has_rows: bool) -> Iterator[str]:
     yield from _head(run)
     yield from _page(samples, rest)
     parameters = parameter_facts(run)
     if parameters is not None:
         yield from parameter_lines(*parameters)
+    modules = module_facts(run, has_rows)
+    if modules is not None:
+        yield from module_lines(*modules)
 
 
 def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, decode_module_rows
 from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.decode import OpenFiles
@@ -17,6 +18,9 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
 from mindsummary_lightning.values.summary_values import owned
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +66,55 @@ class ModuleTable:
         order = table[:, self.columns.index("order")]
         places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]
         return [self.rows[place] for place in places], table[places]
+
+    def first_non_finite(self) -> tuple[int, ChainRow] | None:
+        """Step and row at which a number that is not finite comes from: the first with one, in the order of its step.
+
+        Of a module it is the first output with one whose inputs have none; inputs have it from elsewhere, unless
+        nothing else is left, and where a module holds others, theirs come before its own.
+        """
+        for step in self.steps.tolist():
+            rows, values = self.chain(step)
+            counts = values[:, self.columns.index("non_finite")]
+            bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
+            if bad:
+                given = {(row.name, row.call) for row in bad if row.link == "forward" and row.port == "input"}
+                made = (row for row in bad if row.port != "input" and (row.name, row.call) not in given)
+                return step, next(made, bad[0])
+        return None
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row per step and row of the chain, in the order of the step, and a column per statistic.
+
+        The index has ``step``, ``link``, ``name``, ``call``, ``port`` and ``path``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise missing_packages("a table of modules", "pandas") from error
+        chains = [(step, *self.chain(step)) for step in self.steps.tolist()]
+        keys = [(step, row.link, row.name, row.call, row.port, row.path) for step, rows, _ in chains for row in rows]
+        index = pandas.MultiIndex.from_tuples(keys, names=["step", "link", "name", "call", "port", "path"])
+        return pandas.DataFrame(np.concatenate([values for _, _, values in chains]), index, list(self.columns))
+
+
+def row_name(row: ChainRow) -> str:
+    """Name, call, port and path of a row, for people."""
+    call = f" (call {row.call + 1})" if row.call else ""
+    port = row.port if row.link in ("forward", "settings") else ""
+    return " ".join(filter(None, [f"{row.name}{call}", port, row.path]))
+
+
+def origin_text(step: int, row: ChainRow) -> str:
+    """Where a number that is not finite comes from, in words."""
+    kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of", "update": "the weight after"}
+    what = row.kind if row.link == "forward" else kinds.get(row.link, f"the {row.link}")
+    where = f", called at {row.line}" if row.line else ""
+    inputs = ", whose inputs are finite" if row.link == "forward" and row.port == "output" else ""
+    return f"{' '.join(f'{what} {row_name(row)}'.split())} at step {step}{where}{inputs}"
 
 
 def module_rows(run_dir: str) -> list[ChainRow]:

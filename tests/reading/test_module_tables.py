@@ -1,0 +1,104 @@
+"""What a reader says of the chains of a run, and where the first number that is not finite comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mindsummary_lightning import StepRecorder, SummaryReader
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.types import ModuleTable
+
+
+class Root(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sqrt()
+
+
+class Net(nn.Module):
+    """``broken`` has NaN: what a module computes, a weight, or the batch."""
+
+    def __init__(self, broken: str) -> None:
+        super().__init__()
+        self.first, self.root, self.last = nn.Linear(4, 4), Root(), nn.Linear(4, 1)
+        nn.init.constant_(self.first.weight, -1 if broken == "module" else 1)
+        nn.init.zeros_(self.first.bias)
+        if broken == "weight":
+            nn.init.constant_(self.last.bias, float("nan"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.root(self.first(x)))
+
+
+def record(path: Path, broken: str) -> ModuleTable:
+    net, x = Net(broken), torch.ones(2, 4)
+    if broken == "batch":
+        x[0, 0] = float("inf")
+    optimizer = torch.optim.SGD(net.parameters(), lr=float("nan") if broken == "settings" else 0.1)
+    recorder = StepRecorder(path, 2)
+    for _ in range(3):
+        with recorder.step(net, optimizer, {"x": x}) as loss_is:
+            loss = net(x).mean()
+            loss_is(loss)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    table = SummaryReader(path).module_statistics()
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize(
+    ("broken", "text"),
+    [
+        ("module", "first not finite: Root root output at step 1, called at "),
+        ("weight", "first not finite: the weight last.bias at step 1\n"),
+        ("batch", "first not finite: the batch x at step 1\n"),
+        ("settings", "first not finite: the settings group 0 lr at step 1\n"),
+        ("nothing", ""),
+    ],
+)
+def test_show_and_the_report_name_where_the_first_number_that_is_not_finite_comes_from(
+    broken: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = record(tmp_path / "run", broken)
+    first = table.first_non_finite()
+    assert main(["show", str(tmp_path / "run")]) == 0
+    page = capsys.readouterr().out
+    main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "report.html")])
+
+    assert (text or "Modules") in page
+    assert ("first not finite" in page) == (first is not None) == bool(text)
+    html = (tmp_path / "report.html").read_text()
+    assert (text.removeprefix("first not finite: ").rstrip() in html) or not text
+    assert ("first number that is not finite" in html) == bool(text)
+    if broken == "module":
+        assert page.count("whose inputs are finite") == 1
+
+
+def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = record(tmp_path, "nothing")
+    assert main(["show", str(tmp_path), "--modules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["show", str(tmp_path), "--modules", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["modules"]
+    frame = table.to_pandas()
+
+    rows, values = table.chain(2)
+    assert found["steps"] == [1, 2]
+    assert found["first_not_finite"] is None
+    assert [(row["link"], row["name"], row["port"]) for row in found["last_step"]] == [
+        (row.link, row.name, row.port) for row in rows
+    ]
+    shown = next(line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"])
+    rms = frame.loc[(2, "forward", "root", 0, "output", "")]["rms"]
+    assert shown[3:8] == ["Root", "2", "x", "4", "8"]
+    assert float(shown[8]) == pytest.approx(rms, rel=1e-4)
+    assert rms == values[[row.name + row.port for row in rows].index("rootoutput"), table.columns.index("rms")]
+    assert len(frame) == 2 * len(rows)
