@@ -60,7 +60,8 @@ def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, call
         assert json.loads(train.model_path or "")["ckpt"].startswith(str(tmp_path / version / "checkpoints"))
 
 
-def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
+def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: Path, with_collector: bool) -> None:
     class Saving(Net):
         def __init__(self, width: int) -> None:
             super().__init__()
@@ -68,27 +69,14 @@ def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: P
 
     logger = MindInsightLogger(tmp_path, name="")
     for width in (3, 4):
-        trainer(logger=logger, callbacks=[SummaryCollector()]).fit(Saving(width), loader(3))
+        callbacks = [SummaryCollector()] if with_collector else []
+        trainer(logger=logger, callbacks=callbacks).fit(Saving(width), loader(3))
 
     for version, width in (("version_0", 3), ("version_1", 4)):
         reader = SummaryReader(tmp_path / version)
-        assert reader.graph() is not None
+        assert (reader.graph() is not None) == with_collector
         assert reader.lineage().custom is not None
         assert reader.lineage().custom.values["width"] == width  # type: ignore[union-attr]
-
-
-def test_hyper_parameters_of_a_second_fit_do_not_reach_the_first_run_of_a_logger_alone(tmp_path: Path) -> None:
-    class Saving(Net):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-            self.save_hyperparameters()
-
-    logger = MindInsightLogger(tmp_path, name="")
-    for width in (3, 4):
-        trainer(logger=logger).fit(Saving(width), loader(3))
-
-    found = [SummaryReader(tmp_path / version).lineage().custom for version in ("version_0", "version_1")]
-    assert [custom.values["width"] for custom in found if custom is not None] == [3, 4]
 
 
 @pytest.mark.slow
