@@ -47,7 +47,13 @@ def _run(words: list[str]) -> int:
         with escaped_log():
             _refuse_addresses(arguments)
             answer = verb_module(arguments.verb).run(arguments)
-            _print(answer, getattr(arguments, "json", False))
+            for problem in answer.problems:
+                say(f"mindsummary: {problem}", sys.stderr)
+            if getattr(arguments, "json", False):
+                say_json(answer.json)
+            else:
+                for line in answer.lines:
+                    say(line)
     except BrokenPipeError:  # `mindsummary dump ... | head`: the reader has stopped
         pass
     except KeyboardInterrupt:
@@ -60,16 +66,6 @@ def _run(words: list[str]) -> int:
         say(f"mindsummary: {error_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     return answer.code
-
-
-def _print(answer: Answer, as_json: bool) -> None:
-    for problem in answer.problems:
-        say(f"mindsummary: {problem}", sys.stderr)
-    if as_json:
-        say_json(answer.json)
-    else:
-        for line in answer.lines:
-            say(line)
 
 
 def _refuse_addresses(arguments: argparse.Namespace) -> None:

@@ -104,15 +104,7 @@ def _overview() -> str:
 
 
 def _texts(verb: str) -> dict[str, str]:
-    """The description of a verb, its examples and the address of its page; looked up only for a help."""
-    import importlib.metadata  # here: with it comes the parser of e-mails
-
+    """The description of a verb, its examples and its page."""
     *examples, page = MORE[verb]
-    address = f"docs/{page}.md"
-    try:
-        links = importlib.metadata.metadata("mindsummary-lightning").get_all("Project-URL") or []
-        address = next(link for link in links if link.startswith("Documentation, "))[15:].replace("index", page)
-    except (importlib.metadata.PackageNotFoundError, StopIteration):  # not installed, or built without an address
-        pass
     lines = "\n".join(f"  mindsummary {example}" for example in examples)
-    return {"description": _wrapped(VERBS[verb], ""), "epilog": f"examples:\n{lines}\n\nmore: {address}"}
+    return {"description": _wrapped(VERBS[verb], ""), "epilog": f"examples:\n{lines}\n\nmore: docs/{page}.md"}

@@ -44,8 +44,7 @@ def _records(path: str) -> Iterator[str]:
     except DamagedFileError as error:
         if offset or error.offset:
             raise
-        looks = appearance(path)
-        raise UsageError(f"{path} is not an event file, or it is damaged: it looks like {looks}") from error
+        raise UsageError(f"{path} is not an event file, or it is damaged: it looks like {appearance(path)}") from error
     rest = os.path.getsize(path) - scanner.offset
     if rest:
         say(f"mindsummary: {rest} bytes after the last complete record are not a record yet", sys.stderr)

@@ -52,7 +52,5 @@ def _notes(exported: ExportedFiles, form: str) -> Iterator[str]:
         yield f"written: {tally(exported.written)}"
     if exported.skipped:
         yield f"skipped because {form} files do not hold them: {tally(exported.skipped)}"
-    for what, number in exported.changed.items():
-        yield f"changed: {number} {what}"
-    for name, problem in exported.damaged.items():
-        yield f"skipped because it cannot be read: {name}: {problem}"
+    yield from (f"changed: {number} {what}" for what, number in exported.changed.items())
+    yield from (f"skipped because it cannot be read: {name}: {why}" for name, why in exported.damaged.items())

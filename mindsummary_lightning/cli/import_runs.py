@@ -41,5 +41,4 @@ def _lines(runs: Sequence[ImportedRun]) -> Iterator[str]:
         for what, numbers in (("not imported", run.skipped), (dropped, run.dropped)):
             if numbers:
                 yield f"  {what}: {tally(dict(sorted(numbers.items())))}"
-        for what, number in run.changed.items():
-            yield f"  changed: {number} {what}"
+        yield from (f"  changed: {number} {what}" for what, number in run.changed.items())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import os
+import pkgutil
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -36,11 +37,8 @@ ARGUMENTS = (
 
 def run(arguments: argparse.Namespace) -> Answer:
     """A table of the landscapes; 1 if there is none."""
-    if arguments.plot is not None:
-        try:
-            importlib.import_module("matplotlib")  # before hours of work
-        except ImportError as error:
-            raise missing_packages("--plot", "matplotlib") from error
+    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:  # before hours of work
+        raise missing_packages("--plot", "matplotlib")
     made = _computed(arguments) if arguments.module else _recorded(arguments)
     if arguments.plot is not None and made:
         from mindsummary_lightning.landscape.plot import plot_landscapes
@@ -93,14 +91,13 @@ def callback_from_reference(reference: str) -> CallbackFn:
     Raises:
         UsageError: the text is not of that form, or names nothing callable.
     """
-    module_name, _, name = reference.partition(":")
-    if not module_name or not name:
+    if not all(reference.partition(":")):
         raise UsageError(f"expected package.module:function, not {reference!r}")
     # As with ``python -m``. The path stays, because worker processes import the module again.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        function = getattr(importlib.import_module(module_name), name)
+        function = pkgutil.resolve_name(reference)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{reference!r} cannot be imported: {error}") from error
     if not callable(function):

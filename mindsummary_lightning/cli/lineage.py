@@ -1,20 +1,16 @@
-"""``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON.
-
-The table shows results and settings: first what was asked for, one result, and the settings in which the runs differ;
-empty columns are skipped. On a terminal long cells are shortened and columns that do not fit are named below; in a pipe
-or file everything is printed in full and without colour.
-"""
+"""``mindsummary lineage DIR``: the runs below a directory as a table, filtered and sorted, or as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
-from mindsummary_lightning.cli.output import Answer, UsageError, counted, cut, escaped, say, short_number, table_lines
+from mindsummary_lightning.cli.output import Answer, UsageError, cut, escaped, say, short_number, table_lines
 from mindsummary_lightning.cli.runs import runs_below
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.lineage.conditions import (
@@ -30,7 +26,7 @@ from mindsummary_lightning.lineage.conditions import (
 from mindsummary_lightning.lineage.search import CACHE, recorded_fields, run_info, search_lineage
 from mindsummary_lightning.lineage.table import Cell, flat_records
 from mindsummary_lightning.reading.run_tree import RunTree, runs_with_lineage
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import counted, listed
 
 
 def _positive(text: str) -> int:
@@ -133,10 +129,8 @@ def _value(field: str, text: str) -> Cell:
     if field in TEXT_FIELDS:
         return text
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     if field in INTEGER_FIELDS or field in NUMBER_FIELDS or field.startswith("metric"):
         raise UsageError(f"--where: {field} is compared with a number, not {text!r}")
     return text
@@ -145,7 +139,7 @@ def _value(field: str, text: str) -> Cell:
 def _table(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> Iterator[str]:
     names = [name for name in _by_interest(records, asked) if any(record[name] is not None for record in records)]
     rows = [names, *([_cell(record[name]) for name in names] for record in records)]
-    numbers = [index for index, name in enumerate(names) if all(_is_number(record[name]) for record in records)]
+    numbers = [index for index, name in enumerate(names) if not any(isinstance(each[name], str) for each in records)]
     return table_lines(rows, numbers)
 
 
@@ -158,26 +152,16 @@ def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) ->
     result = max(results, key=lambda name: (name in differing, number[name], "loss" not in name), default=None)
 
     def rank(name: str) -> tuple[int, int]:
-        groups = (
-            name == "summary_dir",
-            name in asked,
-            name == result and (name in differing or len(records) == 1),
-            name in differing and name not in results,
-            name in differing,
-            True,
-        )
+        is_result, is_setting = name == result and (name in differing or len(records) == 1), name not in results
+        differs = name in differing
+        groups = (name == "summary_dir", name in asked, is_result, differs and is_setting, differs, True)
         return groups.index(True), _COLUMNS.index(_prefix(name))
 
     return sorted(names, key=rank)
 
 
 def _prefix(name: str) -> str:
-    section, slash, _ = name.partition("/")
-    return section + slash
-
-
-def _is_number(value: Cell) -> bool:
-    return value is None or isinstance(value, (int, float))
+    return "".join(name.partition("/")[:2])
 
 
 def _cell(value: Cell) -> str:

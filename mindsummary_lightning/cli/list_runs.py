@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         return output.redraw(lambda: _followed(arguments, survey), arguments.json)
     problems: list[OSError] = []
     runs = _runs(arguments, survey, problems)
-    code = int(any(run["tags"] is None for run in runs))
-    return Answer({"runs": runs}, _table(runs), code, map(output.error_line, problems))
+    is_bad = any(run["tags"] is None for run in runs)
+    return Answer({"runs": runs}, _table(runs), int(is_bad), map(output.error_line, problems))
 
 
 def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]:

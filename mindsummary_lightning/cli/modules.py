@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mindsummary_lightning.cli.output import Heading, columns, counted, cut, short_number
+from mindsummary_lightning.cli.output import Heading, columns, cut, short_number
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.module_tables import ModuleTable, origin_text, read_module_table, row_name
 from mindsummary_lightning.values.step_chain import ChainRow
+from mindsummary_lightning.values.text import counted
 
 _MAX_NAME = 44
 _SHOWN = ("elements", "rms", "mean", "minimum", "maximum", "zeros", "non_finite")

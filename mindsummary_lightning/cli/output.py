@@ -207,11 +207,6 @@ def error_line(error: Exception) -> str:
     return f"{text}; run `mindsummary repair`" if is_silent else text
 
 
-def counted(number: int, noun: str) -> str:
-    """Text such as ``1 run`` and ``2 runs``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def tally(numbers: Mapping[str, int]) -> str:
     """Text such as ``5 scalar, 1 image``; empty if there is nothing."""
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
@@ -246,11 +241,11 @@ def _mean(values: Sequence[float]) -> float:
 def readable_size(size: int) -> str:
     """Bytes in the largest unit that leaves at least one: ``1.4 MB``."""
     amount = float(size)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
         amount /= 1000
-    return f"{amount:.1f} GB"
+    return f"{amount:.{int(unit != 'B')}f} {unit}"
 
 
 def readable_time(seconds: float) -> str:

@@ -7,25 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.cli.output import Heading, blocks, columns, counted, short_number
+from mindsummary_lightning.cli.output import Heading, blocks, columns, short_number
 from mindsummary_lightning.conversion.heat_map import grouped, shaded_range
-from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
+from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.values.text import counted
 
 _MAX_ROWS, _MAX_LABEL = 30, 60
-
-
-def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:
-    """The table of a run and what JSON says of it, if it has one."""
-    table = read_parameter_table(run)
-    if table is None:
-        return None
-    first = table.first_non_finite()
-    facts = {"parameters": len(table.parameters), "steps": table.steps.tolist(), "first_not_finite": None}
-    if first is not None:
-        loss = loss_at(run, first.step)
-        facts["first_not_finite"] = {"step": first.step, "parameter": first.parameter, "kind": first.kind, "loss": loss}
-    return table, facts
 
 
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
@@ -50,5 +37,4 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
         [name if len(name) <= _MAX_LABEL else f"…{name[1 - _MAX_LABEL :]}", blocks(row, low, high), f"{row[-1]:.1f}"]
         for name, row in zip(names, numbers, strict=True)
     ]
-    for line in columns([[what, "steps", "last"], *rows]):
-        yield f"  {line}"
+    yield from (f"  {line}" for line in columns([[what, "steps", "last"], *rows]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.arguments import RUNS_IN, argument, flag, json_of
-from mindsummary_lightning.cli.output import Answer, counted, error_line, progress_bar, readable_size
-from mindsummary_lightning.cli.runs import files_size, runs_in
+from mindsummary_lightning.cli.output import Answer, error_line, readable_size
+from mindsummary_lightning.cli.runs import found_in, runs_in
+from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (
     argument("directories", metavar="DIR", nargs="+", help=RUNS_IN),
@@ -22,26 +24,20 @@ def run(arguments: argparse.Namespace) -> Answer:
 
     runs = runs_in(arguments.directories)
     named = " ".join(arguments.directories)
-    damaged, problems = [], []
-    with progress_bar("repairing", sum(map(files_size, runs))) as advance:
-        for path in runs:
-            try:
-                damaged += repair_run(path, advance, is_dry=arguments.dry_run)
-            except OSError as error:  # this run is being recorded or cannot be read; the others are not
-                if len(runs) == 1:
-                    raise
-                problems.append(error_line(error))
+    damaged, errors = found_in("repairing", runs, functools.partial(repair_run, is_dry=arguments.dry_run))
+    if errors and len(runs) == 1:
+        raise errors[0]  # it is being recorded, or cannot be read
     repaired, unreadable = ([file for file in damaged if bool(file.records) is usable] for usable in (True, False))
     be = "would be " if arguments.dry_run else ""
     lines = []
     for file in repaired:
-        numbers = counted(file.records, "record"), readable_size(file.dropped)
-        lines.append(f"{file.path}: {numbers[0]} {be}kept, {numbers[1]} {be}dropped")
+        kept, dropped = counted(file.records, "record"), readable_size(file.dropped)
+        lines.append(f"{file.path}: {kept} {be}kept, {dropped} {be}dropped")
         lines += [f"  the damaged file is now {file.backup}"] if file.backup else []
     for file in unreadable:
         lines.append(f"{file.path}: left as it is: no record can be read; it looks like {file.looks_like}")
     if not damaged:
-        lines.append(f"{named}: nothing is damaged{' in its other runs' if problems else ''}")
+        lines.append(f"{named}: nothing is damaged{' in its other runs' if errors else ''}")
     facts = {"repaired": [asdict(file) for file in repaired], "unreadable": [asdict(file) for file in unreadable]}
-    code = int(bool(unreadable or problems or (repaired and arguments.dry_run)))
-    return Answer({"run": runs[0] if len(runs) == 1 else named, **facts}, lines, code, problems)
+    code = int(bool(unreadable or errors or (repaired and arguments.dry_run)))
+    return Answer({"run": runs[0] if len(runs) == 1 else named, **facts}, lines, code, map(error_line, errors))

@@ -7,8 +7,9 @@ import os
 import sys
 
 from mindsummary_lightning.cli.arguments import argument, json_of
-from mindsummary_lightning.cli.output import Answer, counted, progress_bar, readable_size, say
+from mindsummary_lightning.cli.output import Answer, progress_bar, readable_size, say
 from mindsummary_lightning.cli.runs import runs_in
+from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (
     argument("runs", metavar="RUN", nargs="+", help="runs, or directories that hold runs"),

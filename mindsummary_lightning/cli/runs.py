@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from mindsummary_lightning.cli.output import UsageError
+from mindsummary_lightning.cli.output import UsageError, progress_bar
 from mindsummary_lightning.reading.run_directory import files_size as files_size
 from mindsummary_lightning.reading.run_tree import find_run_directories
+from mindsummary_lightning.values.text import listed
+
+_T = TypeVar("_T")
 
 
 def runs_below(directory: str) -> list[str]:
@@ -44,6 +48,21 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(runs))
 
 
+def found_in(
+    what: str, runs: Sequence[str], search: Callable[[str, Callable[[int], Any]], Iterable[_T]]
+) -> tuple[list[_T], list[OSError]]:
+    """All that a search finds in some runs, under a progress bar, and the errors of those that cannot be read."""
+    found: list[_T] = []
+    errors = []
+    with progress_bar(what, sum(map(files_size, runs))) as advance:
+        for run in runs:
+            try:
+                found.extend(search(run, advance))  # what was found before an error stays
+            except OSError as error:  # the others can be read
+                errors.append(error)
+    return found, errors
+
+
 def one_run(directory: str) -> str:
     """The one run at or below a directory; raises as :func:`runs_below` and :func:`only_run`."""
     return only_run(runs_below(directory), directory)
@@ -56,8 +75,6 @@ def only_run(runs: Sequence[str], directory: str) -> str:
         UsageError: there are several, and none of them is the directory itself.
     """
     if runs[0] != directory and len(runs) > 1:
-        listed = ", ".join(os.path.relpath(run, directory) for run in runs[:5])
-        raise UsageError(
-            f"{directory} contains {len(runs)} runs ({listed}{', ...' if len(runs) > 5 else ''}); give one of them"
-        )
+        below = listed([os.path.relpath(run, directory) for run in runs], 5)
+        raise UsageError(f"{directory} contains {len(runs)} runs ({below}); give one of them")
     return runs[0]

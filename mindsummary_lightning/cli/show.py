@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,17 +12,18 @@ import numpy as np
 from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.arguments import FOLLOW, argument, json_of
 from mindsummary_lightning.cli.modules import module_facts, module_lines
-from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, counted, cut, escaped, short_number, width
-from mindsummary_lightning.cli.parameters import parameter_facts, parameter_lines
+from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, escaped, short_number, width
+from mindsummary_lightning.cli.parameters import parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
-from mindsummary_lightning.values.text import shortest_float32
+from mindsummary_lightning.values.text import counted, shortest_float32
 
 ARGUMENTS = (
     argument("run_dir", metavar="RUN", nargs="?", default=".", help="a run, or a directory with one (default: here)"),
@@ -39,6 +40,7 @@ _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
     "tensors": ("shape",),
 }
 _KINDS = ("histogram", "image", "tensor")
+_LINES: dict[str, Callable[..., Iterator[str]]] = {"parameters": parameter_lines, "modules": module_lines}
 _Samples = dict[str, tuple[dict[str, Any], Any]]  # of each tag what is shown, and the numbers of its curve
 
 
@@ -47,27 +49,25 @@ def run(arguments: argparse.Namespace) -> Answer:
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
-        return output.redraw(lambda: _lines(run, *_contents(run), arguments.modules), arguments.json)
+        return output.redraw(lambda: _lines(run, *_contents(run), _tables(run, arguments)), arguments.json)
     samples, rest = _contents(run)
     facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-    parameters = parameter_facts(run)
-    if parameters is not None:
-        rest["parameters"] = parameters[1]
-    modules = module_facts(run, arguments.modules)
-    if modules is not None:
-        rest["modules"] = modules[1]
-    return Answer({"run": path, **facts, **rest}, _lines(run, samples, rest, arguments.modules))
+    tables = _tables(run, arguments)
+    of_tables = {name: facts for name, (_, facts) in tables.items()}
+    return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, samples, rest, tables))
 
 
-def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], has_rows: bool) -> Iterator[str]:
+def _tables(run: FollowedRun, arguments: argparse.Namespace) -> dict[str, tuple[Any, Any]]:
+    """Statistics of parameters and of modules, where the run has them: the table, and what JSON says of it."""
+    found = {"parameters": parameter_facts(run), "modules": module_facts(run, arguments.modules)}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], tables: Any) -> Iterator[str]:
     yield from _head(run)
     yield from _page(samples, rest)
-    parameters = parameter_facts(run)
-    if parameters is not None:
-        yield from parameter_lines(*parameters)
-    modules = module_facts(run, has_rows)
-    if modules is not None:
-        yield from module_lines(*modules)
+    for name, each in tables.items():
+        yield from _LINES[name](*each)
 
 
 def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
@@ -150,15 +150,11 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
             limit = max(_MIN_TAG, max(cells(row[0]) for row in rows) - excess)
             rows = [[_short(row[0], limit), *row[1:]] for row in rows]
         yield from _section(kind.capitalize(), rows, head, right=range(1, 2 + len(names)))
-    rows = [
-        [
-            _short(found["tag"]),
-            " x ".join(map(str, found["grid"])),
-            short_number(found["smallest_loss"]),
-            f"{counted(len(found['intervals']), 'point')}, {found['unit']}" if found["intervals"] else "final",
-        ]
-        for found in rest["landscapes"]
-    ]
+    rows = []
+    for found in rest["landscapes"]:
+        grid, number = " x ".join(map(str, found["grid"])), len(found["intervals"])
+        path = f"{counted(number, 'point')}, {found['unit']}" if number else "final"
+        rows.append([_short(found["tag"]), grid, short_number(found["smallest_loss"]), path])
     yield from _section("Loss landscapes", rows, ["tag", "grid", "smallest loss", "path"])
     if rest["graph"]:
         nodes, parameters, constants = rest["graph"].values()
@@ -187,8 +183,7 @@ def _section(
     if rows:
         yield ""
         yield Heading(name)
-        for line in columns([head, *rows] if head else rows, right):
-            yield f"  {line}"
+        yield from (f"  {line}" for line in columns([head, *rows] if head else rows, right))
 
 
 def _short(tag: str, limit: int = _MAX_TAG) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
-from mindsummary_lightning.cli.output import Answer, UsageError, counted, error_line, readable_size, say
+from mindsummary_lightning.cli.output import Answer, UsageError, error_line, readable_size, say
 from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.values.text import counted
 
 if TYPE_CHECKING:
     from mindsummary_lightning.remote.run_copies import RunCopies

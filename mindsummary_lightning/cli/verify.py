@@ -7,8 +7,9 @@ import os
 from dataclasses import asdict
 
 from mindsummary_lightning.cli.arguments import DIRECTORIES, json_of
-from mindsummary_lightning.cli.output import Answer, UsageError, counted, error_line, progress_bar
-from mindsummary_lightning.cli.runs import files_size, runs_in
+from mindsummary_lightning.cli.output import Answer, UsageError, error_line
+from mindsummary_lightning.cli.runs import found_in, runs_in
+from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (DIRECTORIES, json_of("the findings"))
 
@@ -21,20 +22,13 @@ def run(arguments: argparse.Namespace) -> Answer:
         if not os.path.exists(path):  # 1 would say that it is damaged
             raise UsageError(f"{path}: no such file or directory")
     runs = runs_in(arguments.directories)
-    findings, problems = [], []
-    with progress_bar("checking", sum(map(files_size, runs))) as advance:
-        for path in runs:
-            try:
-                for finding in verify_run(path, advance):
-                    findings.append(finding)
-            except OSError as error:  # the others can be read
-                problems.append(error_line(error))
+    findings, errors = found_in("checking", runs, verify_run)
     lines = []
     for finding in findings:
         where = finding.path if finding.offset is None else f"{finding.path}, byte {finding.offset}"
         lines.append(f"{'damage' if finding.is_damage else 'warning'}: {where}: {finding.message}")
     damages = sum(finding.is_damage for finding in findings)
     found = f"{counted(damages, 'damage')}, {counted(len(findings) - damages, 'warning')}"
-    lines.append(f"{counted(len(runs) - len(problems), 'run')} checked: {found}")
+    lines.append(f"{counted(len(runs) - len(errors), 'run')} checked: {found}")
     answer = {"runs": runs, "findings": [asdict(finding) for finding in findings]}
-    return Answer(answer, lines, int(bool(damages or problems)), problems)
+    return Answer(answer, lines, int(bool(damages or errors)), map(error_line, errors))

@@ -134,6 +134,11 @@ class Comparison:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.verdict!r}, {self.sentence!r})"
 
+    def __str__(self) -> str:
+        from mindsummary_lightning.comparison.comparison_lines import comparison_lines  # here: it says what this is
+
+        return "\n".join(comparison_lines(self))
+
     def _repr_html_(self) -> str:
         from mindsummary_lightning.comparison.page import comparison_page  # here: it draws what this is
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,3 +139,16 @@ def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
         values[at, : len(data)] = from_stored(data)
     parameters = (*names[:rows], *(f"row {number}" for number in range(len(names), rows)))
     return ParameterTable(np.array([step for step, _ in tables]), parameters, tuple(columns), values)
+
+
+def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:
+    """The table of a run and what JSON says of it, if it has one."""
+    table = read_parameter_table(run)
+    if table is None:
+        return None
+    first = table.first_non_finite()
+    facts = {"parameters": len(table.parameters), "steps": table.steps.tolist(), "first_not_finite": None}
+    if first is not None:
+        loss = loss_at(run, first.step)
+        facts["first_not_finite"] = {"step": first.step, "parameter": first.parameter, "kind": first.kind, "loss": loss}
+    return table, facts

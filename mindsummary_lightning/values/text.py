@@ -59,6 +59,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def counted(number: int, noun: str) -> str:
+    """Text such as ``1 run`` and ``2 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def error_text(error: BaseException) -> str:
     """The message of an error in one line, or its type's name if it has none or fails to give it."""
     try:

@@ -141,7 +141,7 @@ def test_characters_that_move_the_cursor_are_not_printed(tmp_path: Path, capsys:
         (["--where", "los>1"], "no field 'los'; closest: 'loss'"),
         (["--where", "loss"], "FIELD"),
         (["--where", "loss>high"], "number"),
-        (["--where", "loss>1", "--where", "loss>2"], "twice"),
+        (["--where", "loss>1", "--where", "loss>2"], "same way"),
         (["--where", "los!=1"], "the field of --where or --sort must be one of"),
         (["--where", "epoch>1.5"], "--where epoch must be"),
         (["--sort", "accurcy"], "no field 'accurcy'; closest: 'metric/accuracy'; the field of --where or --sort must"),

@@ -18,10 +18,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mindsummary_lightning.cli.view import _read_lineage
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.viewer import frontend, loaded_runs, serve
+from mindsummary_lightning.viewer.lineage_ahead import read_lineage
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
@@ -274,7 +274,7 @@ def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeyp
     known: list[str] = []
     monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
     runs = LoadedRuns(str(tmp_path))
-    ahead = threading.Thread(target=_read_lineage, args=(runs,))
+    ahead = threading.Thread(target=read_lineage, args=(runs,))
     with search.reading():
         ahead.start()
         ahead.join(0.1)

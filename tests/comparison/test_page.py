@@ -11,6 +11,7 @@ import pytest
 
 from mindsummary_lightning import compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
+from tests.cli.command import mindsummary
 from tests.comparison.test_chain import ORIGINAL, PORT, train
 from tests.comparison.test_verdict import write_run
 from tests.reading.runs import values_at, write_summary
@@ -30,6 +31,15 @@ def test_a_page_has_the_verdict_curves_and_a_map(tmp_path: Path) -> None:
     assert page.count("<polyline") == 3
     assert "data:image/png;base64," in page
     assert not re.search(r"<script|https?://|url\(", page)
+
+
+def test_a_printed_comparison_is_the_text_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", lambda step, name, tensor: tensor * 1.01)
+
+    comparison = compare_runs(a, b)
+
+    assert str(comparison).split("\n") == mindsummary(capsys, "compare", a, b).out.splitlines()
+    assert comparison.sentence in str(comparison)
 
 
 def test_heads_and_notes_of_a_page_are_chinese_where_asked_for(tmp_path: Path) -> None:
