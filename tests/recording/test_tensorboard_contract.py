@@ -326,6 +326,47 @@ def test_a_prefix_stands_before_the_tag_with_a_slash(tmp_path: Path) -> None:
     assert "`prefix`" in _differences()
 
 
+REFUSED: dict[str, Callable[[Any], None]] = {
+    "a text": lambda writer: writer.add_scalar("x", "0.5", 1),
+    "complex": lambda writer: writer.add_scalar("x", 1 + 2j, 1),
+    "two elements": lambda writer: writer.add_scalar("x", torch.zeros(2), 1),
+    "no element": lambda writer: writer.add_scalar("x", torch.zeros(0), 1),
+    "text in a histogram": lambda writer: writer.add_histogram("x", "abc", 1),
+    "two channels": lambda writer: writer.add_image("x", np.zeros((2, 4, 6), np.uint8), 1),
+    "five dimensions": lambda writer: writer.add_image("x", np.zeros((1, 1, 3, 4, 6)), 1),
+    "images of three dimensions": lambda writer: writer.add_images("x", np.zeros((3, 4, 6)), 1),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_no_value_of_its_kind_is_skipped_with_one_warning_that_names_it(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = _experiment(tmp_path / "run")
+    for _ in range(2):
+        REFUSED[kind](writer)
+    writer.add_scalar("a", 1.0, 2)
+
+    assert _read(tmp_path / "run") == {"a": [(2, 1.0)]}
+    assert [text for text in caplog.messages if "'x'" in text] == caplog.messages[:1]
+    assert "values that are no value of their kind" in _differences()
+
+
+def test_an_empty_histogram_nan_and_a_step_that_is_given_twice(tmp_path: Path) -> None:
+    def call(writer: Any) -> None:
+        writer.add_histogram("nan", np.array([1.0, np.nan]), 1)
+        writer.add_scalar("twice", 1.0, 1)
+        writer.add_scalar("twice", 2.0, 1)
+
+    found = _three(tmp_path, call)
+    assert found["ours"] == {"nan": [(1, (2, 1.0))], "twice": [(1, 2.0)]}
+    assert found["torch"]["twice"] == [(1, 1.0), (1, 2.0)]
+    assert np.isnan(found["torch"]["nan"][0][1][1])
+    _experiment(tmp_path / "empty").add_histogram("h", np.array([]), 1)
+    assert _read(tmp_path / "empty") == {"h": [(1, (0, None))]}
+    assert "two values of a tag at one step" in _differences()
+
+
 def test_no_file_and_no_directory_is_made_before_a_value(tmp_path: Path) -> None:
     found = {}
     for name, make in WRITERS.items():
@@ -341,4 +382,4 @@ def test_no_file_and_no_directory_is_made_before_a_value(tmp_path: Path) -> None
 
 
 def test_the_page_names_no_difference_that_is_not_tested() -> None:
-    assert len(_differences()) == 7
+    assert len(_differences()) == 9

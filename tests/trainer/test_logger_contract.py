@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.cli import LightningCLI
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 
@@ -425,18 +426,47 @@ _ARGUMENTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", _ARGUMENTS, ids=str)
+class _WithData(Net):
+    def train_dataloader(self) -> Any:
+        return loader(2)
+
+
+def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) -> Any:
+    """A Trainer that has trained with a logger of a class that was made in one of three ways."""
+    if how == "LightningCLI":
+        path = f"{logger_class.__module__}.{logger_class.__name__}"
+        words = {"class_path": path, "init_args": {"save_dir": str(root), **arguments}}
+        options = {"accelerator": "cpu", "max_epochs": 1, "limit_val_batches": 0, "logger": words}
+        quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+        settings = {"fit": {"trainer": {**options, **quiet}}, "subcommand": "fit"}
+        return LightningCLI(_WithData, save_config_callback=None, args=settings).trainer
+    if how == "subclass":
+        logger_class = type("Own", (logger_class,), {"name": property(lambda self: "mine")})
+    running = trainer(logger=logger_class(root, **arguments), limit_train_batches=2, enable_checkpointing=True)
+    running.fit(Net(), loader())
+    return running
+
+
+@pytest.mark.filterwarnings("ignore:LightningCLI's args parameter")
+@pytest.mark.parametrize(
+    ("how", "arguments"),
+    [
+        *(("plain", arguments) for arguments in _ARGUMENTS),
+        *(("subclass", arguments) for arguments in _ARGUMENTS[3:5]),
+        *(pytest.param("LightningCLI", arguments, marks=pytest.mark.slow) for arguments in _ARGUMENTS[:4]),
+    ],
+    ids=str,
+)
 def test_directories_versions_and_names_are_those_of_lightnings_loggers(
-    tmp_path: Path, arguments: dict[str, Any]
+    tmp_path: Path, how: str, arguments: dict[str, Any]
 ) -> None:
     found = {}
     for kind, logger_class in _OTHERS.items():
         root = tmp_path / kind
         seen = []
         for _ in range(2):
-            logger = logger_class(root, **arguments)
-            running = trainer(logger=logger, limit_train_batches=2, enable_checkpointing=True)
-            running.fit(Net(), loader())
+            running = _fitted(how, logger_class, root, arguments)
+            logger = running.logger
             saved = os.path.dirname(running.checkpoint_callback.best_model_path)
             places = [os.path.relpath(path, root) for path in (logger.log_dir, logger.root_dir, logger.save_dir, saved)]
             seen.append((*places, logger.name, logger.version))
