@@ -9,6 +9,10 @@ from mindsummary_lightning.conversion.array_statistics import array_statistics
 
 ARRAYS = {
     "normal": np.random.default_rng(0).normal(1, 2, (7, 5, 3)),
+    "many": np.random.default_rng(1).normal(0, 2, 3000).astype(np.float32),
+    "rectified": np.maximum(np.random.default_rng(2).normal(0, 2, 1300), 0).astype(np.float32),
+    "tiny": np.full(600, 1e-30, np.float32),
+    "one that is not finite": np.append(np.ones(600, np.float32), np.float32("nan")),
     "integers": np.arange(-3, 9, dtype=np.int64),
     "a scalar": np.array(2.5),
     "zeros": np.array([0.0, 0.0, -1.0]),
