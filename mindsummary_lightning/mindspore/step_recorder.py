@@ -89,7 +89,8 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
                     loss_is(loss)
         """
         self._count += 1
-        self._begin(self._count, network, optimizer, batch)
+        if self._count in self._steps:
+            self._begin(network, optimizer, batch)
         try:
             yield self._guarded(self._add_loss)
         except BaseException:
@@ -103,24 +104,24 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         """Take batch and weights of a step that is recorded, and hook its cells."""
         arguments = run_context.original_args()
         if arguments.cur_step_num in self._steps:
-            network, optimizer = _without_training_cells(arguments)
-            self._begin(arguments.cur_step_num, network, optimizer, arguments.get("train_dataset_element"))
+            self._guarded(self._begin_in_model)(arguments)
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Take loss and weights, and write the step."""
         arguments = run_context.original_args()
         if self._chain is not None:
             self._guarded(self._add_loss)(arguments.net_outputs)
-            self._end(arguments.cur_step_num)
+        self._end(arguments.cur_step_num)
 
     def on_train_end(self, run_context: Any) -> None:
         """Close the file."""
         self._forget()
         self._record.release()
 
-    def _begin(self, step: int, network: Any, optimizer: Any, batch: Any) -> None:
-        if step not in self._steps:
-            return
+    def _begin_in_model(self, arguments: Any) -> None:
+        self._begin(*_without_training_cells(arguments), arguments.get("train_dataset_element"))
+
+    def _begin(self, network: Any, optimizer: Any, batch: Any) -> None:
         chain = self._chain = CellChain(network, optimizer, self._guarded)
         self._guarded(chain.add_batch)(() if batch is None else batch)
         self._guarded(chain.add_weights)("weights")

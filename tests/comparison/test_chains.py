@@ -23,7 +23,8 @@ NETS = [
     pytest.param(kind, marks=() if kind in ("transformer", "resnet") else (pytest.mark.long, pytest.mark.timeout(900)))
     for kind in MISTAKES
 ]
-MISSED: dict[str, set[str]] = {}  # by net, what is not named as planned
+# By net, what is not named as planned: a fused weight in another order is named by the module that uses it.
+MISSED = {"vit": {"qkv_order"}}
 
 
 def _said(comparison: Comparison) -> tuple[str, int, list[str]]:

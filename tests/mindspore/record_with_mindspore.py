@@ -83,6 +83,7 @@ def train(case, recorder):
         if case == "own":
             model = Model(Clipped(nn.WithLossCell(net, loss), optimizer))
         model.train(1, data, callbacks=[recorder] if recorder else None, dataset_sink_mode=False)
+    assert not any(cell._forward_hook or cell._forward_pre_hook for _, cell in net.cells_and_names()), "hooks are left"
     return {parameter.name: parameter.asnumpy() for parameter in net.get_parameters()}
 
 
