@@ -1,0 +1,111 @@
+"""What the chain of a step costs: a step that is not recorded, one that is, and its bytes.
+
+``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps of a training without
+us, with a ``StepRecorder`` that records none of them, and with one that records each, take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+
+import torch
+from every_parameter import Gpt
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from mindsummary_lightning import StepRecorder, SummaryReader
+
+Loss = Callable[[nn.Module], torch.Tensor]
+
+
+class Block(nn.Module):
+    """Two convolutions and a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norms = nn.ModuleList([nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)])
+        self.short = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Of images, NCHW."""
+        y = self.norms[0](self.first(x)).relu_()
+        return (self.norms[1](self.second(y)) + self.short(x)).relu_()
+
+
+def resnet() -> tuple[nn.Module, Loss]:
+    """Eight blocks on 8 images of 32 x 32."""
+    widths = [32, 32, 64, 64, 128, 128, 256, 256]
+    blocks = [Block(a, b, 1 if a == b else 2) for a, b in zip([32, *widths], widths, strict=False)]
+    net = nn.Sequential(nn.Conv2d(3, 32, 3, 1, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
+    images, labels = torch.randn(8, 3, 32, 32), torch.arange(8)
+    return net, lambda net: cross_entropy(net(images), labels)
+
+
+def gpt() -> tuple[nn.Module, Loss]:
+    """1.9 million elements, on 8 texts of 128 bytes."""
+    text = torch.randint(0, 256, (8, 128))
+    return Gpt(), lambda net: net.training_step([text], 0)
+
+
+def seconds_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss) -> float:
+    """CPU seconds of one step."""
+    begin = time.process_time()
+    if recorder is None:
+        loss_of(net).backward()
+        optimizer.step()
+    else:
+        with recorder.step(net, optimizer) as loss_is:
+            loss = loss_of(net)
+            loss_is(loss)
+            loss.backward()
+            optimizer.step()
+    optimizer.zero_grad()
+    return time.process_time() - begin
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    for make in (resnet, gpt):
+        net, loss_of = make()
+        optimizer = torch.optim.AdamW(net.parameters(), 1e-4)
+        directory = tempfile.mkdtemp()
+        recorders = {
+            "plain": None,
+            "not recorded": StepRecorder(tempfile.mkdtemp(), (10**9,)),
+            "recorded": StepRecorder(directory, range(1, 10**6)),
+        }
+
+        for _ in range(3):
+            seconds_of(None, net, optimizer, loss_of)
+        seconds: dict[str, list[float]] = {name: [] for name in recorders}
+        for turn in range(rounds):
+            names = [*recorders][:: 1 if turn % 2 else -1]
+            for name in names:
+                if name == "recorded" and turn % 5:
+                    continue
+                seconds[name].append(seconds_of(recorders[name], net, optimizer, loss_of))
+        plain = statistics.median(seconds["plain"])
+        free = statistics.median(b / a for a, b in zip(seconds["plain"], seconds["not recorded"], strict=True))
+        recorded = statistics.median(seconds["recorded"])
+        table = SummaryReader(directory).module_statistics()
+        assert table is not None
+        size = sum(entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name)
+        print(
+            f"{make.__name__}: plain step {plain * 1e3:.1f} ms; not recorded {free:.3f} of it; recorded "
+            f"{recorded / plain:.2f} of it; {len(table.rows)} rows, {size / table.steps.size / 1e3:.1f} kB a step"
+        )
+
+
+if __name__ == "__main__":
+    main()
