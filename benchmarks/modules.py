@@ -1,7 +1,7 @@
 """What the chain of a step costs: a step that is not recorded, one that is, and its bytes.
 
-``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps of a training without
-us, with a ``StepRecorder`` that records none of them, and with one that records each, take turns.
+``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps without us, with a
+``StepRecorder`` that records none of them, and with one that records each, take turns.
 """
 
 from __future__ import annotations
