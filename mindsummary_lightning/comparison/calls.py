@@ -18,7 +18,7 @@ from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
 _ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _, _BAD = range(8)
 _AVERAGES, _SINGLE = [_RMS, _MEAN], [_LOW, _HIGH]
 _SINGLE_WEIGHT = 0.1  # rounding of one element is ten times that of a sum of many
-NEAR = 100.0  # times the limit: values that are those of one tensor, whether or not they agree
+_NEAR = 1e-4  # or the limit, if that is more: values that are those of one tensor, whether or not they agree
 _KINDS = {"dense": "linear", "sequentialcell": "sequential", "celllist": "modulelist", "cell": "module"}
 
 
@@ -131,7 +131,7 @@ class Calls:
     """The calls of two steps, paired."""
 
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
-        self.a, self.b, self.limit = a, b, limit
+        self.a, self.b, self._near = a, b, max(limit, _NEAR)
         self._partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._unsure: set[int] = set()
@@ -204,7 +204,7 @@ class Calls:
         return bool(self.a.values[one, _ELEMENTS] == self.b.values[other, _ELEMENTS]) and sorts[0] == sorts[1]
 
     def _pair_all(self) -> None:
-        near = self._out <= NEAR * self.limit
+        near = self._out <= self._near
         kinds_a, kinds_b = ([call.is_like for call in step.calls] for step in (self.a, self.b))
         are_like = np.array([[one == other for other in kinds_b] for one in kinds_a], np.bool_).reshape(near.shape)
         for one, other in self._holders.items():
@@ -227,7 +227,7 @@ class Calls:
             self._taken.add(other)
 
     def _near_inputs(self, one: int, other: int) -> bool:
-        return self.inputs(one, other)[0] <= NEAR * self.limit
+        return self.inputs(one, other)[0] <= self._near
 
     def _pair_by(self, may_be: NDArray[np.bool_], test: Callable[[int, int], bool]) -> None:
         """Pair what may be one, in order."""

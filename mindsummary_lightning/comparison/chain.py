@@ -13,14 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from mindsummary_lightning.comparison.calls import Call, Calls, Step, consumers, in_same_order, producer, row_distances
-from mindsummary_lightning.comparison.chain_parts import Link, Part, Place, RowPair
+from mindsummary_lightning.comparison.chain_parts import Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.names import TensorName, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.values.step_chain import COLUMNS
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
 _ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _, _BAD = range(8)
-_GRADIENT = 10.0  # times the limit: of gradients, which are sums over a batch
+_GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
 _SAME_SETTING = 1e-6
@@ -206,9 +206,9 @@ class _Compared:
                 return False
         return True
 
-    def _at(self, one: int, other: int) -> Place:
+    def _at(self, one: int, other: int) -> PartingPlace:
         call, theirs = self.a.calls[one], self.b.calls[other]
-        return Place(
+        return PartingPlace(
             call.name,
             theirs.name,
             call.kind,
@@ -219,11 +219,11 @@ class _Compared:
             bool(self.a.within(one) or self.b.within(other)),
         )
 
-    def _between(self, one: int, other: int, rows: tuple[int, int]) -> Place:
+    def _between(self, one: int, other: int, rows: tuple[int, int]) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
         call, line_a = self._source(self.a, self.b, one, rows[0])
         theirs, line_b = self._source(self.b, self.a, other, rows[1])
-        return Place(call.name, theirs.name, call.kind, theirs.kind, call.number, line_a, line_b, True)
+        return PartingPlace(call.name, theirs.name, call.kind, theirs.kind, call.number, line_a, line_b, True)
 
     def _source(self, step: Step, against: Step, at: int, row: int) -> tuple[Call, str]:
         """The call that made a tensor of what the other run has, or the one whose own code did; and the line there."""
@@ -261,8 +261,7 @@ class _Compared:
         rows_a, rows_b = self.a.of("gradients"), self.b.of("gradients")
         if not rows_a or not rows_b:
             return None
-        sizes = [step.values[[*rows.values()], _RMS] for step, rows in ((self.a, rows_a), (self.b, rows_b))]
-        noise = _NOISE * float(np.fmax.reduce(np.concatenate(sizes)))
+        noise = self._noise
         apart: dict[str, RowPair] = {}
         for (name, other), weights in zip(self.names.items(), self.weights, strict=True):
             one, theirs = rows_a.get(name), rows_b.get(other)
@@ -280,6 +279,19 @@ class _Compared:
         nearest = sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1))
         return Part(self.step, "backward", tuple(apart[name] for name in nearest)) if apart else None
 
+    @cached_property
+    def _noise(self) -> float:
+        """The size up to which a gradient is one that is zero but for rounding."""
+        sizes = [step.values[[*step.of("gradients").values()], _RMS] for step in (self.a, self.b)]
+        return _NOISE * float(np.fmax.reduce(np.concatenate(sizes), initial=0.0))
+
+    def _is_noise(self, gradients: tuple[int, int] | None) -> bool:
+        """Whether the gradients of a weight, unlike zero, are nothing but rounding: Adam walks by whole steps of it."""
+        if gradients is None:
+            return False
+        sizes = self.a.values[gradients[0], _RMS], self.b.values[gradients[1], _RMS]
+        return bool(0 < max(sizes) <= self._noise)
+
     def _moves_once(self, name: str, other: str, before: tuple[int, int]) -> bool:
         """Whether a weight changes in one run only."""
         one, theirs = self.a.of("update").get(name), self.b.of("update").get(other)
@@ -287,11 +299,16 @@ class _Compared:
 
     def _update(self) -> Part | None:
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
+        slopes_a, slopes_b = self.a.of("gradients"), self.b.of("gradients")
+        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen))
         apart = []
         for (name, other), before in zip(self.names.items(), self.weights, strict=True):
             if name in rows_a and other in rows_b:
                 after = rows_a[name], rows_b[other]
-                if (far := self._update_distance(before, after)) > _UPDATE:
+                gradients = (slopes_a[name], slopes_b[other]) if name in slopes_a and other in slopes_b else None
+                if self._is_noise(gradients):
+                    continue
+                if (far := self._update_distance(before, after, gradients)) > limit:
                     apart.append(self._pair(*after, far))
         apart.sort(key=lambda pair: -pair.distance)
         return Part(self.step, "update", tuple(apart), settings=tuple(self._settings())) if apart else None
@@ -310,17 +327,25 @@ class _Compared:
                 continue
             yield name, values, theirs
 
-    def _update_distance(self, before: tuple[int, int], after: tuple[int, int]) -> float:
-        """How far two updates are apart by their size, beyond what the weights' precision hides."""
+    def _update_distance(
+        self, before: tuple[int, int], after: tuple[int, int], gradients: tuple[int, int] | None = None
+    ) -> float:
+        """How far two updates are apart by their size, beyond what gradients and the weights' precision explain."""
         same = in_same_order(self.a.rows[after[0]].shape, self.b.rows[after[1]].shape)
         columns = [_MEAN, *range(_BAD + 1, len(COLUMNS))] if same else [_MEAN]
+        noise = np.zeros(len(columns))  # of the gradients, by their size: Adam makes whole steps of it
+        if gradients is not None:
+            slopes = self.a.values[gradients[0], columns], self.b.values[gradients[1], columns]
+            largest = np.fmax(np.fmax(*np.abs(slopes)), np.finfo(np.float32).tiny)
+            noise = np.abs(slopes[0] - slopes[1]) / largest
+            noise[0] = self.calls.row_distance(*gradients)
         one, other = (
             step.values[now, columns] - step.values[then, columns]
             for step, then, now in zip((self.a, self.b), before, after, strict=True)
         )
         size = float(np.fmax.reduce([*np.abs(one), *np.abs(other)]))
         rounding = _ROUNDED * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], _RMS])
-        far = float(np.fmax.reduce(np.abs(one - other) - rounding))
+        far = float(np.fmax.reduce(np.abs(one - other) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
 
 

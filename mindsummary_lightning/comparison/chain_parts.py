@@ -19,7 +19,7 @@ class RowPair(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PartingPlace:
     """Where in the code the values part, in each run: a module's call, or the code of a module between its children.
 
     Attributes:
@@ -58,7 +58,7 @@ class Part(NamedTuple):
     step: int
     link: ChainClass
     tensors: tuple[RowPair, ...]
-    place: Place | None = None
+    place: PartingPlace | None = None
     before: RowPair | None = None
     settings: tuple[tuple[str, list[float], list[float]], ...] = ()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_parts import Part, Place, RowPair
+from mindsummary_lightning.comparison.chain_parts import Part, PartingPlace, RowPair
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import listed
 
@@ -40,7 +40,7 @@ def sentence(part: Part, limit: float) -> str:
     return f"The runs part at step {part.step}, {where} {far:.1e} apart{tolerance}{settings}."
 
 
-def _where(place: Place, pair: RowPair) -> str:
+def _where(place: PartingPlace, pair: RowPair) -> str:
     """Where in the forward pass."""
     names = (f"{name or 'the network'} ({kind})" for name, kind in ((place.a, place.kind_a), (place.b, place.kind_b)))
     who = _both(*names)
@@ -102,7 +102,7 @@ def chain_dict(chain: Chain) -> dict[str, Any]:
     }
 
 
-def place_dict(place: Place) -> dict[str, Any]:
+def place_dict(place: PartingPlace) -> dict[str, Any]:
     """Where the values part, as JSON has it."""
     return {
         "a": place.a,

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_parts import ChainClass, Place
+from mindsummary_lightning.comparison.chain_parts import ChainClass, PartingPlace
 from mindsummary_lightning.comparison.chain_words import chain_dict, place_dict
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
@@ -57,7 +57,7 @@ class FirstDifference:
     loss_distance: float | None
     tensors: tuple[TensorDistance, ...]
     after: int | None
-    module: Place | None = None
+    module: PartingPlace | None = None
     settings: tuple[tuple[str, list[float], list[float]], ...] = ()
 
 

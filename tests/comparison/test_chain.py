@@ -179,3 +179,23 @@ def test_rounding_is_no_difference(tmp_path: Path) -> None:
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
     assert comparison.verdict == "same", comparison.sentence
+
+
+def test_a_weight_whose_gradient_is_rounding_may_walk_by_whole_steps(tmp_path: Path) -> None:
+    def walking(seed: int, size: float) -> Change:
+        random = np.random.default_rng(seed)
+        return {
+            "gradient0": lambda x: size * random.normal(size=x.shape),
+            "after0": lambda x: x + 0.01 * np.sign(random.normal(size=x.shape)),
+        }
+
+    runs = {
+        (seed, size): train(tmp_path / f"{seed} {size}", ORIGINAL, walking(seed, size), steps=1)
+        for seed in (1, 2)
+        for size in (1e-9, 1.0)
+    }
+
+    assert compare_runs(runs[1, 1e-9], runs[2, 1e-9]).verdict == "same"
+    first = compare_runs(runs[1, 1.0], runs[2, 1.0]).first_difference
+    assert first is not None
+    assert first.kind == "backward"
