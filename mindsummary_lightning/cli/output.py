@@ -273,7 +273,10 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5) as bar:
+    form = "{desc}: {percentage:.0f}%|{bar}| [{elapsed}<{remaining}]" if unit == "%" else None  # no % a second
+    with tqdm(
+        total=total, desc=what, unit=unit, unit_scale=unit == "B", leave=False, delay=0.5, bar_format=form
+    ) as bar:
         yield bar.update
 
 

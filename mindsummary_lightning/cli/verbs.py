@@ -49,6 +49,8 @@ MORE = {  # of each verb two lines that use it, and the page about it
     "completion": ("completion bash >> ~/.bashrc", "completion zsh >> ~/.zshrc", "command-line"),
 }
 LEFT = {  # by Ctrl-C
+    "compare": "nothing was written",
+    "verify": "nothing was written",
     "repair": "each file is rebuilt completely or as it was; the same call goes on",
     "export": "{out} is as it was before",
     "import": "{out} is as it was before",
