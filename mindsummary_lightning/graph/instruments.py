@@ -32,6 +32,8 @@ class Instruments(TorchFunctionMode, Watcher):
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function of the user's and observe it; afterwards everything is as before, also if it raised."""
+        if self.error is not None:
+            return function(*args, **kwargs)
         with ModuleCalls.told_to(self):
             return function(*args, **kwargs)
 

@@ -91,6 +91,8 @@ class ModuleCalls:
         set_callback = getattr(compiler, _SET_CALLBACK, None)
         if compiler is not None and set_callback is None:
             self._fail(GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here"))
+            yield
+            return
         self._attempt(self._install)
         try:
             if set_callback is not None:

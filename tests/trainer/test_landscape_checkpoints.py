@@ -122,7 +122,7 @@ def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
 
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     size = sum(tensor.nbytes for tensor in net.parameters())
-    assert line.message.endswith(f"only the last one is saved: set landscape_max_bytes={3 * size} or more")
+    assert line.message.endswith(f"only the last one is saved. Set landscape_max_bytes={3 * size} or more")
     assert net.lines == 1
     assert _metadata(tmp_path)["model_params_file_map"].keys() == {"19"}
 
