@@ -36,7 +36,7 @@ TOLERANCES = {"float32": Tolerance("float32", 1e-5, 3e-6, 1e-6), "bfloat16": Tol
 def loss_distances(a: Floats, b: Floats) -> Floats:
     """Relative differences of two losses of the same steps, shape ``(steps,)``; infinite where only one is a number."""
     floor = _LOSS_FLOOR * max(abs(a[0]), abs(b[0])) if a.size and np.isfinite([a[0], b[0]]).all() else 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):
         scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), floor)
         distances = np.where(a == b, 0.0, np.abs(a - b) / scale)
     return _unequal_numbers(a, b, distances)
@@ -57,7 +57,7 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
     scale = np.fmax.accumulate(scale, axis=1)  # a bias may pass through zero
     first = [row[np.isfinite(row)][:1] for row in scale]  # later ones may have grown beyond any bound
     floor = _SCALE_FLOOR * float(np.quantile(np.concatenate(first), 0.75)) if any(map(len, first)) else 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore"):
         difference = _largest(a - b)
         return np.where(difference == 0, 0.0, difference / np.maximum(scale, floor))
 
