@@ -7,6 +7,7 @@ process that is forked for it, as a user who is not root; prints JSON: a list of
 from __future__ import annotations
 
 import contextlib
+import csv  # noqa: F401  # importlib.metadata imports it late, when another user may not read the standard library
 import ctypes
 import io
 import json
