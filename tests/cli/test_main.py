@@ -118,6 +118,8 @@ def test_an_interrupt_is_no_traceback(
     ("words", "left"),
     [
         (["export", "run", "--to", "csv", "-o", "tables"], "tables is as it was before"),
+        (["compare", "a", "b"], "nothing was written"),
+        (["verify", "run"], "nothing was written"),
         (["repair", "run"], "each file is rebuilt completely or as it was; the same call goes on"),
         (["sync", "run", "there"], "there has whole records only; the same call goes on"),
     ],
