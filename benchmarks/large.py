@@ -341,6 +341,10 @@ def reset_peak() -> float:
     return status("VmRSS")
 
 
+def peak(_: float) -> float:
+    return status("VmHWM")
+
+
 def landscape(case: Case, folder: Path) -> dict[str, float]:
     """A landscape of three checkpoints: CPU seconds and the peak over the network, beside a plain loop's."""
     torch.manual_seed(0)
@@ -356,7 +360,7 @@ def landscape(case: Case, folder: Path) -> dict[str, float]:
     size = sum(parameter.nbytes for parameter in net.parameters()) / 2**20
     before, began = reset_peak(), time.process_time()
     SummaryLandscape(folder / "run").generate(net, loader, accelerator="cpu", devices=1)
-    seconds, peak = time.process_time() - began, status("VmHWM") - before
+    seconds, most = time.process_time() - began, peak(0) - before
     before, began = reset_peak(), time.process_time()
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     axes = [scaled(one, state) for one in random_directions(state, moving_names(net))]
@@ -369,8 +373,8 @@ def landscape(case: Case, folder: Path) -> dict[str, float]:
             for index, batch in enumerate(loader):
                 float(moved.training_step(batch, index))
     loop = time.process_time() - began
-    loop_peak = status("VmHWM") - before
-    return {"loops": seconds / loop, "seconds": seconds, "models": peak / size, "loop_models": loop_peak / size}
+    loop_most = peak(0) - before
+    return {"loops": seconds / loop, "seconds": seconds, "models": most / size, "loop_models": loop_most / size}
 
 
 def one(name: str, what: str, folder: Path) -> None:
@@ -385,7 +389,7 @@ def one(name: str, what: str, folder: Path) -> None:
     elif what == "turns":
         in_turns(case, folder)
     else:
-        meter = _Steps(reset_peak, lambda began: status("VmHWM"), folder / f"{what}.json")
+        meter = _Steps(reset_peak, peak, folder / f"{what}.json")
         train(case, folder / what, meter, what.endswith("pair"))
 
 
