@@ -282,7 +282,8 @@ class Calls:
                     and (are_like[one, other] or (not self._holds(one, other) and self._near_inputs(one, other)))
                 ):
                     self._take(one, other)
-                    self._unsure.add(one)
+                    if not (are_like[one, other] and self._near_inputs(one, other)):
+                        self._unsure.add(one)
                     break
 
 

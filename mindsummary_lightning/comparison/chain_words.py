@@ -67,7 +67,7 @@ def lines(chain: Chain) -> Iterator[str]:
     for link in chain.links:
         far = "-" if link.distance is None else f"{link.distance:.1e}"
         is_here = part is not None and part.link == _CLASSES.get(link.name, link.name)
-        mark = "parts here" if is_here else "follows from it" if is_later else ""
+        mark = "parts here" if is_here else "follows from it" if is_later and link.distance else ""
         is_later |= is_here
         counts = f"{link.compared:8}    {link.alone[0]:6}, {link.alone[1]:5}"
         yield f"  {_LINKS[link.name]:12} {counts}  {far:9} {mark}".rstrip()
@@ -79,7 +79,7 @@ def row_text(pair: RowPair) -> str:
 
 
 def _row(row: ChainRow) -> str:
-    name = f"{row.port} of {row.name or 'the network'}" if row.link == "forward" else row.name
+    name = f"{row.port} of {row.name or 'the network'}" if row.link == "forward" else row.name or row.link
     call = f" (call {row.call})" if row.call else ""
     return f"{name}{f' at {row.path}' if row.path else ''}{call} {list(row.shape)}"
 
