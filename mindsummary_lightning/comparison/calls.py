@@ -15,7 +15,7 @@ from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import ascending
 from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
 
-_ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _, _BAD = range(8)
+_ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _ZEROS, _BAD = range(8)
 _AVERAGES, _SINGLE = [_RMS, _MEAN], [_LOW, _HIGH]
 _SINGLE_WEIGHT = 0.1  # rounding of one element is ten times that of a sum of many
 _NEAR = 1e-4  # or the limit, if that is more: values that are those of one tensor, whether or not they agree
@@ -131,7 +131,9 @@ class Calls:
     """The calls of two steps, paired."""
 
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
-        self.a, self.b, self._near = a, b, max(limit, _NEAR)
+        self.a: Step = a
+        self.b: Step = b
+        self._near = max(limit, _NEAR)
         self._partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._unsure: set[int] = set()

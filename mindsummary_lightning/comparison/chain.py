@@ -19,7 +19,7 @@ from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.values.step_chain import COLUMNS
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
-_ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _, _BAD = range(8)
+_ORDER, _ELEMENTS, _RMS, _MEAN, _LOW, _HIGH, _ZEROS, _BAD = range(8)
 _GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
