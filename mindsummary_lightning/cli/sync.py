@@ -7,15 +7,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, UsageError, error_line, readable_size, say
-from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.values.text import counted
-
-if TYPE_CHECKING:
-    from mindsummary_lightning.remote.run_copies import RunCopies
+from mindsummary_lightning.remote.run_copies import RunCopies, Store
+from mindsummary_lightning.values.text import counted, without_secrets
 
 ARGUMENTS = (
     argument("source", metavar="SOURCE", help="a run or a directory of runs: a path, or an address as s3://..."),
@@ -30,12 +26,6 @@ ARGUMENTS = (
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Copy once, or until the runs have ended or SIGTERM; 1 if anything is not there at the end."""
-    try:
-        from mindsummary_lightning.remote.run_copies import RunCopies, Store
-    except ImportError as error:
-        raise missing_packages("sync", "fsspec") from error
-    from mindsummary_lightning.values.text import without_secrets
-
     if not arguments.every > 0 or (arguments.verify and arguments.follow):
         raise UsageError("--every takes a number of seconds, and --verify reads once, without --follow")
     source, destination = Store(arguments.source), Store(arguments.destination)
@@ -68,9 +58,7 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
         began, is_last = time.monotonic(), every_s is None or bool(signals)
         changed_at = began if copies.send() else changed_at
         yield
-        quiet_s = began - changed_at
-        ends = {True: 1e18, False: 60.0, None: 600.0}  # by whether files are locked, which may be unknown
-        if is_last or (quiet_s >= 60 and not copies.problems and quiet_s >= ends[copies.is_recorded()]):
+        if is_last or (began - changed_at >= 60 and not copies.problems and began - changed_at >= copies.silence_s()):
             return
         while not signals and (rest := began + (every_s or 0) - time.monotonic()) > 0:
             time.sleep(min(rest, 0.5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import os
 import re
 import shutil
@@ -13,11 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from io import FileIO
-from typing import Any
 
-import fsspec
-
-from mindsummary_lightning.errors import ForeignFileError, RemotePathError
+from mindsummary_lightning.errors import ForeignFileError, RemotePathError, missing_packages
 from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileio.append import is_locked
 from mindsummary_lightning.fileio.regular import files_below, open_regular, path_of_open
@@ -33,15 +31,17 @@ class Store:
     """One side of a copy, through fsspec; ``name`` is its address without passwords and tokens."""
 
     def __init__(self, address: str) -> None:
-        self.is_local: bool = "://" not in address
-        self.name: str = without_secrets(address, address)
+        self.is_local, self.name = "://" not in address, without_secrets(address, address)
         try:
-            local = fsspec.filesystem("file"), os.path.realpath(address)
-            self.files, root = local if self.is_local else fsspec.core.url_to_fs(address)
+            import fsspec
+        except ImportError as error:
+            raise missing_packages("sync", "fsspec") from error
+        try:
+            self.files, root = fsspec.core.url_to_fs("file:///" if self.is_local else address)
         except Exception as error:  # drivers raise whatever their libraries raise
             text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
             raise RemotePathError(without_secrets(text, address)) from None
-        self.root: str = root.rstrip("/")
+        self.root: str = (os.path.realpath(address) if self.is_local else root).rstrip("/")
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
 
@@ -51,18 +51,16 @@ class Store:
             listed = {name: (*facts, "") for name, facts in files_below(self.root, _WARN).items()}
         else:
             self.files.invalidate_cache()
-            found = self.files.find(self.root, detail=True)
-            # A driver may list the place itself, as a directory, when its first object has just been made.
-            files = {path: info for path, info in found.items() if info["type"] != "directory"}
-            listed = {path[len(self.root) + 1 :]: self._facts(path, info) for path, info in files.items()}
+            listed = {}
+            for path, info in self.files.find(self.root, detail=True).items():
+                if info["type"] != "directory":  # as the place itself may be listed when it has just been made
+                    times = [info[key] for key in _TIMES if isinstance(info.get(key), float | int | datetime)]
+                    time = times[0] if times else self.files.modified(path)
+                    ns = round((time.timestamp() if isinstance(time, datetime) else time) * 1e9)
+                    size = info["size"] if info["type"] == "file" else -1
+                    listed[path[len(self.root) + 1 :]] = size, ns, info.get("ETag", "").strip('"')
         # ".." in an object's name would lead out of the other side.
         return {name: facts for name, facts in listed.items() if not re.search(r"(^|/)(/|\.|$)", name)}
-
-    def _facts(self, path: str, info: dict[str, Any]) -> tuple[int, int, str]:
-        times = [info[key] for key in _TIMES if isinstance(info.get(key), float | int | datetime)]
-        time = times[0] if times else self.files.modified(path)
-        ns = round((time.timestamp() if isinstance(time, datetime) else time) * 1e9)
-        return info["size"] if info["type"] == "file" else -1, ns, info.get("ETag", "").strip('"')
 
     def md5(self, name: str, size: int) -> str:
         """That of a file's first bytes, in hexadecimal digits: S3's ETag of an object that came in one request."""
@@ -98,7 +96,7 @@ class Store:
 
 
 class RunCopies:
-    """The runs at or below a source, whose files are copied, each as a whole, if their copies are not up to date.
+    """The runs at or below a source; each file is copied as a whole if its copy is not up to date.
 
     ``runs`` has the files of each in the order of sending, ``problems`` what failed in the last round, ``sent`` how
     many bytes were sent, ``missing`` how many are not there. After a failure no newer summary file of a run is sent.
@@ -110,8 +108,7 @@ class RunCopies:
         self._made: dict[str, tuple[int, int]] = {}  # what a file was when its copy was found, or made
         self.runs: dict[str, list[str]] = {}
         self.problems: dict[str, Exception] = {}
-        self.sent: int = 0
-        self.missing: int = 0
+        self.sent = self.missing = 0
 
     def send(self) -> bool:
         """Do one round; return whether the source has changed since the one before."""
@@ -136,11 +133,11 @@ class RunCopies:
         self.missing = sum(ours[0] for name, ours in self._files.items() if self._made.get(name) != ours)
         return self._files != before
 
-    def is_recorded(self) -> bool | None:
-        """Whether a writer holds a file open, or there is no run yet; ``None`` where that cannot be known."""
+    def silence_s(self) -> float:
+        """How long they must not have changed to have ended: for ever if a writer holds a file, or there is no run."""
         names = [name for name in self._files if is_summary_name(os.path.basename(name))]
         locks = {is_locked(f"{self._source.root}/{name}") if self._source.is_local else None for name in names}
-        return not self.runs or True in locks or (None if None in locks else False)
+        return math.inf if not self.runs or True in locks else 600.0 if None in locks else 60.0
 
     def _is_due(self, name: str, size: int, ns: int, size_there: int, ns_there: int, tag: str) -> bool:
         is_ours = self._is_forced or name in self._made or (ns_there <= ns and size_there != -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +15,10 @@ from tests.remote.stores import Clock
 class _Copies:
     """Copies whose rounds a test has written down: an exception, or whether the source has changed."""
 
-    def __init__(self, clock: Clock, *rounds: Any, is_recorded: bool | None = False, stops_at: float = 1e9) -> None:
+    def __init__(self, clock: Clock, *rounds: Any, silence_s: float = 60.0, stops_at: float = 1e9) -> None:
         self.clock, self.rounds, self.times, self.stops_at = clock, list(rounds), [], stops_at
         self.problems: dict[str, Exception] = {}
-        self._is_recorded = is_recorded
+        self._silence_s = silence_s
 
     def send(self) -> bool:
         self.times.append(self.clock.now)
@@ -25,8 +26,8 @@ class _Copies:
         self.problems = {"run": answer} if isinstance(answer, Exception) else {}
         return answer is True
 
-    def is_recorded(self) -> bool | None:
-        return self._is_recorded
+    def silence_s(self) -> float:
+        return self._silence_s
 
     def __bool__(self) -> bool:  # a signal
         return self.clock.now >= self.stops_at
@@ -62,11 +63,11 @@ def test_a_store_that_does_not_answer_is_asked_until_it_does(clock: Clock) -> No
 
 
 def test_a_run_that_is_being_recorded_is_followed_however_long_it_is_silent(clock: Clock) -> None:
-    assert len(_times(_Copies(clock, True, is_recorded=True, stops_at=5000), 30.0)) > 160
+    assert len(_times(_Copies(clock, True, silence_s=math.inf, stops_at=5000), 30.0)) > 160
 
 
 def test_where_locks_say_nothing_ten_silent_minutes_end_it(clock: Clock) -> None:
-    assert _times(_Copies(clock, True, is_recorded=None), 30.0)[-1] == 600
+    assert _times(_Copies(clock, True, silence_s=600.0), 30.0)[-1] == 600
 
 
 def test_a_request_to_stop_is_followed_by_one_last_round_at_once(clock: Clock) -> None:
