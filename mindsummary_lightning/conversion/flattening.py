@@ -52,7 +52,7 @@ def batch_items(value: Any) -> Items | None:
     if isinstance(value, (tuple, list)):
         return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=True))
     items, kind = mapping_items(value), type(value)
-    if items is not None or kind.__module__.partition(".")[0] in _OPAQUE_PACKAGES or isinstance(value, type):
+    if items is not None or str(kind.__module__).partition(".")[0] in _OPAQUE_PACKAGES or isinstance(value, type):
         return items
     if hasattr(kind, "__torch_function__") or hasattr(kind, "named_parameters"):
         return None

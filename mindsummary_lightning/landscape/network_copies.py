@@ -155,7 +155,7 @@ def _is_shared(value: Any) -> bool:
 
 
 def _is_of_lightning(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in LIGHTNING
+    return str(kind.__module__).partition(".")[0] in LIGHTNING  # of a type that Cython made it may be no text
 
 
 def _content(cell: types.CellType) -> Any:

@@ -7,8 +7,9 @@ process that is forked for it, as a user who is not root; prints JSON: a list of
 from __future__ import annotations
 
 import contextlib
-import csv  # noqa: F401  # importlib.metadata imports it late, when another user may not read the standard library
+import csv  # noqa: F401  # importlib imports these two late, when another user may not read the standard library
 import ctypes
+import importlib.resources  # noqa: F401
 import io
 import json
 import logging
