@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -130,7 +130,7 @@ class CallPair(NamedTuple):
 class Calls:
     """The calls of two steps, paired."""
 
-    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
+    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], by_value: Set[str], limit: float) -> None:
         self.a: Step = a
         self.b: Step = b
         self._near = max(limit, _NEAR)
@@ -138,6 +138,8 @@ class Calls:
         self._taken: set[int] = set()
         self._unsure: set[int] = set()
         modules = {one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()}
+        self.layers: dict[str, str] = modules  # of which the second run holds the weights of the first
+        self.by_value: Set[str] = {name.rpartition(".")[0] for name in by_value}  # layers of which values alone say so
         self._modules = {*modules}, {*modules.values()}
         counts_a, counts_b = ({call.name: call.number + 1 for call in step.calls} for step in (a, b))
         self._at_b = {(call.name, call.number): place for place, call in enumerate(b.calls)}
@@ -215,8 +217,11 @@ class Calls:
         self._pair_by(near & are_like, self._near_inputs)
         self._pair_by(near & are_like, lambda one, other: True)
         self._pair_by(near, self._near_inputs)
+        places, theirs = (np.array([*side], np.int64) for side in (self._holders, self._holders.values()))
         for one, other in self._holders.items():
-            if self._elements(self.a.calls[one].outputs[0], self.b.calls[other].outputs[0]):
+            is_crossed = self.a.calls[one].name in self.by_value and ((places - one) * (theirs - other) < 0).any()
+            is_exchanged = is_crossed and not self._near_inputs(one, other)
+            if not is_exchanged and self._elements(self.a.calls[one].outputs[0], self.b.calls[other].outputs[0]):
                 self._take(one, other)
         for one in range(len(self.a.calls)):
             if one not in self._partner and (found := self._container(one)) is not None:
@@ -229,7 +234,10 @@ class Calls:
             self._taken.add(other)
 
     def _near_inputs(self, one: int, other: int) -> bool:
-        return self.inputs(one, other)[0] <= self._near
+        far, rows = self.inputs(one, other)
+        return far <= self._near and (
+            rows is not None or not self.a.calls[one].inputs or not self.b.calls[other].inputs
+        )
 
     def _pair_by(self, may_be: NDArray[np.bool_], test: Callable[[int, int], bool]) -> None:
         """Pair what may be one, in order."""
@@ -240,9 +248,9 @@ class Calls:
                         self._take(one, other)
                         break
 
-    def _holds(self, one: int, other: int) -> bool:
-        """Whether either call is of a module with weights."""
-        return self.a.calls[one].name in self._modules[0] or self.b.calls[other].name in self._modules[1]
+    def _are_layers(self, one: int, other: int) -> bool:
+        """Whether both calls are of modules with weights, or neither is."""
+        return (self.a.calls[one].name in self._modules[0]) == (self.b.calls[other].name in self._modules[1])
 
     def _container(self, one: int) -> int | None:
         """The call that holds the partners of all calls within one and no others; of several as far out as it is."""
@@ -281,7 +289,7 @@ class Calls:
                     other not in self._taken
                     and bisect_left(places_b, other) == gap
                     and self._elements(self.a.calls[one].outputs[0], self.b.calls[other].outputs[0])
-                    and (are_like[one, other] or (not self._holds(one, other) and self._near_inputs(one, other)))
+                    and (are_like[one, other] or (self._are_layers(one, other) and self._near_inputs(one, other)))
                 ):
                     self._take(one, other)
                     if not (are_like[one, other] and self._near_inputs(one, other)):

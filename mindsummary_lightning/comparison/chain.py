@@ -14,7 +14,7 @@ import numpy as np
 
 from mindsummary_lightning.comparison.calls import Call, Calls, Step, consumers, in_same_order, producer, row_distances
 from mindsummary_lightning.comparison.chain_parts import Link, Part, PartingPlace, RowPair
-from mindsummary_lightning.comparison.names import TensorName, match_names
+from mindsummary_lightning.comparison.names import TensorName, kind_of, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.values.step_chain import COLUMNS
 
@@ -58,11 +58,11 @@ def compare_chains(a: ModuleTable | None, b: ModuleTable | None, limit: float, b
     chain: Chain | None = None
     steps: list[int] = []
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit)
+        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, not steps)
         follows = step == begin if not steps else step == steps[-1] + 1
         if not follows and compared.apart(compared.weights):
             break  # what happened in between is not known
-        part = compared.part(is_first=not steps)
+        part = compared.part()
         steps.append(step)
         chain = Chain([*steps], part, tuple(compared.links()), compared.calls)
         if part is not None:
@@ -73,21 +73,31 @@ def compare_chains(a: ModuleTable | None, b: ModuleTable | None, limit: float, b
 class _Compared:
     """One step of both runs."""
 
-    def __init__(self, step: int, a: Step, b: Step, limit: float) -> None:
+    def __init__(self, step: int, a: Step, b: Step, limit: float, is_first: bool) -> None:
         self.step, self.a, self.b, self.limit = step, a, b, limit
         weights_a, weights_b = a.of("weights"), b.of("weights")
         names = match_names(_names(a, weights_a), _names(b, weights_b))
         self.names = _by_layer({pair.a: pair.b for pair in names.pairs}, weights_b)
+        self.names |= self._equal_rows(names.unmatched_a, names.unmatched_b)
         self.weights = [(weights_a[one], weights_b[other]) for one, other in self.names.items()]
-        self.calls = Calls(a, b, self.names, limit)
+        self.calls = Calls(a, b, self.names, {pair.a for pair in names.pairs if pair.rule == "value"}, limit)
+        self._is_first = is_first
         self._seen = 0.0  # the largest distance of outputs that agree
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
 
-    def part(self, is_first: bool) -> Part | None:
+    def _equal_rows(self, ones: tuple[str, ...], others: tuple[str, ...]) -> dict[str, str]:
+        """Weights that no name pairs, by values that no other has: a parameter may be an embedding's weight."""
+        rows_a, rows_b = self.a.of("weights"), self.b.of("weights")
+        there = self.b.values[[rows_b[other] for other in others]]
+        found = [np.flatnonzero(row_distances(self.a.values[rows_a[one]], there) <= self.limit) for one in ones]
+        times = Counter(np.concatenate(found).tolist()) if found else {}
+        return {one: others[at[0]] for one, at in zip(ones, found, strict=True) if len(at) == 1 == times[at[0]]}
+
+    def part(self) -> Part | None:
         """The first link that parts."""
         return (
             self._data()
-            or (self._weights() if is_first else None)
+            or (self._weights() if self._is_first else None)
             or self._forward()
             or self._loss()
             or self._backward()
@@ -182,12 +192,26 @@ class _Compared:
             elif is_sure or self._goes_on(one, other):
                 if self._is_loss(one, other):
                     return None
+                if is_given and (exchanged := self._exchanged(one, other)):
+                    return Part(self.step, "weights", exchanged)
                 if is_given:
                     return Part(self.step, "forward", (self._pair(*outputs, far),), self._at(one, other), before)
                 assert rows is not None
                 place = self._between(one, other, rows)
                 return Part(self.step, "forward", (self._pair(*rows, into),), place, before)
         return None
+
+    def _exchanged(self, one: int, other: int) -> tuple[RowPair, ...]:
+        """The weights of two modules that stand at one place, if those of each are found in another module."""
+        layer, theirs, layers = self.a.calls[one].name, self.b.calls[other].name, self.calls.layers
+        if (
+            not (self._is_first and layer in self.calls.by_value and theirs in layers.values())
+            or layers[layer] == theirs
+        ):
+            return ()
+        there = {kind_of(name): row for name, row in self.b.of("weights").items() if name.rpartition(".")[0] == theirs}
+        rows = {kind_of(name): row for name, row in self.a.of("weights").items() if name.rpartition(".")[0] == layer}
+        return self.apart([(row, there[kind]) for kind, row in rows.items() if kind in there])
 
     def _is_loss(self, one: int, other: int) -> bool:
         """Whether calls are those of a loss function: their output is the loss."""
@@ -285,6 +309,11 @@ class _Compared:
         sizes = [step.values[[*step.of("gradients").values()], _RMS] for step in (self.a, self.b)]
         return _NOISE * float(np.fmax.reduce(np.concatenate(sizes), initial=0.0))
 
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        """The root mean square of what each module of the first run gets."""
+        return {call.name: float(self.a.values[[*call.inputs], _RMS].max(initial=0.0)) for call in self.a.calls}
+
     def _is_noise(self, gradients: tuple[int, int] | None) -> bool:
         """Whether the gradients of a weight, unlike zero, are nothing but rounding: Adam walks by whole steps of it."""
         if gradients is None:
@@ -345,6 +374,8 @@ class _Compared:
         )
         size = float(np.fmax.reduce([*np.abs(one), *np.abs(other)]))
         rounding = _ROUNDED * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], _RMS])
+        if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
+            rounding = rounding + self.limit * self._sizes.get(self.a.rows[after[0]].name.rpartition(".")[0], 0.0)
         far = float(np.fmax.reduce(np.abs(one - other) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
 
