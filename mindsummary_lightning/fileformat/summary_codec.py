@@ -229,11 +229,11 @@ def _fill_points(message: summary_pb2.LossLandscape.Point, points: Points) -> No
 
 def _decode_landscape(message: summary_pb2.LossLandscape) -> LossLandscape:
     intervals = tuple(message.loss_path.intervals)
-    convergence = None
+    convergence: Any = None
     if message.HasField("convergence_point"):
         points = _points(message.convergence_point)
-        if points.x.size and points.y.size and points.z.size:
-            convergence = (float(points.x.flat[0]), float(points.y.flat[0]), float(points.z.flat[0]))
+        if points.x.size and points.y.size and points.z.size:  # the first of each; nested lists of more dimensions
+            convergence = tuple(np.atleast_1d(axis)[0].tolist() for axis in (points.x, points.y, points.z))
     metadata = message.metadata
     return LossLandscape(
         surface=_points(message.landscape),

@@ -12,6 +12,7 @@ import numpy as np
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.series import RecordedLandscape
 from mindsummary_lightning.values import LossLandscape
+from mindsummary_lightning.values.summary_values import check_landscape_shapes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,8 @@ def plot_landscapes(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: there is nothing to draw, the extension is unknown, or axes or titles are not as many as landscapes.
+        ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as many as landscapes, or the
+            coordinates of one have other dimensions.
     """
     drawn = list(landscapes.values() if isinstance(landscapes, Mapping) else landscapes)
     if not drawn:
@@ -62,6 +64,8 @@ def plot_landscapes(
     else:
         row = [ax] if isinstance(ax, Axes) else list(ax)
         figure = row[0].figure
+    for landscape in drawn:
+        check_landscape_shapes(landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point)
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
     if not len(drawn) == len(row) == len(named):
         raise ValueError(f"{len(drawn)} landscapes need as many axes and titles, not {len(row)} and {len(named)}")

@@ -179,6 +179,8 @@ class LandscapeMetadata:
 class LossLandscape:
     """Loss over two directions in weight space.
 
+    A file of somebody else may hold arrays of any shape, which MindInsight shows as they are; ours are as follows.
+
     Attributes:
         surface: ``x`` of shape ``(n,)``, ``y`` of shape ``(m,)``, ``z`` of shape ``(m, n)``: ``z[i, j]`` is the loss
             at ``(x[j], y[i])``.
@@ -195,14 +197,7 @@ class LossLandscape:
     metadata: LandscapeMetadata = LandscapeMetadata()
 
     def __post_init__(self) -> None:
-        x, y, z = self.surface.x, self.surface.y, self.surface.z
-        if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
-            raise ValueError(f"surface needs x (n,), y (m,) and z (m, n), not {x.shape}, {y.shape} and {z.shape}")
-        intervals = tuple(int(number) for number in self.intervals)
-        object.__setattr__(self, "intervals", intervals)
-        lengths = {axis.size for axis in (self.path.x, self.path.y, self.path.z)} if self.path else {0}
-        if lengths != {len(intervals)}:
-            raise ValueError(f"path needs one point per interval, {len(intervals)}, not {sorted(lengths)}")
+        object.__setattr__(self, "intervals", tuple(int(number) for number in self.intervals))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({surface_text(self.surface, self.intervals)})"
@@ -221,6 +216,18 @@ class LossLandscape:
     def z(self) -> NDArray[np.float32]:
         """Losses, shape ``(m, n)``."""
         return self.surface.z
+
+
+def check_landscape_shapes(surface: Points, intervals: tuple[int, ...], path: Points | None, end: Any) -> None:
+    """Raise ValueError unless the arrays of a landscape, and ``end``, where it converged, are shaped as it says."""
+    x, y, z = surface.x, surface.y, surface.z
+    if x.ndim != 1 or y.ndim != 1 or z.shape != (y.size, x.size):
+        raise ValueError(f"surface needs x (n,), y (m,) and z (m, n), not {x.shape}, {y.shape} and {z.shape}")
+    shapes = {axis.shape for axis in (path.x, path.y, path.z)} if path else {(0,)}
+    if shapes != {(len(intervals),)}:
+        raise ValueError(f"path needs one point per interval, ({len(intervals)},), not {sorted(shapes)}")
+    if end is not None and np.shape(end) != (3,):
+        raise ValueError(f"convergence_point must be three numbers, not {end}")
 
 
 def surface_text(surface: Points, intervals: tuple[int, ...]) -> str:

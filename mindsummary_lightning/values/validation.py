@@ -23,7 +23,7 @@ from mindsummary_lightning.values.lineage_info import (
     UserDefinedInfo,
     parsed_metric,
 )
-from mindsummary_lightning.values.summary_values import LossLandscape
+from mindsummary_lightning.values.summary_values import LossLandscape, check_landscape_shapes
 
 
 def check_recordable(value: object) -> None:
@@ -119,6 +119,7 @@ def _check_parameters(values: Mapping[str, Any]) -> None:
 
 
 def _check_landscape(value: LossLandscape) -> None:
+    check_landscape_shapes(value.surface, value.intervals, value.path, value.convergence_point)
     for part, points in (("surface", value.surface), ("path", value.path)):
         for axis in ("x", "y", "z") if points is not None else ():
             if not np.isfinite(getattr(points, axis)).all():

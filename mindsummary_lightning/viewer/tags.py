@@ -28,7 +28,7 @@ def plugin_tags(run: FollowedRun) -> dict[str, list[str]]:
 
 
 def landscapes_of(run: FollowedRun, tag: str) -> Iterator[LossLandscape]:
-    """The landscapes of a tag that can be read; one whose coordinates have other dimensions cannot."""
+    """The landscapes of a tag that can be read, whatever dimensions their coordinates have."""
     from mindsummary_lightning.reading.decode import read_value  # here: a list of runs needs no NumPy
 
     def read(location: Location) -> LossLandscape | None:

@@ -85,18 +85,6 @@ def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
         Histogram(np.ones(2), np.ones(1), np.ones(2), 2)
 
 
-def test_a_landscape_needs_a_height_for_each_of_its_points() -> None:
-    with pytest.raises(ValueError, match=r"surface needs x \(n,\), y \(m,\) and z \(m, n\)"):
-        LossLandscape(Points(np.ones(2), np.ones(3), np.ones((2, 3))))
-
-
-def test_a_landscape_needs_a_point_of_its_path_for_each_interval() -> None:
-    surface = Points(np.ones(1), np.ones(1), np.ones((1, 1)))
-
-    with pytest.raises(ValueError, match="one point per interval, 2"):
-        LossLandscape(surface, intervals=(1, 2), path=Points(np.ones(1), np.ones(1), np.ones(1)))
-
-
 def test_custom_data_keeps_only_what_the_format_has() -> None:
     info = UserDefinedInfo({"flag": True, "small": -(2**31), "big": 2**31, "nested": {"x": 1.5}, "text": "a"})
 

@@ -115,6 +115,24 @@ def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
         check_recordable(LossLandscape(flat, convergence_point=(0, number, 0)))
 
 
+@pytest.mark.parametrize(
+    ("landscape", "error"),
+    [
+        (LossLandscape(_points(1, 2, 3, (2, 3))), r"surface needs x \(n,\), y \(m,\) and z \(m, n\)"),
+        (LossLandscape(_points(1, (1, 1), 1, (1, 1))), "surface needs"),
+        (LossLandscape(_points(1, 1, 1, (1, 1)), (1, 2), _points(1, 1, 1, 1)), r"one point per interval, \(2,\)"),
+        (LossLandscape(_points(1, 1, 1, (1, 1)), (1,), _points(1, 1, 1, (1, 1))), "one point per interval"),
+        (LossLandscape(_points(1, 1, 1, (1, 1)), (1,)), "one point per interval"),
+        (LossLandscape(_points(1, 1, 1, (1, 1)), convergence_point=(0, 0)), "three numbers"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_landscape_has_a_height_for_each_point_and_a_point_for_each_interval(
+    landscape: LossLandscape, error: str
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        check_recordable(landscape)
+
+
 def test_intervals_of_a_landscape_fit_their_field() -> None:
     with pytest.raises(ValueError, match="intervals of a landscape must be in"):
         check_recordable(LossLandscape(_points(1, 1, 1, (1, 1)), (2**31,), _points(1, 1, 1, 1)))

@@ -15,6 +15,7 @@ from bokeh.plotting import figure
 from mindsummary_lightning.conversion.heat_map import colours_of, grouped, shaded_range
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.values import LossLandscape
+from mindsummary_lightning.values.summary_values import check_landscape_shapes
 
 _LEVELS = 18
 _MAX_PARAMETERS = 120  # rows; of more, layers and then groups of layers
@@ -22,7 +23,11 @@ _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the s
 
 
 def landscape_figure(landscape: LossLandscape) -> Any | None:
-    """A loss landscape as filled contours with its path; ``None`` if it is flat or no loss is finite."""
+    """A loss landscape as filled contours with its path; ``None`` if it is flat, no loss is finite or it is no plane."""
+    try:
+        check_landscape_shapes(landscape.surface, landscape.intervals, landscape.path, landscape.convergence_point)
+    except ValueError:  # of somebody else's file
+        return None
     x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
     finite = z[np.isfinite(z)]
     # By rank and not by value: a loss surface is a flat valley between walls a thousand times as high.

@@ -192,6 +192,10 @@ def _landscapes(base: Path, chance: random.Random) -> None:
     train = TrainInfo(network="LeNet", optimizer="SGD", learning_rate=0.05, loss=0.125, epoch=3, batch_size=32)
     write_lineage(base / "landscapes", [train, EvaluationInfo('{"acc": 0.75}'), UserDefinedInfo({"seed": 3})])
     write_summary(base / "landscape without lineage", [values_at(0, {"landscape_[5, 9]": landscape((5, 9))})])
+    deep = Points(*(generator.random(shape) for shape in ((2, 1, 4), (3, 1), (1, 1, 3, 4))))
+    deep_path = Points(*(generator.random(shape) for shape in ((2, 1), (1, 2), (2, 3))))
+    odd = {"landscape_[1, 2]": LossLandscape(deep, (1, 2), deep_path), "landscape_[2]": LossLandscape(deep)}
+    write_summary(base / "landscapes of other dimensions", [values_at(0, odd)])
 
 
 def _several_files(base: Path, chance: random.Random) -> None:

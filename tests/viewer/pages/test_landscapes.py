@@ -92,14 +92,35 @@ def test_unknown_runs_are_refused(site: Site) -> None:
     assert site.get(f"{P}/intervals") == (400, "50540003")
 
 
-def test_a_landscape_whose_coordinates_have_other_dimensions_is_neither_listed_nor_answered(tmp_path: Path) -> None:
-    record = values_at(0, {"whole": landscape(1, 2)})
-    message = summary_pb2.Event.FromString(record[HEADER_SIZE : len(record) - OVERHEAD + HEADER_SIZE])
+def test_a_landscape_of_any_dimensions_is_listed_and_answered_as_nested_lists(tmp_path: Path) -> None:
+    message = summary_pb2.Event.FromString(_payload(values_at(0, {"other": landscape(1, 2)})))
+    stored = message.summary.value[0].loss_landscape
+    stored.landscape.x.dims[:] = [1, 2]
+    stored.landscape.z.dims[:] = [1, 3, 2]
+    stored.loss_path.points.y.dims[:] = [2, 1]
+    stored.convergence_point.z.dims[:] = [1, 1]
+    write_summary(tmp_path / "run", [b"".join(frame([message.SerializeToString()]))])
+    site = Site(tmp_path)
+
+    assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == ["other/loss_landscape"]
+    (interval,) = site.get(f"{P}/intervals?train_id=./run")["intervals"]
+    answer = shown(site, f"train_id=./run&interval_id={interval['id']}")
+    assert answer["points"] == {"x": [[0, 1]], "y": [0, 1, 2], "z": [[[0, 1], [2, 3], [4, 5]]]}
+    assert answer["path"] == {"intervals": [1, 2], "x": [0, 1], "y": [[0], [1]], "z": [0, 1]}
+    assert answer["convergence_point"] == [0.5, 0.25, [0.125]]
+
+
+def test_a_landscape_that_cannot_be_read_is_neither_listed_nor_answered(tmp_path: Path) -> None:
+    message = summary_pb2.Event.FromString(_payload(values_at(0, {"whole": landscape(1, 2)})))
     message.summary.value.add().CopyFrom(message.summary.value[0])
     message.summary.value[1].tag = "other"
-    message.summary.value[1].loss_landscape.landscape.x.dims[:] = [1, 2]
+    message.summary.value[1].loss_landscape.landscape.x.dims[:] = [1, 7]
     write_summary(tmp_path / "run", [b"".join(frame([message.SerializeToString()]))])
     site = Site(tmp_path)
 
     assert site.get("datavisual/plugins?train_id=./run")["plugins"]["loss_landscape"] == ["whole/loss_landscape"]
     assert len(site.get(f"{P}/intervals?train_id=./run")["intervals"]) == 1
+
+
+def _payload(record: bytes) -> bytes:
+    return record[HEADER_SIZE : len(record) - OVERHEAD + HEADER_SIZE]
