@@ -46,8 +46,8 @@ def plot_landscapes(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as many as landscapes, or the
-            coordinates of one have other dimensions.
+        ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as many as landscapes,
+            or the coordinates of one have other dimensions.
     """
     drawn = list(landscapes.values() if isinstance(landscapes, Mapping) else landscapes)
     if not drawn:

@@ -432,7 +432,7 @@ class _WithData(Net):
 
 
 def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) -> Any:
-    """A Trainer that has trained with a logger of a class that was made in one of three ways."""
+    """A Trainer that has trained with a logger of a class that was made in one of four ways."""
     if how == "LightningCLI":
         path = f"{logger_class.__module__}.{logger_class.__name__}"
         words = {"class_path": path, "init_args": {"save_dir": str(root), **arguments}}
@@ -442,7 +442,9 @@ def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) 
         return LightningCLI(_WithData, save_config_callback=None, args=settings).trainer
     if how == "subclass":
         logger_class = type("Own", (logger_class,), {"name": property(lambda self: "mine")})
-    running = trainer(logger=logger_class(root, **arguments), limit_train_batches=2, enable_checkpointing=True)
+    strategy = {"strategy": how, "devices": 1} if how == "ddp_spawn" else {}
+    logger = logger_class(root, **arguments)
+    running = trainer(logger=logger, limit_train_batches=2, enable_checkpointing=True, **strategy)
     running.fit(Net(), loader())
     return running
 
@@ -454,6 +456,9 @@ def _fitted(how: str, logger_class: Any, root: Path, arguments: dict[str, Any]) 
         *(("plain", arguments) for arguments in _ARGUMENTS),
         *(("subclass", arguments) for arguments in _ARGUMENTS[3:5]),
         *(pytest.param("LightningCLI", arguments, marks=pytest.mark.slow) for arguments in _ARGUMENTS[:4]),
+        # With a version: without one, Lightning's loggers count in each process anew, and what launched the training
+        # finds version_1 where its child has written version_0. Ours counts once, before the processes start.
+        pytest.param("ddp_spawn", {"name": "exp", "version": "a"}, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
     ids=str,
 )
@@ -464,7 +469,7 @@ def test_directories_versions_and_names_are_those_of_lightnings_loggers(
     for kind, logger_class in _OTHERS.items():
         root = tmp_path / kind
         seen = []
-        for _ in range(2):
+        for _ in range(1 if how == "ddp_spawn" else 2):
             running = _fitted(how, logger_class, root, arguments)
             logger = running.logger
             saved = os.path.dirname(running.checkpoint_callback.best_model_path)
@@ -473,6 +478,16 @@ def test_directories_versions_and_names_are_those_of_lightnings_loggers(
         found[kind] = seen
 
     assert found["ours"] == found["TensorBoard"] == found["CSV"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_what_launched_a_spawned_training_knows_the_directory_that_it_wrote(tmp_path: Path) -> None:
+    running = _fitted("ddp_spawn", MindInsightLogger, tmp_path, {})
+
+    assert running.logger.log_dir == str(tmp_path / "lightning_logs" / "version_0")
+    assert steps(running.logger.log_dir, "train/loss") == [0, 1]
+    assert running.checkpoint_callback.best_model_path.startswith(running.logger.log_dir)
 
 
 @pytest.mark.parametrize("kind", _OTHERS)

@@ -43,14 +43,13 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")
     run = known_run(runs, train_id)
-    tag = _image_tag(run, plugin_tag)
-    samples = run.samples(
-        "image", tag, lambda steps: np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)
-    )
+    tag = plugin_tag if runs.has_lineage_only(train_id) else _image_tag(run, plugin_tag)
     try:
-        (sample,) = samples
+        (sample,) = run.samples(
+            "image", tag, lambda steps: np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)
+        )
         image = cast("Image", read_value(sample.location))
-    except (ValueError, OSError):  # no such step, or its bytes changed since they were located
+    except (LookupError, ValueError, OSError):  # no such tag or step, or its bytes changed since they were located
         raise ApiError(
             _UNKNOWN_IMAGE, f"{_NO_IMAGE} Detail: Can not find the step with given train job id and tag."
         ) from None

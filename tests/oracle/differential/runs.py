@@ -35,6 +35,7 @@ from tests.oracle.differential.graph_runs import write_graph_runs
 from tests.reading.runs import values_at, write_lineage, write_summary
 
 BEYOND, DAMAGED = "beyond_", "damaged_"
+LINEAGE_ALONE = "lineage alone"
 SEED = 24
 _LINEAGE_RUNS = 30
 _MINDSPORE_RUNS = Path(__file__).parents[1] / "mindspore_runs"
@@ -191,6 +192,7 @@ def _landscapes(base: Path, chance: random.Random) -> None:
     write_summary(base / "landscapes", [values_at(0, both)])
     train = TrainInfo(network="LeNet", optimizer="SGD", learning_rate=0.05, loss=0.125, epoch=3, batch_size=32)
     write_lineage(base / "landscapes", [train, EvaluationInfo('{"acc": 0.75}'), UserDefinedInfo({"seed": 3})])
+    write_lineage(base / LINEAGE_ALONE, [train, EvaluationInfo('{"acc": 0.75}')])
     write_summary(base / "landscape without lineage", [values_at(0, {"landscape_[5, 9]": landscape((5, 9))})])
     deep = Points(*(generator.random(shape) for shape in ((2, 1, 4), (3, 1), (1, 1, 3, 4))))
     deep_path = Points(*(generator.random(shape) for shape in ((2, 1), (1, 2), (2, 3))))

@@ -12,7 +12,7 @@ from mindsummary_lightning.viewer import remarks
 from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.pages import page_handlers
 from tests.lineage.lineage_tree import write_run
-from tests.reading.runs import write_summary
+from tests.reading.runs import write_lineage, write_summary
 from tests.viewer.pages.site import Site
 
 LINEAGES = "lineagemgr/lineages"
@@ -51,6 +51,28 @@ def test_runs_are_found_sorted_and_paged(site: Site) -> None:
     assert found(site, {"loss": {"lt": 0.45}}) == ["./c", "./b"]
     assert found(site, {"sorted_name": "metric/acc", "limit": 2, "offset": 0}) == ["./a", "./b"]
     assert found(site, b"") == found(site, b"null") == ["./c", "./b", "./a"]
+
+
+def test_the_newest_lineage_of_a_growing_run_is_shown(tmp_path: Path) -> None:
+    """Of one file that grows and of a later one: the newest training and evaluation, all custom data."""
+    growing = Site(tmp_path)
+
+    def shown(*infos: Any, created: int) -> tuple[Any, ...]:
+        path = write_lineage(tmp_path / "run", infos, created)
+        os.utime(path, (created + len(infos), created + len(infos)))
+        growing.runs.scan_again()
+        (row,) = growing.send("POST", LINEAGES, {})["object"]
+        model = row["model_lineage"]
+        return model["learning_rate"], model["epoch"], model["metric"], model["user_defined"]
+
+    first, custom = [TrainInfo(learning_rate=0.5, epoch=1)], UserDefinedInfo({"seed": 3})
+    assert shown(*first, created=1) == (0.5, 1, {}, {})
+    first += [custom, EvaluationInfo('{"acc": 0.25}')]
+    assert shown(*first, created=1) == (0.5, 1, {"acc": 0.25}, {"seed": 3})
+    first += [TrainInfo(learning_rate=0.25, epoch=2), EvaluationInfo('{"acc": 0.5}'), UserDefinedInfo({"depth": 4})]
+    assert shown(*first, created=1) == (0.25, 2, {"acc": 0.5}, {"seed": 3, "depth": 4})
+    assert shown(EvaluationInfo('{"acc": 0.75}'), created=9) == (0.25, 2, {"acc": 0.75}, {"seed": 3, "depth": 4})
+    assert shown(TrainInfo(learning_rate=0.125, epoch=3), created=10) == (0.125, 3, {}, {})
 
 
 def test_runs_of_any_depth_are_found(tmp_path: Path) -> None:

@@ -82,6 +82,9 @@ def test_of_a_run_with_lineage_alone_every_tag_is_without_values(tmp_path: Path)
     with pytest.raises(ApiError, match="this step: 1 data may has been dropped") as error:
         ask(runs, "datavisual/tensors", **asked, detail="data", step="1", dims="[0]")
     assert error.value.code == "50545014"
+    with pytest.raises(ApiError, match="Can not find the step with given train job id and tag") as error:
+        ask(runs, "datavisual/image/single-image", **asked, step="1")
+    assert error.value.code == "5054500D"
     assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == ["NOT_IN_CACHE"]
 
 
