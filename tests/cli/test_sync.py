@@ -94,6 +94,21 @@ def test_mistakes_are_one_line(
     assert "pw" not in answer.err
 
 
+def test_users_passwords_and_queries_of_addresses_are_in_no_line_and_no_json(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"memory://me:pw@{tmp_path.name}/runs?signature=pw"
+    printed = [mindsummary(capsys, "sync", runs, address)]
+    (path,) = (runs / "a").iterdir()
+    path.write_bytes(bytes(path.stat().st_size + 1))
+    os.utime(path, (0, 0))
+    printed += [mindsummary(capsys, "sync", runs, address, *words) for words in ((), ("--json",))]
+
+    assert [answer.code for answer in printed] == [0, 1, 1]
+    assert all("***" in answer.out + answer.err for answer in printed)
+    assert not [answer for answer in printed if "pw" in answer.out + answer.err]
+
+
 @pytest.mark.slow
 def test_torch_is_not_loaded_to_carry_runs(runs: Path, tmp_path: Path) -> None:
     code = f"import sys; from mindsummary_lightning.cli import main; main(['sync', {str(runs)!r}, 'memory://runs']); "

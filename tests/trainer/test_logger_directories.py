@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ def test_a_version_keeps_its_number_when_another_run_takes_the_next(tmp_path: Pa
     second = MindInsightLogger(tmp_path)
 
     assert (first.version, second.version) == (0, 1)
+
+
+def test_runs_that_start_at_one_moment_have_a_directory_each(tmp_path: Path) -> None:
+    loggers = [MindInsightLogger(tmp_path) for _ in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda logger: logger.log_metrics({"a": 1.0}, step=0), loggers))
+
+    assert {logger.version for logger in loggers} == {*range(20)}
 
 
 @pytest.mark.parametrize(
