@@ -19,12 +19,7 @@ def victim_command(name: str, *arguments: object) -> list[str]:
 def run_victim(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a script of ``tests/faults/scripts`` to its end, whatever end that is; pytest's timeout bounds it."""
     return subprocess.run(
-        victim_command(name, *arguments),
-        cwd=ROOT,
-        env=environment(),
-        text=True,
-        capture_output=True,
-        check=False,
+        victim_command(name, *arguments), cwd=ROOT, env=environment(), text=True, capture_output=True, check=False
     )
 
 

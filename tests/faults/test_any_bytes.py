@@ -21,19 +21,14 @@ from tests.faults.fuzz_inputs import RAW_LINEAGE, RAW_SUMMARY, mutated_payload, 
 pytestmark = pytest.mark.faults
 
 SEEDS = list(seeds())
-FINDS: dict[str, str] = json.loads(Path(__file__).with_name("finds.json").read_text())
+FINDS = {
+    name: bytes.fromhex(data) for name, data in json.loads(Path(__file__).with_name("finds.json").read_text()).items()
+}
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
-def test_whole_runs_are_read_in_every_way(tmp_path: Path, seed: bytes) -> None:
+@pytest.mark.parametrize("seed", [*SEEDS, *FINDS.values()], ids=[*map(str, range(len(SEEDS))), *FINDS])
+def test_whole_runs_and_what_a_fuzzer_found_are_read_in_every_way_or_refused(tmp_path: Path, seed: bytes) -> None:
     write_run(tmp_path / "run", *run_of(seed))
-
-    check_any_bytes(tmp_path / "run")
-
-
-@pytest.mark.parametrize("find", FINDS)
-def test_what_a_fuzzer_found_is_read_or_refused(tmp_path: Path, find: str) -> None:
-    write_run(tmp_path / "run", *run_of(bytes.fromhex(FINDS[find])))
 
     check_any_bytes(tmp_path / "run")
 

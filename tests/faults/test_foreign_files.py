@@ -144,19 +144,6 @@ def test_nothing_is_cut_when_it_cannot_be_kept(tmp_path: Path) -> None:
     assert not list(elsewhere.iterdir())
 
 
-def test_a_name_with_the_last_time_there_is_costs_records_and_not_the_training(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "x.summary.253402300798_MS").touch()
-    record = SummaryRecord(tmp_path)
-    assert recorder_of(record).write_values(1, [("a", 1.0)])
-    recorder_of(record).begin_file()
-
-    assert not recorder_of(record).write_values(2, [("a", 1.0)])
-    assert "no file can be newer" in caplog.text
-    assert record.log_dir
-
-
 @pytest.mark.parametrize("name", [NAME, LINEAGE_NAME])
 def test_a_fifo_with_the_name_of_an_event_file_holds_nothing_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure, name: str

@@ -26,26 +26,8 @@ from mindsummary_lightning.values import UserDefinedInfo  # noqa: E402
 Figure = Callable[[int, str], None]
 
 PARTS = [
-    "..",
-    "/",
-    "\\",
-    "\0",
-    "\n",
-    "\r",
-    "\t",
-    "\ud800",
-    "\udcff",
-    "\u202e",
-    "<",
-    ">",
-    '"',
-    "'",
-    "%",
-    "&",
-    " ",
-    "损失",
-    "C:",
-    "~",
+    *("..", "/", "\\", "\0", "\n", "\r", "\t", "\ud800", "\udcff", "\u202e"),
+    *("<", ">", '"', "'", "%", "&", " ", "损失", "C:", "~"),
 ]
 
 

@@ -28,6 +28,7 @@ from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
 from tests.faults.fuzz_requests import Asked, random_request
 from tests.faults.processes import victim_command
+from tests.faults.test_damaged_pages import DAMAGES
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 from tests.warm_processes import ROOT, environment
@@ -100,10 +101,7 @@ def _values(runs: Path) -> dict[str, list[str]]:
 
 
 def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
-    runs: Path,
-    tmp_path: Path,
-    times: Callable[[int, int], int],
-    figure: Callable[[int, str], None],
+    runs: Path, tmp_path: Path, times: Callable[[int, int], int], figure: Callable[[int, str], None]
 ) -> None:
     count = times(400, 10_000)
     source = random.Random(24)
@@ -133,36 +131,15 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     figure(41, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
 
 
-def _damage(source: random.Random, run: Path, secret: Path) -> None:
-    """Do one of the things that crashes, people and disks do to a file of a run; links are neither read nor written."""
-    files = sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink() and path.stat().st_size)
-    if not files:
-        return
-    path = source.choice(files)
-    content = bytearray(path.read_bytes())
-    at = source.randrange(len(content))
-    kind = source.choice(("cut", "flip", "flip", "insert", "zeros", "empty", "directory", "link", "fifo", "length"))
-    if kind == "cut":
-        del content[at:]
-    elif kind == "flip":
-        for _ in range(source.choice((1, 8, 64))):
-            content[source.randrange(len(content))] = source.randrange(256)
-    elif kind == "insert":
-        content[at:at] = source.randbytes(source.randrange(1, 200))
-    elif kind == "zeros":
-        content[at:] = bytes(len(content) - at)
-    elif kind == "length":
-        content[at : at + 8] = (2**63 - 1).to_bytes(8, "little")
-    if kind in ("directory", "link", "fifo"):
+def _replace(run: Path, source: random.Random) -> None:
+    """Put a directory, a FIFO, a link to the secret or a giant length in place of a file, but the last."""
+    files = sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink())
+    if len(files) > 1:
+        path = source.choice(files)
         path.unlink()
-        if kind == "directory":
-            path.mkdir()
-        elif kind == "link":
-            path.symlink_to(secret)
-        else:
-            os.mkfifo(path)
-    else:
-        path.write_bytes(b"" if kind == "empty" else content)
+        giant = (2**63 - 1).to_bytes(8, "little") + bytes(500)
+        link, write = lambda at: at.symlink_to(run.parents[1] / "secret"), lambda at: at.write_bytes(giant)
+        source.choice((Path.mkdir, os.mkfifo, link, write))(path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")
@@ -183,7 +160,7 @@ def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
         origin = source.choice(("momentum_0.01", "momentum_0.05"))
         shutil.copytree(_MINDSPORE_RUNS / origin, runs / f"damaged_{number}")
         for _ in range(source.choice((1, 1, 2, 3))):
-            _damage(source, runs / f"damaged_{number}", secret)
+            source.choice((*DAMAGES, *[_replace] * 4))(runs / f"damaged_{number}", source)
     failed = []
     asked_times = 0
     with _serving(runs) as port:

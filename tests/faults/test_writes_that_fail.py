@@ -176,14 +176,3 @@ def test_a_step_waits_for_one_write_and_no_sync(tmp_path: Path, figure: Figure) 
     assert writes.calls == 1000
     assert not fsync.called
     figure(22, "1,000 steps of 20 scalars: 1,000 write calls, 0 fsync")
-
-
-def test_records_are_kept_on_a_file_system_without_locks(tmp_path: Path, figure: Figure) -> None:
-    with mock.patch("mindsummary_lightning.fileio.append.fcntl.flock", side_effect=OSError(errno.ENOLCK, "no locks")):
-        for value in (1.0, 2.0):
-            record = SummaryRecord(tmp_path / "run")
-            record.add_scalar("a", value, int(value))
-            record.close()
-
-    assert read_scalars(tmp_path / "run", "a") == [(1, 1.0), (2, 2.0)]
-    figure(11, "file system without locks: recording works; torn tails stay, because nobody can tell a live file")

@@ -47,12 +47,6 @@ def test_a_record_is_one_write(path: Path, file: RecordFile, size: int) -> None:
     assert path.read_bytes() == framed(b"head" + bytes(size))
 
 
-def test_a_record_is_in_the_file_when_the_call_returns(path: Path, file: RecordFile) -> None:
-    file.append(frame([b"seen by others at once"]))
-
-    assert path.read_bytes() == framed(b"seen by others at once")
-
-
 def test_a_file_that_exists_is_left_alone(path: Path) -> None:
     path.write_bytes(b"somebody's")
 
