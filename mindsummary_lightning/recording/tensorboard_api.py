@@ -14,6 +14,7 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.arrays import at_least_1d, to_array
 from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits
+from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
@@ -206,6 +207,10 @@ class TensorBoardMethods:
             )
             self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
         self._params = params
+        lost = ", ".join(repr(name) for name, _ in leaves(metric_dict) if name not in metrics)
+        if lost:
+            text = "add_hparams records no metric that is not one finite number: %s"
+            self._recorder.policy.warnings.warn(("hparams", lost), text, lost)
         self._recorder.write_lineage(
             *([UserDefinedInfo(params)] if params else ()),
             *([EvaluationInfo(metric=metric_json(metrics))] if metrics else ()),

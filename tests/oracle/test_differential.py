@@ -124,6 +124,8 @@ def _loaded(real: Server, viewer: Server, train_id: str) -> ShownRun:
 
     wait_until(is_loaded, lambda: f"{train_id} is loaded")
     tags = answer().content["plugins"]
+    if train_id == f"./{LINEAGE_ALONE}":
+        return ShownRun(train_id, tags, {}, {}, {}, 0)
     steps, dims = {}, {}
     for tag in tags["image"]:
         found = real.ask(get("datavisual/image/metadata", train_id=train_id, tag=tag)).content["metadatas"]
