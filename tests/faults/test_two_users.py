@@ -59,17 +59,9 @@ def command_of(user: int, home: Path, temporary: Path, *arguments: str) -> subpr
     }
     try:
         return subprocess.Popen(
-            [program, *arguments],
-            user=user,
-            group=user,
-            extra_groups=[],
-            pass_fds=directories,
-            env=variables,
-            cwd="/",
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+            [program, *arguments], user=user, group=user, extra_groups=[], pass_fds=directories, env=variables, cwd="/",
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     finally:
         for number in directories:
             os.close(number)
@@ -97,6 +89,19 @@ class Viewer:
         return self.address.rsplit("/", 3)[1]
 
 
+def printed_by(process: subprocess.Popen[str]) -> tuple[list[str], str]:
+    """What a viewer says until it answers, and the address in it."""
+    assert process.stdout is not None
+    printed = []
+    for line in process.stdout:
+        printed.append(line)
+        if line.startswith("Ctrl-C"):
+            break
+    addresses = [line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line]
+    assert len(addresses) == 1, "".join(printed)
+    return printed, addresses[0]
+
+
 @contextlib.contextmanager
 def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[Viewer]:
     home.mkdir()
@@ -107,16 +112,7 @@ def viewing_as(user: int, runs: Path, home: Path, temporary: Path) -> Iterator[V
     words = ("view", str(runs), "--no-browser", "--port", "0")
     process = command_of(user, home, temporary, "-c", COMMAND, *words)
     try:
-        assert process.stdout is not None
-        printed = []
-        for line in process.stdout:
-            printed.append(line)
-            if line.startswith("Ctrl-C"):
-                break
-        else:
-            raise AssertionError("".join(printed))
-        (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line)
-        yield Viewer(user, home, process, address)
+        yield Viewer(user, home, process, printed_by(process)[1])
     finally:
         process.terminate()
         process.communicate(timeout=60)
@@ -141,13 +137,7 @@ def test_a_user_without_a_home_looks_from_a_temporary_directory(shared: Path) ->
 
     words = ("view", str(shared / "runs"), "--no-browser", "--port", "0", "--wheel", str(wheel))
     process = command_of(54321, Path("/"), temporary, "-c", COMMAND, *words)
-    printed = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        printed.append(line)
-        if line.startswith("Ctrl-C"):
-            break
-    (address,) = (line.split()[-1] for line in printed if line.split()[:1] == ["runs"] and "#/" in line)
+    printed, address = printed_by(process)
     assert status(address.partition("#")[0]) == 200
     process.terminate()
     assert process.wait(60) == 0
