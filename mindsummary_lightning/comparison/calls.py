@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -75,24 +75,49 @@ class Step:
 
     def parent(self, index: int) -> int | None:
         """The call that a call was made in, by its name and order."""
-        words = self.calls[index].name.split(".")
-        for size in range(len(words) - 1, -1, -1):
-            if (name := ".".join(words[:size])) != self.calls[index].name:
-                for later in range(index + 1, len(self.calls)):
-                    if self.calls[later].name == name:
-                        return later
-        return None
+        return self._nesting[0][index]
 
     def within(self, index: int) -> list[int]:
         """The calls that were made in a call."""
-        name = self.calls[index].name
-        found = []
-        for earlier in range(index - 1, -1, -1):
-            if self.calls[earlier].name == name:
-                break
-            if not name or self.calls[earlier].name.startswith(f"{name}."):
-                found.append(earlier)
-        return found
+        return self._nesting[1][index]
+
+    @cached_property
+    def _nesting(self) -> tuple[list[int | None], list[list[int]]]:
+        """Of each call the one around it, and those in it: of each name around it the next call that finishes."""
+        parents: list[int | None] = [None] * len(self.calls)
+        inner: list[list[int]] = [[] for _ in self.calls]
+        later: dict[str, int] = {}
+        for index in range(len(self.calls) - 1, -1, -1):
+            name = around = self.calls[index].name
+            while around:
+                around = around.rpartition(".")[0]
+                if (outer := later.get(around)) is not None:
+                    inner[outer].append(index)
+                    parents[index] = outer if parents[index] is None else parents[index]
+            later[name] = index
+        return parents, inner
+
+    def consumers(self, row: int) -> list[int]:
+        """The calls that got exactly the tensor of a row."""
+        return self._users[0].get(self._tensor(row), [])
+
+    def producer(self, row: int, before: int) -> int | None:
+        """The call, before another, of which exactly the tensor of a row came first, or ``None``."""
+        found = self._users[1].get(self._tensor(row), [before])[0]
+        return found if found < before else None
+
+    @cached_property
+    def _users(self) -> tuple[dict[bytes, list[int]], dict[bytes, list[int]]]:
+        """The calls that got, and that gave, each tensor."""
+        users: tuple[dict[bytes, list[int]], dict[bytes, list[int]]] = {}, {}
+        for index, call in enumerate(self.calls):
+            for tensors, places in zip(users, (call.inputs, call.outputs), strict=True):
+                for place in places:
+                    tensors.setdefault(self._tensor(place), []).append(index)
+        return users
+
+    def _tensor(self, row: int) -> bytes:
+        return bytes((self.values[row, _ELEMENTS:] + 0.0).tobytes())  # -0.0 is 0.0
 
 
 def row_distances(one: Floats, other: Floats, same_order: NDArray[np.bool_] | bool = True) -> Floats:
@@ -156,10 +181,11 @@ class Calls:
         outputs = [[call.outputs[0] for call in step.calls] for step in (self.a, self.b)]
         distances = np.full((len(outputs[0]), len(outputs[1])), np.inf)
         values = self.b.values[outputs[1]]
+        places: dict[tuple[int, ...], int] = {}
+        orders = np.array([places.setdefault(_plain(self.b.rows[row].shape), len(places)) for row in outputs[1]])
         for one, row in enumerate(outputs[0]):
             equal = np.flatnonzero(values[:, _ELEMENTS] == self.a.values[row, _ELEMENTS])
-            shape = self.a.rows[row].shape
-            same = np.array([in_same_order(shape, self.b.rows[outputs[1][at]].shape) for at in equal], np.bool_)
+            same = orders[equal] == places.get(_plain(self.a.rows[row].shape), -1)
             distances[one, equal] = row_distances(self.a.values[row], values[equal], same)
         return distances
 
@@ -298,28 +324,12 @@ class Calls:
 
 
 def in_same_order(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes are one but for dimensions of one element, or joined ones at either end."""
-    plain_a, plain_b = (tuple(size for size in shape if size != 1) for shape in (one, other))
-    return plain_a == plain_b
+    """Whether two shapes are one but for dimensions of one element."""
+    return _plain(one) == _plain(other)
 
 
-def consumers(step: Step, row: int) -> Iterator[int]:
-    """The later calls that got exactly the tensor of a row."""
-    signature = step.values[row, _ELEMENTS:]
-    for index, call in enumerate(step.calls):
-        for place in call.inputs:
-            if np.array_equal(step.values[place, _ELEMENTS:], signature, equal_nan=True):
-                yield index
-
-
-def producer(step: Step, row: int, before: int) -> int | None:
-    """The call, before another, of which exactly the tensor of a row came first, or ``None``."""
-    signature = step.values[row, _ELEMENTS:]
-    for index, call in enumerate(step.calls[:before]):
-        for place in call.outputs:
-            if np.array_equal(step.values[place, _ELEMENTS:], signature, equal_nan=True):
-                return index
-    return None
+def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
 
 
 assert COLUMNS[:8] == ("order", "elements", "rms", "mean", "minimum", "maximum", "zeros", "non_finite")

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import Call, Calls, Step, consumers, in_same_order, producer, row_distances
+from mindsummary_lightning.comparison.calls import Call, Calls, Step, in_same_order, row_distances
 from mindsummary_lightning.comparison.chain_parts import Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.names import TensorName, kind_of, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
@@ -224,7 +224,7 @@ class _Compared:
         """Whether what got the outputs of two calls, which may not be one, is apart, too, and the losses are."""
         if self.loss and self.calls.row_distance(*self.loss[0]) <= self.limit:
             return False
-        for consumer in consumers(self.a, self.a.calls[one].outputs[0]):
+        for consumer in self.a.consumers(self.a.calls[one].outputs[0]):
             partner = self.calls.partner(consumer)
             if partner is not None and self.calls.outputs(consumer, partner)[0] <= self.limit:
                 return False
@@ -254,7 +254,7 @@ class _Compared:
         paired = {pair.a if step is self.a else pair.b for pair in self.calls.pairs}
         there = against.values[[place for place, found in enumerate(against.rows) if found.link == "forward"]]
         first, passed = at, 0
-        while (found := producer(step, row, at)) is not None and found not in paired:
+        while (found := step.producer(row, at)) is not None and found not in paired:
             call = step.calls[found]
             unknown = [x for x in call.inputs if row_distances(step.values[x], there, False).min() > self.limit]
             passed += not any(np.array_equal(step.values[row, 1:], step.values[x, 1:]) for x in call.inputs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
 from mindsummary_lightning.comparison.distances import Floats
+from mindsummary_lightning.reading.module_tables import origin_text
 from mindsummary_lightning.values.text import listed
 
 _ROUNDING = 1e-4  # of a tensor's largest element; updates that are smaller give no ratio
@@ -60,9 +61,15 @@ def structure(alignment: Alignment, column: int) -> list[Hint]:
 
 
 def first_failures(a: Side, b: Side) -> list[Hint]:
-    """What each run's statistics of parameters say of its first number that is not finite."""
+    """What each run's chains, or its statistics of parameters, say of its first number that is not finite."""
     hints = []
     for run, side in (("a", a), ("b", b)):
+        origin = side.modules and side.modules.first_non_finite()
+        if origin:
+            step, row = origin
+            text = f"the first number in {run} that is not finite comes from {origin_text(step, row)}"
+            hints.append(Hint("not_finite", text, {"run": run, "step": step, "link": row.link, "tensor": row.name}))
+            continue
         first = side.table and side.table.first_non_finite()
         if first:
             numbers = {"run": run, "tensor": first.parameter, "step": first.step, "kind": first.kind}

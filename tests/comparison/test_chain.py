@@ -30,8 +30,8 @@ class ChainWriter:
 
     def add(self, tensor: Array | float, link: Any, name: str, **described: Any) -> None:
         flat = np.asarray(tensor, np.float64).ravel()
-        finite = flat[np.isfinite(flat)]
-        zeros, bad = (finite == 0).mean(), flat.size - finite.size
+        finite = flat[np.isfinite(flat)] if np.isfinite(flat).any() else np.full(1, np.nan)
+        zeros, bad = (finite == 0).mean(), (~np.isfinite(flat)).sum()
         averages = np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max()
         row = ChainRow(link, name, dtype="float32", shape=np.shape(tensor), **described)
         numbers = [len(self.rows), flat.size, *averages, zeros, bad, *flat[sample_places(flat.size)]]
@@ -193,7 +193,7 @@ def test_rounding_is_no_difference(tmp_path: Path) -> None:
 def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(what: str, kind: str, tmp_path: Path) -> None:
     def walking(seed: int, size: float) -> Change:
         random = np.random.default_rng(seed)
-        changes: dict[str, Callable[[Array], Array]] = {what: lambda x: size * random.normal(size=x.shape)}
+        changes: dict[str, Callable[[Array], Array]] = {what: lambda x: np.asarray(size * random.normal(size=x.shape))}
         if what == "gradient0":  # Adam makes whole steps of it
             changes["after0"] = lambda x: x + 0.01 * np.sign(random.normal(size=x.shape))
         return changes
@@ -208,3 +208,16 @@ def test_a_weight_or_mean_that_moves_by_rounding_alone_may_walk(what: str, kind:
     first = compare_runs(runs[1, 1.0], runs[2, 1.0]).first_difference
     assert first is not None
     assert first.kind == kind
+
+
+def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(tmp_path: Path) -> None:
+    changes: Change = {"active": lambda x: np.where(x > 1, np.inf, x)}
+    with np.errstate(invalid="ignore"):
+        train(tmp_path / "b", ORIGINAL, changes)
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), tmp_path / "b")
+
+    said = [hint for hint in comparison.hints if hint.rule == "not_finite" and "link" in hint.numbers]
+    assert [(hint.numbers["run"], hint.numbers["step"], hint.numbers["tensor"]) for hint in said] == [
+        ("b", 1, "net.relu")
+    ]
+    assert said[0].text in str(comparison)
