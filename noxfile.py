@@ -209,6 +209,8 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """Static types, strict, of the package and of what users write with it."""
+    if sys.version_info < (3, 11):
+        session.skip("the newest NumPy for Python 3.10 states its types in another way; a newer Python checks them")
     run_in_project(session, "mypy")
     run_in_project(session, "mypy", "tests/typing")
 
