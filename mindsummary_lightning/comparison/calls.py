@@ -159,6 +159,7 @@ class Calls:
         self.a: Step = a
         self.b: Step = b
         self._near = max(limit, _NEAR)
+        self._distances: dict[tuple[int, int], float] = {}
         self._partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._unsure: set[int] = set()
@@ -200,8 +201,10 @@ class Calls:
 
     def row_distance(self, one: int, other: int) -> float:
         """How far two rows of the chains are apart."""
-        same = in_same_order(self.a.rows[one].shape, self.b.rows[other].shape)
-        return float(row_distances(self.a.values[one], self.b.values[other], same))
+        if (one, other) not in self._distances:
+            same = in_same_order(self.a.rows[one].shape, self.b.rows[other].shape)
+            self._distances[one, other] = float(row_distances(self.a.values[one], self.b.values[other], same))
+        return self._distances[one, other]
 
     def inputs(self, one: int, other: int) -> tuple[float, tuple[int, int] | None]:
         """How far the inputs of two calls are apart, and which two are the farthest; by place if there are as many."""
