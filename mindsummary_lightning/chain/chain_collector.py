@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from mindsummary_lightning.chain.open_step import ChainPart, OpenStep, Reduced
+from mindsummary_lightning.collection.backward import in_backward
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.calling_line import calling_line
@@ -156,7 +157,7 @@ class ChainCollector(Watcher):
 
     def wants_calls(self) -> bool:
         """Not within a backward pass: what runs there computes a second time what was left out."""
-        return self._step is not None and torch._C._current_graph_task_id() == -1
+        return self._step is not None and not in_backward()
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:
         """Take the inputs of a module, which may be changed in place."""

@@ -14,6 +14,7 @@ from torch import nn
 from torch.jit import is_scripting  # type: ignore[attr-defined]  # a name that its scripts know
 
 from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.collection.backward import in_backward
 from mindsummary_lightning.conversion.arguments import checked_name
 from mindsummary_lightning.values.text import utf8_text
 
@@ -109,7 +110,7 @@ def _put(plugin: str, name: str, value: Any) -> None:
     elif not torch.compiler.is_compiling():
         name = checked_name(name)
         with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
-            operator_buffer.put(plugin, name, value, _in_backward())
+            operator_buffer.put(plugin, name, value, in_backward())
     elif not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
         torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
     elif operator_buffer.is_open:
@@ -162,16 +163,6 @@ class _Unreadable:
         raise TypeError(f"expected a number, an array or a tensor; found {self._kind}")
 
 
-def _in_backward() -> bool:
-    """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
-
-    Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, the repeated value is recorded, which is
-    the same.
-    """
-    current = getattr(torch._C, "_current_graph_task_id", None)
-    return current is not None and current() != -1
-
-
 _KINDS = (("None", type(None)), ("a text", str), ("a dict", dict), ("a ragged list, or one of objects", (list, tuple)))
 _LARGEST = 2**1023  # of the ints that are taken as a float
 # A compiler removes an operation without results unless it changes something it can see.
@@ -180,7 +171,7 @@ _SIDE_EFFECT = torch.zeros(1)
 
 @torch.library.custom_op("mindsummary_lightning::put", mutates_args=("changed",))
 def _compiled_put(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> None:
-    operator_buffer.put(plugin, name, value, _in_backward())
+    operator_buffer.put(plugin, name, value, in_backward())
 
 
 @_compiled_put.register_fake
@@ -190,7 +181,7 @@ def _(changed: torch.Tensor, plugin: str, name: str, value: torch.Tensor) -> Non
 
 @torch.library.custom_op("mindsummary_lightning::put_unreadable", mutates_args=("changed",))
 def _compiled_put_unreadable(changed: torch.Tensor, plugin: str, name: str, kind: str) -> None:
-    operator_buffer.put(plugin, name, _Unreadable(kind), _in_backward())
+    operator_buffer.put(plugin, name, _Unreadable(kind), in_backward())
 
 
 @_compiled_put_unreadable.register_fake
