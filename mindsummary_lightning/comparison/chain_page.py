@@ -7,8 +7,9 @@ from html import escape
 
 import numpy as np
 
+from mindsummary_lightning.comparison.calls import Call
 from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_words import lines, row_text
+from mindsummary_lightning.comparison.chain_words import both, lines, row_text
 from mindsummary_lightning.comparison.distances import Floats
 
 Say = Callable[..., str]
@@ -42,14 +43,14 @@ def _tree(chain: Chain) -> str:
 
     def shown(index: int) -> str:
         call, partner = calls[index], chain.calls.partner(index)
-        text = f"{call.name or 'the network'} ({call.kind})"
+        text = _named(call)
         state = "first" if index == at else "follows" if index > at else ""
         if partner is None:
             text, state = f"{text}: not paired", state or "alone"
         else:
             far, _ = chain.calls.outputs(index, partner)
             other = chain.calls.b.calls[partner]
-            text = f"{text} = {other.name or 'the network'} ({other.kind}): {far:.1e}"
+            text = f"{both(text, _named(other))}: {far:.1e}"
             if index == at and chain.part is not None:
                 text += f"; {row_text(chain.part.tensors[0])}"
             state = state or "agrees"
@@ -60,6 +61,10 @@ def _tree(chain: Chain) -> str:
         return f"<details{' open' if index in opened else ''}><summary>{label}</summary>{inner}</details>"
 
     return "".join(shown(index) for index in children.get(None, []))
+
+
+def _named(call: Call) -> str:
+    return f"{call.name or 'the network'} ({call.kind})"
 
 
 def _parting(chain: Chain) -> int:

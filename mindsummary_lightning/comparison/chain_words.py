@@ -23,7 +23,7 @@ _CLASSES = {"gradients": "backward"}
 
 def sentence(part: Part, limit: float) -> str:
     """Where two runs part."""
-    names = listed([_both(pair.a.name, pair.b.name) for pair in part.tensors], 3)
+    names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors], 3)
     where = {
         "data": f"in the data: {names} of the batch, up to",
         "weights": f"in the weights with which it begins: {names}, up to",
@@ -43,10 +43,10 @@ def sentence(part: Part, limit: float) -> str:
 def _where(place: PartingPlace, pair: RowPair) -> str:
     """Where in the forward pass."""
     names = (f"{name or 'the network'} ({kind})" for name, kind in ((place.a, place.kind_a), (place.b, place.kind_b)))
-    who = _both(*names)
+    who = both(*names)
     if not place.is_between:
         return f"in the forward pass, in {who}: its inputs agree, its output is"
-    return f"in the forward pass, in the code of {who}: what comes before {_both(pair.a.name, pair.b.name)} is"
+    return f"in the forward pass, in the code of {who}: what comes before {both(pair.a.name, pair.b.name)} is"
 
 
 def lines(chain: Chain) -> Iterator[str]:
@@ -75,7 +75,7 @@ def lines(chain: Chain) -> Iterator[str]:
 
 def row_text(pair: RowPair) -> str:
     """A row of both runs, with shapes."""
-    return _both(_row(pair.a), _row(pair.b))
+    return both(_row(pair.a), _row(pair.b))
 
 
 def _row(row: ChainRow) -> str:
@@ -84,7 +84,8 @@ def _row(row: ChainRow) -> str:
     return f"{name}{f' at {row.path}' if row.path else ''}{call} {list(row.shape)}"
 
 
-def _both(one: str, other: str) -> str:
+def both(one: str, other: str) -> str:
+    """What two runs say, once if they say the same."""
     return one if one == other else f"{one} = {other}"
 
 
