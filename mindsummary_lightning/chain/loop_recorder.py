@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from mindsummary_lightning.chain.chain_collector import ChainCollector
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.step_values import StepValues
-from mindsummary_lightning.conversion.arguments import checked_directory, optional_module, positive_int
+from mindsummary_lightning.conversion.arguments import checked_directory, optional_module, recorded_steps
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.graph.module_calls import ModuleCalls
 from mindsummary_lightning.reading.module_tables import module_rows
@@ -57,10 +57,7 @@ class StepRecorder:
 
     def __init__(self, summary_dir: str | os.PathLike[str], steps: int | Sequence[int] = 3) -> None:
         directory = checked_directory("summary_dir", summary_dir)
-        if isinstance(steps, (tuple, list, range)):
-            self._steps = frozenset(positive_int("a step", step) for step in steps)
-        else:
-            self._steps = frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
+        self._steps = recorded_steps(steps)
         self._record = RunRecorder(directory)
         rows = module_rows(directory)
         self._chain = ChainCollector(rows)

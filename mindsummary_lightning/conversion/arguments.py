@@ -42,6 +42,13 @@ def optional_positive_int(name: str, value: Any) -> int | None:
     return None if value is None else positive_int(name, value, "an int or None")
 
 
+def recorded_steps(steps: Any) -> frozenset[int]:
+    """The argument ``steps`` of a recorder: how many from the first on, or the numbers of the steps."""
+    if isinstance(steps, (tuple, list, range)):
+        return frozenset(positive_int("a step", step) for step in steps)
+    return frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
+
+
 def max_file_bytes(value: Any) -> int | None:
     """The argument ``max_file_size``: ``None`` or a :func:`positive_int`."""
     if value is None:

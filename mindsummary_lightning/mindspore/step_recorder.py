@@ -13,7 +13,7 @@ import mindspore
 import numpy as np
 from mindspore.train import Callback
 
-from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
+from mindsummary_lightning.conversion.arguments import checked_directory, recorded_steps
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.mindspore.cell_chain import CellChain
 from mindsummary_lightning.reading.module_tables import module_rows
@@ -52,10 +52,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     def __init__(self, summary_dir: str | os.PathLike[str], steps: int | Sequence[int] = 3) -> None:
         super().__init__()
         directory = checked_directory("summary_dir", summary_dir)
-        if isinstance(steps, (tuple, list, range)):
-            self._steps = frozenset(positive_int("a step", step) for step in steps)
-        else:
-            self._steps = frozenset(range(1, positive_int("steps", steps, "an int or a sequence of them") + 1))
+        self._steps = recorded_steps(steps)
         self._record = RunRecorder(directory)
         self._rows: list[ChainRow] = module_rows(directory)
         self._numbers = {row.key: number for number, row in enumerate(self._rows)}
