@@ -5,7 +5,9 @@ Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class MindSummaryError(Exception):
@@ -97,6 +99,14 @@ def missing_packages(what: str, *packages: str) -> ImportError:
     """
     named = packages[0] if len(packages) == 1 else f"{', '.join(packages[:-1])} and {packages[-1]}"
     return ImportError(f"{what} needs {named}: pip install {' '.join(packages)}")
+
+
+def imported(package: str, what: str) -> Any:
+    """A package that ``what`` needs; raises :func:`missing_packages` where it is not installed."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise missing_packages(what, package) from error
 
 
 def named_error(name: str, error: BaseException) -> BaseException:

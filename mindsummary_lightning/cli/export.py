@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mindsummary_lightning.cli.arguments import FORCE, OUT, argument, json_of
 from mindsummary_lightning.cli.output import Answer, progress_bar, tally
-from mindsummary_lightning.cli.runs import files_size, only_run, runs_below
+from mindsummary_lightning.cli.runs import files_size, one_run, runs_in
 from mindsummary_lightning.export.output_directory import ExportedFiles
 from mindsummary_lightning.export.parquet_dataset import export_parquet_dataset
 from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
@@ -32,11 +32,10 @@ _LISTED = 20  # files; --json names all
 
 def run(arguments: argparse.Namespace) -> Answer:
     """The files; 1 if a run was skipped because it cannot be read."""
-    runs, root, form = runs_below(arguments.run_dir), arguments.run_dir, arguments.to
-    is_many = form == "parquet" and len(runs) > 1
-    runs = runs if is_many else [only_run(runs, root)]
+    root, form = arguments.run_dir, arguments.to
+    runs = runs_in([root]) if form == "parquet" else [one_run(root)]
     with progress_bar("exporting", sum(map(files_size, runs))) as advance:
-        if is_many:
+        if len(runs) > 1:
             exported = export_parquet_dataset(runs, root, arguments.out, advance, force=arguments.force)
         else:
             exported = _FORMATS[form](runs[0], arguments.out, advance, force=arguments.force)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, cut, escaped, say, short_number, table_lines
-from mindsummary_lightning.cli.runs import runs_below
+from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.lineage.conditions import (
     INTEGER_FIELDS,
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     tree = RunTree(directory)
     runs = runs_with_lineage(tree)
     if not tree.event_directories():
-        runs_below(arguments.directory)  # refuses a directory without runs
+        runs_in([arguments.directory])  # refuses a directory without runs
     known = recorded_fields(runs)
     condition = _condition(arguments, directory, known)
     fields = [field for field, _, _ in condition.tests] + ([condition.ordering.field] if condition.ordering else [])

@@ -89,13 +89,11 @@ def say_json(value: Any) -> None:
 def escaped_log() -> Iterator[None]:
     """Within the block, this package's warnings go to standard error with control characters escaped."""
 
-    class Escaping(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return escaped(record.getMessage())
+    class Escaping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage(), sys.stderr)
 
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(Escaping())
+    handler = Escaping(logging.WARNING)
     logger = logging.getLogger("mindsummary_lightning")
     if logger.hasHandlers():  # a program that calls main() has its own
         yield
@@ -216,7 +214,8 @@ def sparkline(values: Sequence[float], length: int) -> str:
     """A curve of at most ``length`` characters, each the mean of some neighbouring values, "!" if not finite."""
     length = min(length, len(values))
     edges = [len(values) * index // max(length, 1) for index in range(length + 1)]
-    means = [_mean(values[begin:end]) for begin, end in itertools.pairwise(edges)]
+    parts = (values[begin:end] for begin, end in itertools.pairwise(edges))
+    means = [math.fsum(part) / len(part) if all(map(math.isfinite, part)) else math.nan for part in parts]
     finite = [mean for mean in means if math.isfinite(mean)] or [0.0]
     return blocks(means, min(finite), max(finite), nan="!")
 
@@ -232,10 +231,6 @@ def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> 
         else others.get(value, nan)
         for value in values
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def readable_size(size: int) -> str:

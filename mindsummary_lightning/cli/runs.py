@@ -14,37 +14,24 @@ from mindsummary_lightning.values.text import listed
 _T = TypeVar("_T")
 
 
-def runs_below(directory: str) -> list[str]:
-    """The directory itself and all below it that contain event files.
+def runs_in(directories: Sequence[str]) -> list[str]:
+    """The runs at or below some directories, as a shell's ``runs/*`` gives them; of several, one may hold no run.
 
     Raises:
-        FileNotFoundError: there is none.
-        NotADirectoryError: it is a file.
-        OSError: the directory cannot be listed.
+        FileNotFoundError: a directory is missing, or there is no run in any.
+        NotADirectoryError: the only one is a file.
+        OSError: one cannot be listed.
     """
-    if os.path.isfile(directory):
-        raise NotADirectoryError(f"{directory} is a file; give its directory: {os.path.dirname(directory) or '.'}")
-    runs = find_run_directories(directory)
-    if not runs:
-        raise FileNotFoundError(
-            f"no run in {directory}: neither it nor a directory below it contains a summary or lineage file"
-        )
-    return runs
-
-
-def runs_in(directories: Sequence[str]) -> list[str]:
-    """The runs of several directories, as a shell's ``runs/*`` gives them; what holds no run is passed over.
-
-    Raises as :func:`runs_below`, of several directories if there is no run in any.
-    """
-    if len(directories) == 1:
-        return runs_below(directories[0])
     for directory in directories:
         os.stat(directory)
-    folders = [directory for directory in directories if os.path.isdir(directory)]
+    folders = list(filter(os.path.isdir, directories))
+    if not folders:
+        name = directories[0]
+        raise NotADirectoryError(f"{name} is a file; give its directory: {os.path.dirname(name) or '.'}")
     runs = [run for directory in folders for run in find_run_directories(directory)]
     if not runs:
-        raise FileNotFoundError(f"no run in {', '.join(directories[:5])}")
+        lack = "neither it nor a directory below it contains a summary or lineage file"
+        raise FileNotFoundError(f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}")
     return list(dict.fromkeys(runs))
 
 
@@ -64,16 +51,13 @@ def found_in(
 
 
 def one_run(directory: str) -> str:
-    """The one run at or below a directory; raises as :func:`runs_below` and :func:`only_run`."""
-    return only_run(runs_below(directory), directory)
-
-
-def only_run(runs: Sequence[str], directory: str) -> str:
-    """The one run of those found at or below a directory.
+    """The one run at or below a directory.
 
     Raises:
+        OSError: as :func:`runs_in`.
         UsageError: there are several, and none of them is the directory itself.
     """
+    runs = runs_in([directory])
     if runs[0] != directory and len(runs) > 1:
         below = listed([os.path.relpath(run, directory) for run in runs], 5)
         raise UsageError(f"{directory} contains {len(runs)} runs ({below}); give one of them")

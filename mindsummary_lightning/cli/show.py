@@ -10,14 +10,14 @@ from typing import Any, cast
 import numpy as np
 
 from mindsummary_lightning.cli import output
-from mindsummary_lightning.cli.arguments import FOLLOW, argument, json_of
-from mindsummary_lightning.cli.modules import module_facts, module_lines
+from mindsummary_lightning.cli.arguments import FOLLOW, argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, escaped, short_number, width
-from mindsummary_lightning.cli.parameters import parameter_lines
 from mindsummary_lightning.cli.runs import files_size, one_run
+from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
 from mindsummary_lightning.export.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.module_tables import module_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -27,7 +27,7 @@ from mindsummary_lightning.values.text import counted, shortest_float32
 
 ARGUMENTS = (
     argument("run_dir", metavar="RUN", nargs="?", default=".", help="a run, or a directory with one (default: here)"),
-    argument("--modules", action="store_true", help="the rows of the last step with a chain, each with its numbers"),
+    flag("--modules", "the rows of the last step with a chain, each with its numbers"),
     FOLLOW,
     json_of("the run"),
 )
@@ -49,29 +49,15 @@ def run(arguments: argparse.Namespace) -> Answer:
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
-        return output.redraw(lambda: _lines(run, *_contents(run), _tables(run, arguments)), arguments.json)
-    samples, rest = _contents(run)
+        return output.redraw(lambda: _lines(run, *_contents(run, arguments.modules)), arguments.json)
+    samples, rest, tables = contents = _contents(run, arguments.modules)
     facts = {kind: {tag: facts for tag, (facts, _) in of.items()} for kind, of in samples.items()}
-    tables = _tables(run, arguments)
     of_tables = {name: facts for name, (_, facts) in tables.items()}
-    return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, samples, rest, tables))
+    return Answer({"run": path, **facts, **rest, **of_tables}, _lines(run, *contents))
 
 
-def _tables(run: FollowedRun, arguments: argparse.Namespace) -> dict[str, tuple[Any, Any]]:
-    """Statistics of parameters and of modules, where the run has them: the table, and what JSON says of it."""
-    found = {"parameters": parameter_facts(run), "modules": module_facts(run, arguments.modules)}
-    return {name: each for name, each in found.items() if each is not None}
-
-
-def _lines(run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], tables: Any) -> Iterator[str]:
-    yield from _head(run)
-    yield from _page(samples, rest)
-    for name, each in tables.items():
-        yield from _LINES[name](*each)
-
-
-def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
-    """What is shown of each tag, by kind, and of all else."""
+def _contents(run: FollowedRun, has_rows: bool) -> tuple[dict[str, _Samples], dict[str, Any], dict[str, Any]]:
+    """What is shown of each tag, by kind, of all else, and of each table of statistics, beside the table."""
     run.refresh()
     tags = run.tags()
     with OpenFiles() as files:
@@ -100,7 +86,8 @@ def _contents(run: FollowedRun) -> tuple[dict[str, _Samples], dict[str, Any]]:
         and {"nodes": len(graph.nodes), "parameters": len(graph.parameters), "constants": len(graph.constants)},
         "lineage": lineage_values(SummaryReader(run.run_dir).lineage()),
     }
-    return samples, rest
+    tables = {"parameters": parameter_facts(run), "modules": module_facts(run, has_rows)}
+    return samples, rest, {name: each for name, each in tables.items() if each is not None}
 
 
 def _curve(run: FollowedRun, tag: str) -> tuple[dict[str, Any], Any]:
@@ -125,7 +112,9 @@ def _last(samples: Sequence[LocatedSample], files: OpenFiles) -> tuple[dict[str,
     return {**facts, "shape": list(last.data.shape), "data_type": last.data_type.name.lower()}, None
 
 
-def _head(run: FollowedRun) -> Iterator[str]:
+def _lines(
+    run: FollowedRun, samples: Mapping[str, _Samples], rest: Mapping[str, Any], tables: Mapping[str, Any]
+) -> Iterator[str]:
     run_dir = run.run_dir
     summaries, lineages = len(summary_files(run_dir)), counted(len(lineage_file_paths(run_dir)), "lineage file")
     yield Heading(run_dir)
@@ -134,9 +123,6 @@ def _head(run: FollowedRun) -> Iterator[str]:
     times = [float(time) for wall_times in walls for time in (wall_times.min(), wall_times.max())]
     if times:
         yield f"recorded {output.readable_time(min(times))} to {output.readable_time(max(times))}"
-
-
-def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[str]:
     for kind, names in _COLUMNS.items():
         used = 2 + min(_MAX_TAG, max(map(cells, samples[kind]), default=0)) + 5 * 12  # the tag and five numbers
         length = max(8, min(_MAX_CURVE, width() - used))
@@ -162,6 +148,8 @@ def _page(samples: Mapping[str, _Samples], rest: Mapping[str, Any]) -> Iterator[
         yield from _section("Graph", [[line]])
     rows = [[name, " ".join(as_text(value).split())] for name, value in rest["lineage"].items()]  # a value on a line
     yield from _section("Lineage", rows)
+    for name, each in tables.items():
+        yield from _LINES[name](*each)
 
 
 def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list[str]:

@@ -41,14 +41,8 @@ def run(arguments: argparse.Namespace) -> Answer:
         raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
     if importlib.util.find_spec("aiohttp") is None:
         raise missing_packages("the viewer", "aiohttp")
+    from mindsummary_lightning.viewer import addresses
     from mindsummary_lightning.viewer.access import Access, new_token
-    from mindsummary_lightning.viewer.addresses import (
-        RUN_TABLE,
-        host_names,
-        is_loopback,
-        page_addresses,
-        server_address,
-    )
     from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.lineage_ahead import read_lineage
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
@@ -58,28 +52,29 @@ def run(arguments: argparse.Namespace) -> Answer:
     token = None if arguments.no_token else new_token()
     with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
-        if not is_loopback(arguments.host):
+        if not addresses.is_loopback(arguments.host):
             who = f"anyone who reaches port {port} of {arguments.host} {'and knows the token ' if token else ''}"
             _report(f"warning: {who}can read the runs; nothing is encrypted")
         frontend = frontend_wheel(_report, arguments.wheel)
-        access = Access(token, host_names(arguments.host))
+        access = Access(token, addresses.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
-        server = server_address(arguments.host, port)
+        server = addresses.server_address(arguments.host, port)
         train_id = "./" if summary_files(arguments.directory) or lineage_file_paths(arguments.directory) else None
 
         def ready() -> None:
             number = len(runs.listing())
             if not number:
                 _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
-            pages = page_addresses(server, token, train_id)
-            listed = (f"  {name:14}  {address}" for name, address in pages)
-            for line in (f"runs in {os.path.abspath(arguments.directory)}", *listed, "Ctrl-C ends it"):
-                say(line)
+            pages = addresses.page_addresses(server, token, train_id)
+            say(f"runs in {os.path.abspath(arguments.directory)}")
+            for name, address in pages:
+                say(f"  {name:14}  {address}")
+            say("Ctrl-C ends it")
             sys.stdout.flush()
             if number > _FEW_RUNS:
                 threading.Thread(target=read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                ending.enter_context(opened_in_browser(dict(pages)[RUN_TABLE] if number > 1 else pages[0][1]))
+                ending.enter_context(opened_in_browser(dict(pages)[addresses.RUN_TABLE] if number > 1 else pages[0][1]))
 
         serve_until_signal(create_site(runs, frontend, access), listener, ready)
     _report("the viewer has ended")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.errors import imported
 from mindsummary_lightning.lineage.json_values import JsonValue
 from mindsummary_lightning.lineage.query import filter_summary_lineage
 
@@ -75,10 +75,7 @@ def lineage_to_pandas(
         ImportError: pandas is not installed.
         LineageSearchConditionParamError: and the other errors of :func:`~mindsummary_lightning.filter_summary_lineage`.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise missing_packages("a table of lineage", "pandas") from error
+    pandas = imported("pandas", "a table of lineage")
     return pandas.DataFrame.from_records(lineage_records(summary_base_dir, search_condition, recursive=recursive))
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.errors import imported
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, decode_module_rows
 from mindsummary_lightning.fileio.regular import read_regular
-from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow
+from mindsummary_lightning.reading.parameter_tables import stacked_tables
+from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, SAMPLES, ChainRow
 from mindsummary_lightning.values.summary_values import owned
 
 if TYPE_CHECKING:
@@ -91,10 +90,7 @@ class ModuleTable:
         Raises:
             ImportError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise missing_packages("a table of modules", "pandas") from error
+        pandas = imported("pandas", "a table of modules")
         chains = [(step, *self.chain(step)) for step in self.steps.tolist()]
         keys = [(step, row.link, row.name, row.call, row.port, row.path) for step, rows, _ in chains for row in rows]
         index = pandas.MultiIndex.from_tuples(keys, names=["step", "link", "name", "call", "port", "path"])
@@ -126,21 +122,24 @@ def module_rows(run_dir: str) -> list[ChainRow]:
 
 def read_module_table(run: FollowedRun) -> ModuleTable | None:
     """All tables of a run, as it was when last refreshed, or ``None``, as without its file of rows."""
-    if MODULES_TAG not in run.tags()["tensor"]:
-        return None
     rows = module_rows(run.run_dir)
-    with OpenFiles() as files:
-        tensors = [
-            (sample.step, cast("Tensor", files.value(sample.location)).data)
-            for sample in run.samples("tensor", MODULES_TAG)
-        ]
-    width = len(COLUMNS)
-    tables = [
-        (step, data) for step, data in tensors if data.ndim == 2 and data.shape[1] == width and len(data) <= len(rows)
-    ]
-    if not tables:
+    found = stacked_tables(run, MODULES_TAG, len(COLUMNS), len(rows))
+    return found and ModuleTable(found[0], tuple(rows), COLUMNS, found[1])
+
+
+def module_facts(run: FollowedRun, has_rows: bool) -> tuple[ModuleTable, dict[str, Any]] | None:
+    """The table of a run and what JSON says of it, if it has one; with the rows of its last step if asked for."""
+    table = read_module_table(run)
+    if table is None:
         return None
-    values = np.full((len(tables), len(rows), width), np.nan)
-    for at, (_, data) in enumerate(tables):
-        values[at, : len(data)] = data
-    return ModuleTable(np.array([step for step, _ in tables]), tuple(rows), COLUMNS, values)
+    first = table.first_non_finite()
+    found = {"step": first[0], **asdict(first[1])} if first else None
+    facts: dict[str, Any] = {"rows": len(table.rows), "steps": table.steps.tolist(), "first_not_finite": found}
+    if has_rows:
+        chain = zip(*table.chain(int(table.steps[-1])), strict=True)
+        numbers = [(row, dict(zip(COLUMNS[1:-SAMPLES], values[1:].tolist(), strict=False))) for row, values in chain]
+        facts["last_step"] = [
+            {**asdict(row), **{name: number if number == number else None for name, number in of.items()}}
+            for row, of in numbers
+        ]
+    return table, facts

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.errors import closest, missing_packages
+from mindsummary_lightning.errors import closest, imported
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, decode_row_names
 from mindsummary_lightning.fileio.regular import read_regular
 from mindsummary_lightning.reading.decode import OpenFiles
@@ -96,10 +97,7 @@ class ParameterTable:
         Raises:
             ImportError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise missing_packages("a table of parameters", "pandas") from error
+        pandas = imported("pandas", "a table of parameters")
         index = pandas.MultiIndex.from_product([self.steps, self.parameters], names=["step", "parameter"])
         return pandas.DataFrame(self.values.reshape(-1, len(self.columns)), index, list(self.columns))
 
@@ -119,26 +117,39 @@ def row_names(run_dir: str) -> tuple[list[str], list[str]]:
     return [], list(COLUMNS)
 
 
-def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
-    """All tables of a run, as it was when it was last refreshed, or ``None``.
+def stacked_tables(
+    run: FollowedRun, tag: str, width: int, rows: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Steps and values, shape ``(s, r, width)``, of a run's tables; NaN where one has fewer rows, ``None`` without any.
 
-    A row without a name is called by its number. Tensors of the same tag that are no such tables are passed over.
+    Tensors of the tag that are no such tables, or have more than ``rows``, are passed over.
     """
-    if STATISTICS_TAG not in run.tags()["tensor"]:
+    if tag not in run.tags()["tensor"]:
         return None
-    samples = run.samples("tensor", STATISTICS_TAG)
     with OpenFiles() as files:
-        tensors = [(sample.step, cast("Tensor", files.value(sample.location)).data) for sample in samples]
-    names, columns = row_names(run.run_dir)
-    tables = [(step, data) for step, data in tensors if data.ndim == 2 and data.shape[1] == len(columns)]
-    if not tables or columns != list(COLUMNS):
+        tensors = [(at.step, cast("Tensor", files.value(at.location)).data) for at in run.samples("tensor", tag)]
+    most = sys.maxsize if rows is None else rows
+    tables = [(step, data) for step, data in tensors if data.shape[1:] == (width,) and len(data) <= most]
+    if not tables:
         return None
-    rows = max(len(data) for _, data in tables)
-    values = np.full((len(tables), rows, len(columns)), np.nan)
-    for at, (_, data) in enumerate(tables):
-        values[at, : len(data)] = from_stored(data)
+    values = np.full((len(tables), rows or max(len(data) for _, data in tables), width), np.nan)
+    for table, (_, data) in zip(values, tables, strict=True):
+        table[: len(data)] = data
+    return np.array([step for step, _ in tables]), values
+
+
+def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
+    """All tables of a run, as it was when it was last refreshed, or ``None``; a row without a name has its number."""
+    names, columns = row_names(run.run_dir)
+    found = stacked_tables(run, STATISTICS_TAG, len(COLUMNS)) if columns == list(COLUMNS) else None
+    if found is None:
+        return None
+    steps, values = found
+    for table in values:
+        table[:] = from_stored(table)
+    rows = values.shape[1]
     parameters = (*names[:rows], *(f"row {number}" for number in range(len(names), rows)))
-    return ParameterTable(np.array([step for step, _ in tables]), parameters, tuple(columns), values)
+    return ParameterTable(steps, parameters, COLUMNS, values)
 
 
 def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mindsummary_lightning.errors import missing_packages
+from mindsummary_lightning.errors import imported
 from mindsummary_lightning.reading.series import ScalarSeries
 
 if TYPE_CHECKING:
@@ -20,10 +20,7 @@ def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSerie
     Raises:
         ImportError: pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise missing_packages("a table of scalars", "pandas") from error
+    pandas = imported("pandas", "a table of scalars")
     lengths = [len(series) for series in found]
     columns: dict[str, Any] = {}
     for column, labels in names.items():

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from io import FileIO
 
-from mindsummary_lightning.errors import ForeignFileError, RemotePathError, missing_packages
+from mindsummary_lightning.errors import ForeignFileError, RemotePathError, imported
 from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileio.append import is_locked
 from mindsummary_lightning.fileio.regular import files_below, open_regular, path_of_open
@@ -32,10 +32,7 @@ class Store:
 
     def __init__(self, address: str) -> None:
         self.is_local, self.name = "://" not in address, without_secrets(address, address)
-        try:
-            import fsspec
-        except ImportError as error:
-            raise missing_packages("sync", "fsspec") from error
+        fsspec = imported("fsspec", "sync")
         try:
             self.files, root = fsspec.core.url_to_fs("file:///" if self.is_local else address)
         except Exception as error:  # drivers raise whatever their libraries raise

@@ -56,7 +56,7 @@ def to_stored(table: NDArray[np.float64]) -> NDArray[np.float32]:
     return stored
 
 
-def from_stored(stored: NDArray[np.float32]) -> NDArray[np.float64]:
+def from_stored(stored: NDArray[np.float64]) -> NDArray[np.float64]:
     """The table that a tensor holds."""
     table = stored.astype(np.float64)
     table[:, _LOG_COLUMNS] = 10.0 ** table[:, _LOG_COLUMNS]
