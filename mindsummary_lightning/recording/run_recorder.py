@@ -11,12 +11,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mindsummary_lightning.conversion.flattening import leaves
+from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.recording.event_files import FileOptions
 from mindsummary_lightning.recording.event_writer import EventWriter, shared_event_writer
 from mindsummary_lightning.recording.failure_policy import WRITE_ERRORS, FailurePolicy
 from mindsummary_lightning.recording.npy_export import TensorExport
-from mindsummary_lightning.values import Graph, SummaryValue, check_recordable
+from mindsummary_lightning.values import EvaluationInfo, Graph, SummaryValue, check_recordable
 from mindsummary_lightning.values.events import LineageValue
 
 
@@ -131,6 +133,14 @@ class RunRecorder:
             check_recordable(value)
         values = (*self._take_deferred_lineage(), *values) if values else ()
         return not values or self._attempt("lineage", self._acquire().write_lineage, *values)
+
+    def metric_lineage(self, call: str, metrics: Mapping[Any, Any]) -> list[LineageValue]:
+        """Evaluation lineage of the metrics that a user's ``call`` was given; those not one finite number are named."""
+        numbers = finite_metrics(metrics)
+        lost = ", ".join(repr(name) for name, _ in leaves(metrics) if name not in numbers)
+        if lost:
+            self.policy.skip(f"metric {lost} of", call, ValueError("lineage holds metrics that are one finite number"))
+        return [EvaluationInfo(metric=metric_json(numbers))] if numbers else []
 
     def defer_lineage(self, value: LineageValue) -> None:
         """Write a lineage value together with the next value; if none follows, it is not recorded either.

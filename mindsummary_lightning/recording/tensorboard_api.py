@@ -14,13 +14,12 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.arrays import at_least_1d, to_array
 from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits
-from mindsummary_lightning.conversion.flattening import leaves
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_scalar, to_tensor
+from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.run_recorder import RunRecorder
-from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
 
 NO_EXAMPLE = (
     "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
@@ -199,7 +198,7 @@ class TensorBoardMethods:
         if not isinstance(hparam_dict, Mapping) or not isinstance(metric_dict, Mapping):
             found = f"{type(hparam_dict).__name__} and {type(metric_dict).__name__}"
             raise TypeError(f"hparam_dict and metric_dict must be dicts, not {found}")
-        params, metrics = flatten(hparam_dict), finite_metrics(metric_dict)
+        params, results = flatten(hparam_dict), self._recorder.metric_lineage("add_hparams", metric_dict)
         if any(self._params.get(key, value) != value for key, value in params.items()):
             text = (
                 "add_hparams replaces the values of an earlier trial in %s: a run has one row on MindInsight's page. "
@@ -207,14 +206,7 @@ class TensorBoardMethods:
             )
             self._recorder.policy.warnings.warn("hparams", text, self._recorder.directory)
         self._params = params
-        lost = ", ".join(repr(name) for name, _ in leaves(metric_dict) if name not in metrics)
-        if lost:
-            text = "add_hparams records no metric that is not one finite number: %s"
-            self._recorder.policy.warnings.warn(("hparams", lost), text, lost)
-        self._recorder.write_lineage(
-            *([UserDefinedInfo(params)] if params else ()),
-            *([EvaluationInfo(metric=metric_json(metrics))] if metrics else ()),
-        )
+        self._recorder.write_lineage(*([UserDefinedInfo(params)] if params else ()), *results)
 
     def get_logdir(self) -> str:
         """The run directory."""

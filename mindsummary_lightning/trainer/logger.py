@@ -24,7 +24,7 @@ from mindsummary_lightning.conversion.arguments import (
 from mindsummary_lightning.conversion.arrays import at_least_1d
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
-from mindsummary_lightning.conversion.numeric import finite_metrics, metric_json, to_tensor
+from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE
@@ -36,7 +36,8 @@ from mindsummary_lightning.trainer.namespaces import (
     rank_zero_only,
 )
 from mindsummary_lightning.trainer.trainer_state import calling_trainer, transferred
-from mindsummary_lightning.values import EvaluationInfo, SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
+from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.text import utf8_text
 
 _PLACES = ("save_dir", "name", "version", "root_dir", "log_dir")  # what a subclass may override to place its files
@@ -200,19 +201,23 @@ class MindInsightLogger(LoggerBase):
 
         Args:
             params: a mapping, ``Namespace``, dataclass or OmegaConf container; keys with a leading ``_`` are dropped.
-            metrics: results to show beside them, as evaluation lineage.
+            metrics: results to show beside them, as evaluation lineage; a single one is named ``hp_metric``. Those that
+                are not one finite number are named in one warning.
             args: not used.
             kwargs: not used.
         """
+        results: list[LineageValue] = []
+        if metrics is not None:
+            named = metrics if isinstance(metrics, Mapping) else {"hp_metric": metrics}
+            results = self._run.recorder().metric_lineage("log_hyperparams", named)
         flat = flatten({} if params is None else params)
         if flat:
             self._run.add_hyperparameters(UserDefinedInfo(flat))
         elif params is not None and not isinstance(params, Mapping) and not hasattr(params, "__dict__"):
             error = TypeError(f"a mapping, Namespace or dataclass is expected, not {type(params).__name__}")
             self._run.recorder().policy.skip("params of", "log_hyperparams", error)
-        results = finite_metrics(metrics) if isinstance(metrics, Mapping) else {}
         if results:
-            self._run.recorder().write_lineage(EvaluationInfo(metric=metric_json(results)))
+            self._run.recorder().write_lineage(*results)
 
     def save(self) -> None:
         """Do nothing: every record is in its file when the call that made it returns."""

@@ -383,20 +383,3 @@ def test_no_file_and_no_directory_is_made_before_a_value(tmp_path: Path) -> None
 
 def test_the_page_names_no_difference_that_is_not_tested() -> None:
     assert len(_differences()) == 9
-
-
-def test_nested_hyper_parameters_are_recorded_and_a_metric_that_is_no_number_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(2):
-        with SummaryRecord(tmp_path, raise_exception=False) as writer:
-            metrics = {"fine": {"one": 1.0}, "bad": "x", "two": [1, 2], "none": None, "nan": float("nan")}
-            writer.add_hparams({"net": {"depth": 3}, "sizes": [1, 2]}, metrics)
-
-    (said, _) = [text for text in caplog.messages if "add_hparams" in text]
-    assert said.endswith("records no metric that is not one finite number: 'bad', 'two', 'none', 'nan'")
-    lineage = SummaryReader(tmp_path).lineage()
-    assert lineage.custom is not None
-    assert lineage.evaluation is not None
-    assert lineage.custom.values == {"net/depth": 3, "sizes": "[1, 2]"}
-    assert lineage.evaluation.metric == '{"fine/one": 1.0}'

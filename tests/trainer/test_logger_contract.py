@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import os
 import pickle
 import subprocess
@@ -218,13 +219,39 @@ def test_hyper_parameters_wait_for_the_first_value(tmp_path: Path) -> None:
     assert custom.values == {"lr": 0.1}
 
 
-def test_hyper_parameters_with_metrics_beside_them_become_custom_and_evaluation_lineage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", ["log_hyperparams", "add_hparams"])
+def test_hyper_parameters_with_metrics_become_lineage_and_a_metric_that_is_no_number_is_named_once(
+    call: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    params = {"net": {"depth": 3}, "sizes": [1, 2]}
+    metrics = {"fine": {"one": torch.tensor(0.5)}, "bad": "x", "two": [1, 2], "none": None, "nan": math.nan}
     logger = MindInsightLogger(tmp_path)
-    logger.log_hyperparams({"lr": 0.1}, {"hp/acc": torch.tensor(0.5), "nan": float("nan")})
+    record = getattr(logger if call == "log_hyperparams" else logger.experiment, call)
+    for _ in range(2):
+        record(params, metrics)
 
-    evaluation = SummaryReader(logger.log_dir).lineage().evaluation
-    assert evaluation is not None
-    assert evaluation.metric == '{"hp/acc": 0.5}'
+    (said,) = caplog.messages
+    assert said.startswith(f"metric 'bad', 'two', 'none', 'nan' of {call!r} is skipped: ")
+    lineage = SummaryReader(logger.log_dir).lineage()
+    assert lineage.custom is not None
+    assert lineage.evaluation is not None
+    assert lineage.custom.values == {"net/depth": 3, "sizes": "[1, 2]"}
+    assert lineage.evaluation.metric == '{"fine/one": 0.5}'
+
+
+@pytest.mark.parametrize(("metric", "said"), [(0.5, 0), (torch.tensor([2.0]), 0), (math.inf, 1), ("x", 1)])
+def test_one_result_without_a_name_is_hp_metric_as_with_tensorboard(
+    metric: Any, said: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_hyperparams({}, metric)
+
+    evaluation = None if said else SummaryReader(logger.log_dir).lineage().evaluation
+    assert [bool(evaluation), len(caplog.messages)] == [not said, said]
+    assert evaluation is None or evaluation.metric == f'{{"hp_metric": {float(metric)}}}'
+    if said:
+        with pytest.raises(ValueError, match="metric 'hp_metric' of 'log_hyperparams'"):
+            MindInsightLogger(tmp_path, raise_exception=True).log_hyperparams({}, metric)
 
 
 def test_one_logger_beside_others_records_the_same_metrics(tmp_path: Path) -> None:
