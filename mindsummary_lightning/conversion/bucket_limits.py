@@ -20,8 +20,9 @@ def histogram_of_limits(
 ) -> Histogram:
     """A histogram from the fields of TensorBoard's ``HistogramProto``: right edges of buckets, and elements in each.
 
-    Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is; else they are what makes ``low``
-    or ``high`` infinite, and NaN if neither tells.
+    Elements that are in no bucket are beyond the outermost if ``low`` or ``high`` is, and between these if no bucket
+    has any; else they are what makes ``low`` or ``high`` infinite, and NaN if neither tells. An extreme that is not
+    finite, or that the buckets contradict, is the edge of its bucket.
 
     Raises:
         ValueError: the buckets are none: other lengths, limits that descend, counts that are not numbers of elements.
@@ -31,8 +32,10 @@ def histogram_of_limits(
     counts = _counts(buckets)
     missing = max(round(number) - int(counts.sum()), 0) if 0 < number < _MAX_COUNT else 0
     edges = np.concatenate([limits[:1], limits])  # a first bucket begins at the smallest element, an empty one anywhere
-    if missing and limits.size and math.isfinite(low + high):
-        if high > limits[-1]:
+    if missing and math.isfinite(low + high):
+        if not counts.any():
+            edges, counts, missing = np.array([low, high]), np.array([missing]), 0
+        elif high > limits[-1]:
             edges, counts, missing = np.append(edges, high), np.append(counts, missing), 0
         elif low < limits[0]:
             counts[0] += missing

@@ -81,12 +81,53 @@ def test_a_histogram_of_tensorflow_2_of_nothing_but_nan(tmp_path: Path) -> None:
     assert (second.count, second.nan_count, second.counts.tolist(), second.max) == (7, 4, [3], 1.0)
 
 
-def test_a_number_of_elements_that_is_nan_is_that_of_the_buckets(tmp_path: Path) -> None:
-    value = histogram_value("h", [1.0, 2.0], [0.0, 3.0], min=1.0, max=2.0, num=math.nan, sum=math.nan)
+_NAN, _INF = math.nan, math.inf
+_BUCKETS = (
+    [-5.0, 0.0, 2.0],
+    [0.0, 2.0, 3.0],
+)  # right edges, and elements: the smallest is above -5, the largest below 2
+_FULL = ([-5.0, 0.0, 2.0], [1.0, 1.0, 3.0])  # nothing says where its first bucket begins
+_NONE: tuple[list[float], list[float]] = ([], [])
 
-    histogram = _histogram(_imported(tmp_path, event(1, value))[1], "h")
 
-    assert (histogram.count, histogram.nan_count, histogram.counts.tolist(), histogram.sum) == (3, 0, [3], None)
+@pytest.mark.parametrize(
+    ("buckets", "stated", "kept", "change"),
+    [
+        (_BUCKETS, (5, -4.0, 1.5, 3.0), (5, 0, -4.0, 1.5, 3.0), None),
+        (_BUCKETS, (5, -4.0, 1.5, _NAN), (5, 0, -4.0, 1.5, None), None),
+        (_BUCKETS, (5, -4.0, 1.5, _INF), (5, 0, -4.0, 1.5, None), None),
+        (_BUCKETS, (5, _NAN, 1.5, 3.0), (5, 0, -5.0, 1.5, 3.0), "estimated"),
+        (_BUCKETS, (5, -4.0, _NAN, 3.0), (5, 0, -4.0, 2.0, 3.0), "estimated"),
+        (_BUCKETS, (7, -_INF, _INF, _NAN), (7, 2, -5.0, 2.0, None), "estimated"),
+        (_BUCKETS, (5, 3.0, 1.5, 3.0), (5, 0, -5.0, 1.5, 3.0), "estimated"),
+        (_BUCKETS, (5, -4.0, -6.0, 3.0), (5, 0, -4.0, 2.0, 3.0), "estimated"),
+        (_BUCKETS, (_NAN, -4.0, 1.5, 3.0), (5, 0, -4.0, 1.5, 3.0), "estimated"),
+        (_BUCKETS, (0, -4.0, 1.5, 3.0), (5, 0, -4.0, 1.5, 3.0), "estimated"),
+        (_FULL, (5, -6.5, 1.5, 3.0), (5, 0, -6.5, 1.5, 3.0), None),
+        (_FULL, (5, _NAN, 1.5, 3.0), (5, 0, -10.0, 1.5, 3.0), "estimated"),
+        (_NONE, (0, 0.0, 0.0, 0.0), (0, 0, None, None, None), None),
+        (_NONE, (4, _NAN, _NAN, _NAN), (4, 4, None, None, None), None),
+        (_NONE, (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "other buckets"),
+        (([1.0, 2.0], [0.0, 0.0]), (4, 1.0, 2.0, 6.0), (4, 0, 1.0, 2.0, 6.0), "other buckets"),
+    ],
+)
+def test_what_a_histogram_states_is_kept_and_what_it_does_not_is_left_out_or_estimated_and_counted_as_changed(
+    buckets: tuple[list[float], list[float]],
+    stated: tuple[float, ...],
+    kept: tuple[float | None, ...],
+    change: str | None,
+    tmp_path: Path,
+) -> None:
+    run, reader = _imported(
+        tmp_path,
+        event(1, histogram_value("h", *buckets, **dict(zip(("num", "min", "max", "sum"), stated, strict=True)))),
+    )
+
+    found = _histogram(reader, "h")
+    assert (found.count, found.nan_count, found.min, found.max, found.sum) == kept
+    assert int(found.counts.sum()) == found.count - found.nan_count
+    assert [text for text in run.changed if change and change in text] == list(run.changed)
+    assert bool(run.changed) == bool(change)
 
 
 def test_elements_beyond_the_outermost_bucket_are_not_nan(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def decode_value(tb: SimpleNamespace, message: Any, plugin: str) -> DecodedMessa
         histo = message.histo
         limits, buckets = np.array(histo.bucket_limit, np.float64), np.array(histo.bucket, np.float64)
         histogram = histogram_of_limits(limits, buckets, histo.min, histo.max, histo.num, histo.sum)
-        return _decoded_histogram(histogram, buckets)
+        return _decoded_histogram(histogram, buckets, (histo.num, histo.min, histo.max))
     if kind == "tensor" and plugin in _OF_TENSOR:
         array = _array(tb, message.tensor)
         decoded = None if array is None else _OF_TENSOR[plugin](array)
@@ -189,10 +189,18 @@ def _histogram_of(array: NDArray[Any]) -> DecodedMessage | None:
     return _decoded_histogram(histogram_of_rows(rows), rows[:, 2])
 
 
-def _decoded_histogram(histogram: Histogram, buckets: NDArray[np.float64]) -> DecodedMessage:
-    is_same = np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0])
-    change = f"histogram: other buckets, because there were more than {MAX_BUCKETS} or some without width"
-    return DecodedMessage("histogram", (histogram,), None if is_same else change)
+def _decoded_histogram(
+    histogram: Histogram, buckets: NDArray[np.float64], stated: tuple[float, float, float] | None = None
+) -> DecodedMessage:
+    """``stated``: number of elements, smallest and largest, where the message has these."""
+    change, found = None, (histogram.count, histogram.min, histogram.max)
+    if not np.array_equal(histogram.counts[histogram.counts > 0], buckets[buckets > 0]):
+        change = f"histogram: other buckets, because there were none, more than {MAX_BUCKETS} or some without width"
+    elif stated and (found[0] != stated[0] or (found != stated and histogram.counts.any())):
+        change = (
+            "histogram: min, max or number of elements estimated from buckets, which contradict it or it is not finite"
+        )
+    return DecodedMessage("histogram", (histogram,), change)
 
 
 def _tensor_of(array: NDArray[Any]) -> DecodedMessage | None:
