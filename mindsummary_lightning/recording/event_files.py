@@ -29,6 +29,7 @@ from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
 from mindsummary_lightning.values.text import printable
 
 _LOG = logging.getLogger(__name__)
+_NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400  # the year 9999: a name there neither orders ours nor leaves them none
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,7 @@ class EventFiles:
             except BaseException:
                 file.discard()
                 raise
-        raise OSError(
-            errno.EEXIST,
-            f"a file has {MAX_TIMESTAMP} in its name, the latest time there is, so no file can be newer; move it away",
-            self.directory,
-        )
+        raise OSError(errno.EOVERFLOW, f"the clock is past {MAX_TIMESTAMP}, the latest time of a file", self.directory)
 
     def check_again(self) -> None:
         """Let the next file check the older ones again, because somebody else has changed one of them."""
@@ -122,6 +119,9 @@ class EventFiles:
                 self._cut(name, is_summary_file)
             elif is_lineage_name(name):
                 self._cut(name, is_lineage_file)
+            if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
+                text = "%s: because of the time in this name MindInsight does not show what is recorded now; move it away"
+                _LOG.warning(text, printable(os.path.join(self.directory, name)))
 
     def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
         path = os.path.join(self.directory, name)
@@ -154,7 +154,7 @@ class EventFiles:
             with contextlib.suppress(OSError):
                 for name in os.listdir(self.directory):
                     second = timestamp_of(name)
-                    if second is not None and second < MAX_TIMESTAMP:
+                    if second is not None and second < _NOBODYS_TIME:
                         is_lineage = is_lineage_name(name)
                         self._latest[is_lineage] = max(second, self._latest.get(is_lineage, 0))
             self._listed = state

@@ -48,20 +48,18 @@ def torn_file(path: Path, tail: bytes = b"\x10\0\0") -> bytes:
     return path.read_bytes()
 
 
-def test_a_name_at_the_end_of_time_leaves_no_name_for_further_files_which_is_one_error_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("second", [253402300798, 253402300799, 253402300799 - 366 * 86_400 - 1, 1795246505000])
+def test_a_name_from_no_clock_costs_no_value_and_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, second: int
 ) -> None:
-    (tmp_path / "theirs.summary.253402300798").touch()
-    recorded = []
-    with SummaryRecord(tmp_path, max_file_size=300) as record:
-        for step in range(20):
-            record.add_value("scalar", "loss", 1.0)
-            recorded += [step] if record.record(step) else []
+    (tmp_path / f"theirs.summary.{second}").touch()
+    for start in (0, 20):
+        with SummaryRecord(tmp_path, max_file_size=300) as record:
+            for step in range(start, start + 20):
+                record.add_scalar("loss", 1.0, step)
 
-    assert 0 < len(recorded) < 20
-    assert [step for step, _ in read_scalars(tmp_path, "loss")] == recorded
-    (level,) = [each.levelname for each in caplog.records if "the latest time there is" in each.getMessage()]
-    assert level == "ERROR"
+    assert [step for step, _ in read_scalars(tmp_path, "loss")] == [*range(40)]
+    assert ("MindInsight does not show what is recorded now" in caplog.text) == (second > 253370764800)
 
 
 @pytest.mark.slow
