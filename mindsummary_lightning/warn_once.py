@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable
 
+from mindsummary_lightning.values.text import error_text, printable
+
 
 class WarnOnce:
     """Logs each message the first time its key is given and never again.
@@ -20,7 +22,11 @@ class WarnOnce:
         self._keys: set[Hashable] = set()
 
     def warn(self, key: Hashable, message: str, *args: object, level: int = logging.WARNING) -> None:
-        """Log ``message % args`` unless this key, the reason, has been given before."""
+        """Log ``message % args`` unless this key, the reason, has been given before.
+
+        Texts and errors may hold names that somebody else chose: of them control characters are logged as escapes.
+        """
         if key not in self._keys:
             self._keys.add(key)
-            self._logger.log(level, message, *args)
+            shown = (error_text(each) if isinstance(each, Exception) else each for each in args)
+            self._logger.log(level, message, *(printable(each) if isinstance(each, str) else each for each in shown))

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger("mindsummary_lightning.test")
@@ -17,6 +18,12 @@ def test_a_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         once.warn(("dtype", tag), "tag %s has no dtype", tag)
 
     assert caplog.messages == ["tag a has no dtype", "tag b has no dtype"]
+
+
+def test_control_characters_of_names_and_errors_do_not_reach_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    WarnOnce(_LOG).warn("a", "%s, %d: %s", "a\x1b[2J\nb", 1, DamagedFileError("c\x9bd", 5, "torn"))
+
+    assert caplog.messages == ["a\\u001b[2J\\u000ab, 1: record at byte 5 of c\\u009bd: torn"]
 
 
 def test_each_instance_warns_again_at_the_level_that_was_asked_for(caplog: pytest.LogCaptureFixture) -> None:

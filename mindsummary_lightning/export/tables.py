@@ -28,6 +28,7 @@ from mindsummary_lightning.values.statistics_columns import COLUMNS
 _Rows: TypeAlias = Iterator[list[tuple[Any, ...]]]  # as many as are held at a time
 
 _SAMPLE = np.dtype([("step", np.int64), ("wall_time", np.float64), ("value", np.float32)])
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n'")  # those of full width count in Asian locales
 _HISTOGRAM_COLUMNS = ("tag", "step", "wall_time", "left", "width", "count", *SAMPLE_COLUMNS)
 
 
@@ -43,9 +44,9 @@ def export_csv(
     :class:`~mindsummary_lightning.reading.parameter_tables.ParameterTable`.
 
     Numbers are written so that they read back exactly. A tag that a spreadsheet would take for a formula, because it
-    begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, gets an apostrophe before it, and so does one
-    that begins with an apostrophe: without its first apostrophe such a cell is the tag. A file without rows is not
-    written.
+    begins with ``=``, ``+``, ``-``, ``@``, one of these in full width, a tab or a line break, gets an apostrophe before
+    it, and so does one that begins with an apostrophe: without its first apostrophe such a cell is the tag. A file
+    without rows is not written.
 
     Args:
         run_dir: the run.
@@ -156,4 +157,4 @@ def _parameter_rows(run: FollowedRun) -> _Rows:
 
 
 def _text_cell(tag: str) -> str:
-    return f"'{tag}" if tag.startswith(("=", "+", "-", "@", "\t", "\r", "'")) else tag
+    return f"'{tag}" if tag.startswith(_FORMULA) else tag

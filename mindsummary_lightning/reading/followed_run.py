@@ -22,7 +22,7 @@ from mindsummary_lightning.reading.followed_file import FollowedFile
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
-from mindsummary_lightning.values.text import listed, printable
+from mindsummary_lightning.values.text import listed
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ def _files_by_name(run_dir: str, warnings: WarnOnce) -> dict[str, os.stat_result
             is_wanted = is_summary_name(entry.name) or entry.name.endswith(".pb")
             if is_wanted and entry.is_symlink():
                 message = "%s is a symbolic link, and was not read: below a run directory none is followed"
-                warnings.warn(entry.path, message, printable(entry.path))
+                warnings.warn(entry.path, message, entry.path)
             elif is_wanted and entry.is_file(follow_symlinks=False):
                 try:  # the entry's own answer may be stale on Windows
                     stats[entry.name] = os.stat(entry.path, follow_symlinks=False)

@@ -120,7 +120,7 @@ class EventFiles:
             elif is_lineage_name(name):
                 self._cut(name, is_lineage_file)
             if (timestamp_of(name) or 0) >= _NOBODYS_TIME:
-                text = "%s: because of the time in this name MindInsight does not show what is recorded now; move it away"
+                text = "%s: because of its name's time MindInsight does not show what is recorded now; move it away"
                 _LOG.warning(text, printable(os.path.join(self.directory, name)))
 
     def _cut(self, name: str, is_ours: Callable[[bytes], bool]) -> None:

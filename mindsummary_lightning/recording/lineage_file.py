@@ -30,7 +30,6 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.events import LineageValue
 from mindsummary_lightning.values.lineage_info import CustomValue, repeated_fields
-from mindsummary_lightning.values.text import printable
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -149,7 +148,7 @@ class LineageFileWriter:
                     ("large", kind),
                     "%s of %s is too large for a lineage file of 64 KiB and is not recorded: record fewer or shorter "
                     "texts",
-                    *(_described(event, shorter), printable(self._files.directory)),
+                    *(_described(event, shorter), self._files.directory),
                 )
                 if shorter is None:
                     continue
@@ -173,9 +172,7 @@ class LineageFileWriter:
                 yield from map(decode_lineage_event, RecordScanner(path))
             except (DamagedFileError, ValueError, OSError) as error:
                 self._warnings.warn(
-                    path,
-                    "the lineage in %s is not carried over into this run's new file: %s",
-                    *(printable(path), printable(str(error))),
+                    path, "the lineage in %s is not carried over into this run's new file: %s", path, error
                 )
 
 

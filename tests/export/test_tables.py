@@ -58,7 +58,7 @@ def test_tags_that_only_their_ends_tell_apart_have_a_file_each(
     assert answer.out.splitlines() == [str(tmp_path / "out" / name) for name in [*names, "names.json"]]
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "'"])
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "'"])
 def test_a_tag_is_not_a_formula_in_a_spreadsheet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import itertools
 import json
@@ -317,6 +318,19 @@ def test_npy_files_are_exported_beside_the_tensors(tmp_path: Path) -> None:
 
     (path,) = tmp_path.glob("export_*/tensor/in_1.npy")
     np.testing.assert_array_equal(np.load(path), loader().dataset[0:4][0].numpy())
+
+
+def test_no_command_line_source_text_or_variable_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py", "--key=of-the-command-line"])
+    monkeypatch.setenv("API_KEY", "of-the-environment")
+    collector = SummaryCollector(tmp_path, collect_freq=1, collect_output_statistics=True, collect_gradients=True)
+    trainer(logger=False, callbacks=[collector], max_epochs=1).fit(ImageNet(), _pictures(), _pictures(1))
+
+    recorded = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"test_collector.py:" in recorded  # with its line
+    source = [line.strip() for line in inspect.getsource(ImageNet).splitlines() if len(line) > 20]
+    secrets = ["of-the-command-line", "API_KEY", "of-the-environment", *source]
+    assert [text for text in secrets if text.encode() in recorded] == []
 
 
 # ---- custom lineage

@@ -9,6 +9,7 @@ from typing import Any
 
 from mindsummary_lightning.reading.decode import read_graph
 from mindsummary_lightning.reading.value_locations import GraphLocation
+from mindsummary_lightning.values.text import error_text, printable
 from mindsummary_lightning.viewer.api import (
     NOT_LISTED,
     WRONG_VALUE,
@@ -107,5 +108,5 @@ def _built(graph: GraphLocation, is_optimized: bool) -> GraphView | None:
     try:
         return build(*read_graph(graph))
     except ValueError as error:
-        _LOG.warning("skipped the graph in %s: %s", graph.location.path, error)
+        _LOG.warning("skipped the graph in %s: %s", printable(graph.location.path), error_text(error))
         return None
