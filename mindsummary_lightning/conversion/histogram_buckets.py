@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.values.limits import MAX_BUCKETS
 
-_BLOCK = 1 << 16  # elements that fit the processor's cache
+_BLOCK = 1 << 15  # elements that fit the processor's cache with what is computed of them
 _COUNTING = np.arange(MAX_BUCKETS + 1, dtype=np.float64)
 _FLOAT64_DIGITS = 2**53
 
@@ -62,29 +62,49 @@ def _evenly_spaced(first: float, last: float, buckets: int) -> NDArray[np.float6
 def bucket_counts(elements: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
     """``numpy.histogram(elements, edges)[0]``: elements in each bucket, closed on the left, the last one on both sides.
 
-    The edges are almost evenly spaced, so that a bucket is computed; whatever is not between its edges is searched.
+    The elements lie between the first and the last edge.
     """
     edges = in_single(edges)
-    last = edges.size - 2
-    counts = np.zeros(last + 1, np.int64)
-    lefts, rights = edges[:-1], edges[1:].copy()
-    is_float = edges.dtype.kind == "f"
-    dtype = edges.dtype if is_float else np.dtype(np.float64)
-    if is_float:
-        rights[-1] = np.inf  # of other types the largest elements are searched
-    with np.errstate(all="ignore"):  # edges that are closer than numbers can say are searched in
-        per_unit = dtype.type((last + 1) / (np.float64(edges[-1]) - np.float64(edges[0])))
+    counts = np.zeros(edges.size - 1, np.int64)
+    with np.errstate(all="ignore"):  # of edges that are closer than numbers can say, where it does not count
+        bucket_of = _arithmetic(edges)
         for values in map(in_single, blocks(elements)):
-            places = np.subtract(values, edges[0], dtype=dtype)
-            places *= per_unit
-            bucket = places.astype(np.intp)
-            np.clip(bucket, 0, last, out=bucket)
-            is_outside = values < lefts.take(bucket)
-            is_outside |= values >= rights.take(bucket)
-            if is_outside.any():
-                bucket[is_outside] = edges[1:-1].searchsorted(values[is_outside], "right")
-            counts += np.bincount(bucket, minlength=last + 1)
+            if bucket_of is None:
+                counts += counts_of_ordered(np.sort(values), edges)
+            else:
+                counts += np.bincount(bucket_of(values), minlength=counts.size)
     return counts
+
+
+def _arithmetic(edges: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.intp]] | None:
+    """A function that computes the bucket of each element; ``None`` if the edges are too close, or far from even.
+
+    A place is computed a little too low: it is that of the bucket or of the one before, and the edge between decides.
+    Rounding keeps the order of numbers, so what holds for each edge and the number below it holds for all between.
+    """
+    dtype = edges.dtype if edges.dtype.kind == "f" else np.dtype(np.float64)
+    limits = edges.astype(dtype)
+    first, rights, before = limits[0], limits[1:], np.arange(edges.size - 1)
+    per_unit = dtype.type(rights.size / (np.float64(rights[-1]) - np.float64(first)))
+    start = first + 8 * np.finfo(dtype).eps * np.abs(limits).max()
+
+    def place(values: NDArray[Any]) -> NDArray[np.intp]:
+        places: NDArray[Any] = np.subtract(values, start, dtype=dtype)
+        places *= per_unit
+        return places.astype(np.intp)
+
+    at = place(np.concatenate([limits, np.nextafter(rights, dtype.type(-np.inf))]))
+    on, below = at[1 : limits.size], at[limits.size :]
+    if at[0] != 0 or on[-1] != before[-1] or (on < before).any() or (below > before).any():
+        return None
+    rights[-1] = np.inf
+
+    def bucket_of(values: NDArray[Any]) -> NDArray[np.intp]:
+        bucket = place(values)
+        bucket += values >= rights.take(bucket, mode="clip")  # which is quicker than to check the bounds
+        return bucket
+
+    return bucket_of
 
 
 def counts_of_ordered(ordered: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
