@@ -49,7 +49,8 @@ def to_array(value: Any) -> NDArray[Any]:
 
 def at_least_1d(value: Any) -> NDArray[Any]:
     """:func:`to_array`, of a single number an array of one element."""
-    return np.atleast_1d(to_array(value))
+    array = to_array(value)
+    return array if array.ndim else array.reshape(1)
 
 
 def _in_a_known_dtype(array: NDArray[Any], value: Any) -> NDArray[Any]:
