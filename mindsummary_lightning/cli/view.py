@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
@@ -16,6 +17,9 @@ from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import frontend_wheel
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 ARGUMENTS = (
     DIRECTORY,
@@ -44,7 +48,6 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.viewer import addresses
     from mindsummary_lightning.viewer.access import Access, new_token
     from mindsummary_lightning.viewer.app import create_site
-    from mindsummary_lightning.viewer.lineage_ahead import read_lineage
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
@@ -72,13 +75,20 @@ def run(arguments: argparse.Namespace) -> Answer:
             say("Ctrl-C ends it")
             sys.stdout.flush()
             if number > _FEW_RUNS:
-                threading.Thread(target=read_lineage, args=(runs,), daemon=True).start()
+                threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
                 ending.enter_context(opened_in_browser(dict(pages)[addresses.RUN_TABLE] if number > 1 else pages[0][1]))
 
         serve_until_signal(create_site(runs, frontend, access), listener, ready)
     _report("the viewer has ended")
     return Answer()
+
+
+def _read_lineage(runs: LoadedRuns) -> None:
+    # Here, in its thread: pages are served before NumPy and protobuf are loaded.
+    from mindsummary_lightning.viewer.pages.run_table import read_lineage
+
+    read_lineage(runs)
 
 
 def _report(line: str) -> None:

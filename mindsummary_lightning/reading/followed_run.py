@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from typing import Literal, TypeVar, cast
+from collections.abc import Callable, Container, Hashable, Iterator
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from mindsummary_lightning.errors import closest
 from mindsummary_lightning.fileformat.file_names import is_summary_name, read_order
 from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.reading.followed_file import FollowedFile
+from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.reading.merge_rule import merged_samples, merged_scalars, tags_by_kind
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample, Location
@@ -28,7 +29,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _MAX_CACHED, _MAX_CACHED_BYTES = 4096, 1 << 24  # results; of a run that is watched for days the oldest are forgotten
-_RUN_BYTES, _RESULT_BYTES = 2000, 500  # of a run and of a result, beside what they hold, measured
+_RUN_BYTES = 2000  # of a run, beside what it holds, measured
 
 
 class FollowedRun:
@@ -42,6 +43,7 @@ class FollowedRun:
     Attributes:
         run_dir: the directory.
         is_complete: whether the file written last ended with a complete record then, and none was damaged.
+        version: how often something had changed when the run was refreshed.
     """
 
     def __init__(self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip") -> None:
@@ -55,8 +57,9 @@ class FollowedRun:
         self._has_news = False  # since the tags were listed
         self._tags = tags_by_kind(())
         self._listed: list[tuple[FollowedFile, int]] = []  # when the tags were listed
-        self._cached: dict[Hashable, tuple[object, object, int]] = {}  # state, result and size
-        self._cached_bytes = 0
+        self._states: dict[str, tuple[int, int, int, int]] = {}  # of files that are read to their ends
+        self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
+        self.version: int = 0
         self.is_complete: bool = True
 
     def refresh(self) -> bool:
@@ -70,17 +73,22 @@ class FollowedRun:
             OSError: the directory cannot be listed. A file that cannot be read is skipped with a warning, or raises.
         """
         with self._lock:
-            stats = _files_by_name(self.run_dir, self._warnings)
+            stats = _files_by_name(self.run_dir, self._states, self._warnings)
+            states = {name: (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for name, one in stats.items()}
+            if states and states == self._states:
+                return False
+            self._states = {}
             names = read_order(name for name in stats if is_summary_name(name))
             known = {os.path.basename(file.path): file for file in self._files}
             if any(name not in stats or file.was_rewritten(stats[name]) for name, file in known.items()):
                 known = {}
-                self._cached, self._cached_bytes = {}, 0
+                self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
                 self._has_news = True
             self._has_news |= len(names) > len(known)
             self._files = [known.get(name) or self._file(name) for name in names]
-            for name, file in zip(names, self._files, strict=True):
-                self._read_file(file, stats[name])
+            unread = [
+                name for name, file in zip(names, self._files, strict=True) if not self._read_file(file, stats[name])
+            ]
             models = _models(self.run_dir, stats)
             changed = self._has_news or models != self._models
             self._models, self._has_news = models, False
@@ -88,19 +96,24 @@ class FollowedRun:
             if listed != self._listed:
                 self._tags, self._listed = tags_by_kind(self._files), listed
             self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
+            self.version += changed
+            if not unread:
+                self._states = states
             return changed
 
     def _file(self, name: str) -> FollowedFile:
         return FollowedFile(os.path.join(self.run_dir, name), self._decoder, self._raises)
 
-    def _read_file(self, file: FollowedFile, stat: os.stat_result) -> None:
+    def _read_file(self, file: FollowedFile, stat: os.stat_result) -> bool:
         before = file.offset
         try:
             file.refresh(stat)
+            return True
         except OSError as error:
             if self._raises:
                 raise
             self._warnings.warn(file.path, "skipped a file that cannot be read: %s", error)
+            return False
         finally:
             self._has_news |= file.offset > before
 
@@ -188,31 +201,18 @@ class FollowedRun:
         return files
 
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """A result that depends on recorded bytes alone: kept until a file is rewritten or ``state`` is another one.
-
-        Of all results the newest are kept, some megabytes; one tells its size by an attribute ``nbytes``.
-        """
-        known = self._cached.get(key)
-        if known is not None and known[0] == state:
-            return cast("_T", known[1])
-        result = compute()
-        with self._lock:
-            self._forget(key)
-            size = _RESULT_BYTES + int(getattr(result, "nbytes", 0))
-            self._cached[key] = state, result, size
-            self._cached_bytes += size
-            while len(self._cached) > _MAX_CACHED or (self._cached_bytes > _MAX_CACHED_BYTES and len(self._cached) > 1):
-                self._forget(next(iter(self._cached)))
-        return result
-
-    def _forget(self, key: Hashable) -> None:
-        *_, size = self._cached.pop(key, (0,))
-        self._cached_bytes -= size
+        """A result that depends on recorded bytes alone: kept until a file is rewritten or ``state`` is another one."""
+        return self._kept.of(key, compute, state)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that it takes, roughly."""
-        return _RUN_BYTES + self._decoder.nbytes + self._cached_bytes + sum(file.nbytes for file in self._files)
+        return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + sum(file.nbytes for file in self._files)
+
+    @property
+    def has_no_values(self) -> bool:
+        """Whether it has only lineage files; MindInsight says that whatever tag of it is asked for has no values."""
+        return not self._files and not self._models
 
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
@@ -220,11 +220,11 @@ class FollowedRun:
             return [file.graph for file in self._files if file.graph is not None][-1:] + self._models
 
 
-def _files_by_name(run_dir: str, warnings: WarnOnce) -> dict[str, os.stat_result]:
+def _files_by_name(run_dir: str, known: Container[str], warnings: WarnOnce) -> dict[str, os.stat_result]:
     stats = {}
     with os.scandir(run_dir) as entries:
         for entry in entries:
-            is_wanted = is_summary_name(entry.name) or entry.name.endswith(".pb")
+            is_wanted = entry.name in known or is_summary_name(entry.name) or entry.name.endswith(".pb")
             if is_wanted and entry.is_symlink():
                 message = "%s is a symbolic link, and was not read: below a run directory none is followed"
                 warnings.warn(entry.path, message, entry.path)

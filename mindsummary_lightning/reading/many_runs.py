@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.reading.scalar_table import scalar_table
-from mindsummary_lightning.reading.series import ScalarSeries
+from mindsummary_lightning.reading.series import ScalarSeries, scalar_table
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 
 if TYPE_CHECKING:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.conversion.flattening import field_items, leaves, mapping_items
+from mindsummary_lightning.errors import imported
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -19,6 +21,9 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.values.summary_values import surface_text
+
+if TYPE_CHECKING:
+    import pandas
 
 _T = TypeVar("_T")
 
@@ -137,6 +142,28 @@ class RecordedLandscape:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface_text(self.surface, self.intervals)})"
+
+
+def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]) -> pandas.DataFrame:
+    """A row per sample: a categorical column for each of ``names``, which names every series, then step, time, value.
+
+    Raises:
+        ImportError: pandas is not installed.
+    """
+    pandas = imported("pandas", "a table of scalars")
+    lengths = [len(series) for series in found]
+    columns: dict[str, Any] = {}
+    for column, labels in names.items():
+        codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+        rows = np.repeat(np.array([codes[label] for label in labels], np.intp), lengths)
+        columns[column] = pandas.Categorical.from_codes(rows, categories=list(codes))
+    for column, field, dtype in (
+        ("step", "steps", np.int64),
+        ("wall_time", "wall_times", np.float64),
+        ("value", "values", np.float32),
+    ):
+        columns[column] = np.concatenate([np.empty(0, dtype), *(getattr(series, field) for series in found)])
+    return pandas.DataFrame(columns)
 
 
 def _items(value: Any) -> list[tuple[str, Any]] | None:

@@ -23,8 +23,7 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.reading.scalar_table import scalar_table
-from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries
+from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries, scalar_table
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import (
     DatasetGraph,

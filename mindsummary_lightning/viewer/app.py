@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import functools
 import gzip
+import hashlib
 import json
 import logging
 import marshal
@@ -13,17 +16,17 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from aiohttp import web
 
+from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
-from mindsummary_lightning.viewer.frontend import StaticFile, static_files
+from mindsummary_lightning.viewer.frontend import StaticFile, own_files, static_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.markup import as_recorded, body_as_recorded, without_markup
-from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
+from mindsummary_lightning.viewer.pages import page_handlers
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,14 +36,24 @@ _THREADS = 32  # at a time; some may wait for a file system for long
 _MAX_BODY_BYTES = 16 * 2**20  # the train ids of some 100,000 runs
 _MAX_FIELDS = 100_000
 _COMPRESS_FROM_BYTES = 4096
-_LARGE_BYTES, _MAX_LARGE = 50_000, 4
-_MAX_KEPT_BYTES, _MAX_KEPT = 500_000, 64  # of an answer before it is encoded, and answers: 32 MB at most
-_Encoded: TypeAlias = "tuple[bytes, dict[str, str]]"  # body and headers
+_MAX_KEPT, _MAX_KEPT_BYTES = 200, 32 * 10**6  # encoded answers
+_SELECTION_PREFIX = "/only/"
+_JOINER = "\u2060"
+_MARKS = ("<", "&")
 
 # MindInsight's codes and texts.
 _NOT_FOUND = ApiError("50545001", "404 Not Found.", HTTPStatus.NOT_FOUND)
 _WRONG_METHOD = ApiError("50545002", "405 Method Not Allowed.", HTTPStatus.METHOD_NOT_ALLOWED)
 _SYSTEM_ERROR = ApiError("50540000", "System error.", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+class _Encoded(NamedTuple):
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.body)
 
 
 def create_site(runs: LoadedRuns, frontend: bytes, access: Access) -> web.Application:
@@ -62,7 +75,7 @@ class _Site:
         self._files = static_files(frontend) | own_files()
         self._access = access
         self._handlers = handlers
-        self._large: list[tuple[Any, bool, _Encoded]] = []
+        self._kept = KeptResults(_MAX_KEPT, _MAX_KEPT_BYTES)
         self._turns = asyncio.Semaphore(_THREADS)
         self._endpoints = {API_PREFIX + endpoint.partition(" ")[2] for endpoint in handlers}
 
@@ -107,18 +120,13 @@ class _Site:
         return web.Response(body=body, headers=headers)
 
     def _encoded(self, answer: Any, takes_gzip: bool) -> _Encoded:
-        """An answer as bytes, made once of a large one that a page gives again and again."""
-        for large, is_gzip, encoded in self._large:
-            if large is answer and is_gzip == takes_gzip:
-                return encoded
+        """An answer as bytes, made once of one that pages ask for again and again, as of curves and histograms."""
         with contextlib.suppress(ValueError):  # it is no JSON, or holds a float of NumPy's
             known = marshal.dumps(answer, 2)  # of equal answers the same bytes; ten times as fast as JSON and gzip
-            if _COMPRESS_FROM_BYTES <= len(known) <= _MAX_KEPT_BYTES:
-                return _encoded_again(known, takes_gzip)
-        encoded = _encoded(answer, takes_gzip)
-        if len(encoded[0]) >= _LARGE_BYTES:
-            self._large = [(answer, takes_gzip, encoded), *self._large[: _MAX_LARGE - 1]]
-        return encoded
+            if len(known) >= _COMPRESS_FROM_BYTES:
+                key = hashlib.blake2b(known, digest_size=16).digest(), takes_gzip
+                return self._kept.of(key, lambda: _encoded(answer, takes_gzip))
+        return _encoded(answer, takes_gzip)
 
 
 async def _in_thread(call: Callable[[], _Encoded]) -> _Encoded:
@@ -148,23 +156,17 @@ def _takes_gzip(request: web.Request) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
-@functools.lru_cache(_MAX_KEPT)
-def _encoded_again(known: bytes, takes_gzip: bool) -> _Encoded:
-    """The curves and histograms that pages ask for again and again are encoded once."""
-    return _encoded(marshal.loads(known), takes_gzip)
-
-
 def _encoded(answer: Any, takes_gzip: bool) -> _Encoded:
     if isinstance(answer, EncodedAnswer):
-        return answer.content, {"Content-Type": answer.content_type}
+        return _Encoded(answer.content, {"Content-Type": answer.content_type})
     body, encoding = _compressed(_json_bytes(answer), takes_gzip)
-    return body, {"Content-Type": "application/json"} | encoding
+    return _Encoded(body, {"Content-Type": "application/json"} | encoding)
 
 
 def _compressed(body: bytes, takes_gzip: bool) -> _Encoded:
     if not takes_gzip or len(body) < _COMPRESS_FROM_BYTES:
-        return body, {}
-    return gzip.compress(body, compresslevel=1), {"Content-Encoding": "gzip"}
+        return _Encoded(body, {})
+    return _Encoded(gzip.compress(body, compresslevel=1), {"Content-Encoding": "gzip"})
 
 
 def _json_bytes(answer: Any) -> bytes:
@@ -193,3 +195,40 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
 
 def _media_type(request: web.Request) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def without_selection(path: str) -> tuple[str, frozenset[str] | None]:
+    """A path below the runs that it selects, and their names; MindInsight's pages then list only these.
+
+    The front end sends every request below the address that it was opened at, so
+    ``/only/<JSON list in base64url>/#/compare-analysis/scalar`` compares exactly the runs of the list.
+    """
+    encoded, slash, rest = path.removeprefix(_SELECTION_PREFIX).partition("/")
+    if not path.startswith(_SELECTION_PREFIX) or not slash:
+        return path, None
+    try:
+        train_ids = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
+        return f"/{rest}", frozenset(as_recorded(str(train_id)) for train_id in train_ids)
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        return path, None
+
+
+def without_markup(json_text: str) -> str:
+    """JSON whose strings hold no markup; outside of strings JSON has none of the characters."""
+    for mark in _MARKS:
+        json_text = json_text.replace(mark, f"{mark}\\u2060")
+    return json_text
+
+
+def as_recorded(text: str) -> str:
+    """A text of a request as the run has it."""
+    for mark in _MARKS:
+        text = text.replace(mark + _JOINER, mark)
+    return text
+
+
+def body_as_recorded(body: bytes) -> bytes:
+    """The body of a request with its texts as the run has them; browsers do not escape these characters in JSON."""
+    for mark in _MARKS:
+        body = body.replace((mark + _JOINER).encode(), mark.encode())
+    return body

@@ -7,6 +7,7 @@ and NOTICE in it; this package contains no copy.
 from __future__ import annotations
 
 import hashlib
+import importlib.resources
 import os
 import re
 import shutil
@@ -87,6 +88,22 @@ def static_files(wheel: bytes) -> dict[str, StaticFile]:
 def file_of(name: str, content: bytes) -> StaticFile:
     """A file that is not in the wheel."""
     return StaticFile(name, lambda: content, zlib.crc32(content))
+
+
+def own_files() -> dict[str, StaticFile]:
+    """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
+    folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
+    names = (
+        "runs.html",
+        "runs.js",
+        "runs.css",
+        "overlay.js",
+        "uPlot.iife.min.js",
+        "uPlot.min.css",
+        "language.js",
+        "back.js",
+    )
+    return {f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes()) for name in names}
 
 
 def has_frontend() -> bool:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.reading.run_tree import ListedRun, RunDirectory, RunTree, with_lineage_files
-from mindsummary_lightning.viewer.tags import plugin_tags
+from mindsummary_lightning.viewer.api import plugin_tags
 
 if TYPE_CHECKING:
     from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -24,6 +25,7 @@ DEFAULT_MEMORY_BYTES = 480 * 10**6  # as many runs of a million points as are la
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
 _MAX_SUMMARY_BYTES = 64 * 10**6  # of all runs: 20,000 with 40 tags each
+_LINEAGES = 4, 10**6  # answers, each of which refers to what the lineage cache holds, and bytes beside that
 _SUMMARY_BYTES, _TAG_BYTES = 700, 60  # of a summary and of a tag beside its characters, measured
 
 
@@ -51,11 +53,15 @@ class LoadedRuns:
         memory_bytes: roughly how much memory the samples of all runs may take. The runs viewed least recently are
             forgotten, and read again when they are asked for.
         clock: monotonic clock, seconds.
+
+    Attributes:
+        lineages: answers of the lineage page, for the next one who asks.
     """
 
     base_dir: str
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     clock: Callable[[], float] = time.monotonic
+    lineages: KeptResults = field(default_factory=lambda: KeptResults(*_LINEAGES), init=False)
     _tree: RunTree = field(init=False)
     _listing: list[ListedRun] = field(default_factory=list, init=False)
     _next_scan_at: float | None = field(default=None, init=False)
@@ -107,11 +113,6 @@ class LoadedRuns:
         """A run by its name, or ``None`` if there is none."""
         self.listing()
         return self._tree.run(train_id)
-
-    def has_lineage_only(self, train_id: str) -> bool:
-        """Whether a run has only lineage files; MindInsight says that whatever tag of it is asked for has no values."""
-        run = self.find(train_id)
-        return run is not None and not run.summary_files and not run.graph_files
 
     def run(self, train_id: str) -> FollowedRun | None:
         """A run by its name, read as far as it has been written; ``None`` if there is none."""

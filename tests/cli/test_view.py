@@ -21,8 +21,8 @@ import pytest
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.viewer import frontend, loaded_runs, serve
-from mindsummary_lightning.viewer.lineage_ahead import read_lineage
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages.run_table import read_lineage
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.lineage.lineage_tree import write_run

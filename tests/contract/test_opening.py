@@ -30,8 +30,7 @@ ELSEWHERE = {
     "landscape/mean_loss.py": "torch.save, torch.load: memory",
     "recording/npy_export.py": "np.save: into an open file",
     "values/summary_values.py": "PIL.Image.open: memory",
-    "viewer/frontend.py": "open, zipfile.ZipFile: the cached wheel of the front end",
-    "viewer/pages/__init__.py": "read_bytes: parts of this package",
+    "viewer/frontend.py": "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, parts of this package",
     "viewer/remarks.py": "open, os.open: remarks, which are in the user's state directory",
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 NAME_SCOPE, AGGREGATION_SCOPE, PARAMETER, CONSTANT = "name_scope", "aggregation_scope", "Parameter", "Const"
+_DRAWABLE = str.maketrans({"<": "(", ">": ")", '"': "'", "\\": "\u2216"})
 NodeTable: TypeAlias = "dict[str, ViewNode]"  # by name, in the order in which the page lists them
 
 
@@ -124,3 +125,8 @@ def move(table: NodeTable, node: ViewNode, scope: str, name: str) -> None:
 def join_scope(scope: str, name: str) -> str:
     """The name of a node in a scope; ``""`` is the root."""
     return f"{scope}/{name}" if scope else name
+
+
+def drawable(name: str) -> str:
+    """A name that the page may write into DOT, which it does without escaping."""
+    return name.translate(_DRAWABLE)

@@ -12,10 +12,10 @@ from mindsummary_lightning.viewer.graph_view.node_table import (
     Edge,
     NodeTable,
     ViewNode,
+    drawable,
     join_scope,
     move,
 )
-from mindsummary_lightning.viewer.markup import drawable
 
 # Operations that record a summary are named after its tag: several of them may share one full name.
 _SUMMARY_KINDS = ("scalar", "image", "tensor", "histogram", "graph", "optimized_graph", "loss_landscape")

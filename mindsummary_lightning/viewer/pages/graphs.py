@@ -12,6 +12,7 @@ from mindsummary_lightning.reading.value_locations import GraphLocation
 from mindsummary_lightning.values.text import error_text, printable
 from mindsummary_lightning.viewer.api import (
     NOT_LISTED,
+    OPTIMIZED,
     WRONG_VALUE,
     ApiError,
     ApiRequest,
@@ -21,7 +22,6 @@ from mindsummary_lightning.viewer.api import (
 )
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, normal_view, optimized_view
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.tags import OPTIMIZED
 
 _LOG = logging.getLogger(__name__)
 _MAX_VIEWS = 6  # the newest few are kept

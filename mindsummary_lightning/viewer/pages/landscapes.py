@@ -9,10 +9,18 @@ from typing import Any
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import LossLandscape, Points
-from mindsummary_lightning.viewer.api import NOT_LISTED, WRONG_VALUE, ApiRequest, known_run, required
+from mindsummary_lightning.viewer.api import (
+    NOT_LISTED,
+    WRONG_VALUE,
+    ApiRequest,
+    known_run,
+    landscapes_of,
+    plugin_tags,
+    required,
+    split_tag,
+)
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages.lineages import run_lineage
-from mindsummary_lightning.viewer.tags import landscapes_of, plugin_tags, split_tag
 
 _KIND = "loss_landscape"
 _NOT_FOUND = "50545017"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
@@ -10,15 +9,13 @@ from mindsummary_lightning.lineage.conditions import parse_condition
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.search import CACHE, search_lineage
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest, run_name
+from mindsummary_lightning.viewer.graph_view.node_table import drawable
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.markup import drawable_pipeline
 from mindsummary_lightning.viewer.remarks import remarks_of
 
 _UNKNOWN_RUN, _WRONG_CONDITION, _WRONG_ADDED_INFO, _NOT_SAVED = "50545005", "50542218", "50542081", "50540000"
-_ANSWERS: dict[tuple[str, bytes], tuple[Any, dict[str, Any]]] = {}  # of the newest few questions
-_MAX_ANSWERS = 4
-_ANSWERING = threading.Lock()
 _MAX_TAG, _MAX_REMARK = 10, 128
+_DRAWN_KEYS = ("op_type", "tensor_op_name")  # of a data pipeline: written into DOT
 
 
 def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -31,17 +28,9 @@ def search_runs(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     directories = runs.run_directories()
     if request.only is not None:
         directories = [run for run in directories if run.summary_dir in request.only]
-    asked_for = (runs.base_dir, request.body)
-    state = (directories, remarks_of(runs.base_dir).all())
-    known = _ANSWERS.get(asked_for)
-    if known is not None and known[0] == state:
-        return known[1]
-    answer = search_lineage(directories, condition, state[1])
-    with _ANSWERING:
-        _ANSWERS[asked_for] = (state, answer)
-        if len(_ANSWERS) > _MAX_ANSWERS:
-            del _ANSWERS[next(iter(_ANSWERS))]
-    return answer
+    remarks = remarks_of(runs.base_dir).all()
+    state = (directories, remarks)
+    return runs.lineages.of(request.body, lambda: search_lineage(directories, condition, remarks), state)
 
 
 def update(runs: LoadedRuns, request: ApiRequest) -> dict[str, str]:
@@ -75,6 +64,16 @@ def run_lineage(runs: LoadedRuns, train_id: str) -> MergedLineage | None:
     """The lineage of a run; ``None`` if there is no such run or none of its files contains lineage."""
     run = runs.run_directory(train_id)
     return None if run is None else CACHE.lineage(run.path, run.files)
+
+
+def drawable_pipeline(value: Any) -> Any:
+    """A data pipeline whose names of operations may be written into DOT."""
+    if isinstance(value, dict):
+        return {
+            key: drawable(part) if key in _DRAWN_KEYS and isinstance(part, str) else drawable_pipeline(part)
+            for key, part in value.items()
+        }
+    return [drawable_pipeline(part) for part in value] if isinstance(value, list) else value
 
 
 def _check(added: dict[str, Any]) -> None:

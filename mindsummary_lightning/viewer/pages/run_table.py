@@ -7,6 +7,7 @@ opened. Steps and the curve of the loss need these files; they are read for some
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import os
 import threading
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.lineage.search import CACHE, reading
+from mindsummary_lightning.lineage.search import CACHE, READING, reading
 from mindsummary_lightning.lineage.table import flat_record
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.run_tree import FileState, ListedRun
@@ -82,6 +83,23 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
             unread = sum(row[1] is None for row in rows.values())
             table.answer = {"name": runs.name, "unread": unread, **_columns(list(rows.values()))}
         return table.answer
+
+
+def read_lineage(runs: LoadedRuns) -> None:
+    """Read all lineage before a page asks for it, and make the rows of the table; wait while a page reads lineage."""
+    gc.disable()  # it would look at everything that was read, again and again
+    try:
+        for directory in runs.run_directories():
+            if READING.locked():
+                with READING:
+                    pass
+            CACHE.lineage(directory.path, directory.files)
+        runs.scan_again()  # of thousands of runs this took seconds: the directories need not be listed at the next look
+        while run_table(runs, ApiRequest())["unread"]:
+            pass
+    finally:
+        gc.freeze()  # what was read stays until the end
+        gc.enable()
 
 
 def _columns(rows: Sequence[_Row]) -> dict[str, Any]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.thinning import thinned
-from mindsummary_lightning.viewer.api import WRONG_TYPE, ApiError, ApiRequest, known_run, known_tag, required
+from mindsummary_lightning.viewer.api import WRONG_TYPE, ApiError, ApiRequest, has_tag, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.tags import has_tag
 
 
 def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of one curve."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
+    if run.has_no_values:
+        return {"metadatas": []}
     return {"metadatas": _points(run, _scalar_tag(run, plugin_tag))}
 
 
@@ -23,14 +28,11 @@ def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of several curves of several runs; what does not exist is skipped."""
     curves: list[dict[str, Any]] = []
     for train_id in request.query.get("train_id", ()):
-        run, is_without_values = runs.run(train_id), runs.has_lineage_only(train_id)
+        run = runs.run(train_id)
         for plugin_tag in request.query.get("tag", ()):
-            if is_without_values:
-                curves.append({"train_id": train_id, "tag": plugin_tag, "values": []})
-            elif run is not None and has_tag(run, plugin_tag):
-                curves.append(
-                    {"train_id": train_id, "tag": plugin_tag, "values": _points(run, _scalar_tag(run, plugin_tag))}
-                )
+            if run is not None and (run.has_no_values or has_tag(run, plugin_tag)):
+                values = [] if run.has_no_values else _points(run, _scalar_tag(run, plugin_tag))
+                curves.append({"train_id": train_id, "tag": plugin_tag, "values": values})
     return {"scalars": curves}
 
 
@@ -42,12 +44,16 @@ def _scalar_tag(run: FollowedRun, plugin_tag: str) -> str:
 
 
 def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
-    series = run.scalars(tag)
-    chosen = thinned(series.values)
-    values = series.values[chosen].tolist()
+    points = run.cached(("points", tag), lambda: _thinned(run.scalars(tag)), run.version)
     return [
         {"step": step, "wall_time": wall_time, "value": value if math.isfinite(value) else None}
-        for step, wall_time, value in zip(
-            series.steps[chosen].tolist(), series.wall_times[chosen].tolist(), values, strict=True
-        )
+        for step, wall_time, value in points.tolist()
     ]
+
+
+def _thinned(series: ScalarSeries) -> NDArray[np.void]:
+    chosen = thinned(series.values)
+    points = np.empty(chosen.size, [("step", "<i8"), ("wall_time", "<f8"), ("value", "<f4")])
+    points["step"], points["wall_time"] = series.steps[chosen], series.wall_times[chosen]
+    points["value"] = series.values[chosen]
+    return points

@@ -42,12 +42,10 @@ def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     train_ids, tags = _all(request, "train_id"), _all(request, "tag")
     answers = []
     for train_id in train_ids:
-        is_without_values = runs.has_lineage_only(train_id)
         for plugin_tag in tags:
             run = known_run(runs, train_id)
-            if is_without_values:
-                tag, kind = plugin_tag, "tensor"
-            else:
+            tag, kind = plugin_tag, "tensor"
+            if not run.has_no_values:
                 tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
             if kind != "tensor":
                 raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}")

@@ -11,6 +11,7 @@ from mindsummary_lightning.values import DatasetGraph, EvaluationInfo, TrainInfo
 from mindsummary_lightning.viewer import remarks
 from mindsummary_lightning.viewer.api import ApiRequest
 from mindsummary_lightning.viewer.pages import page_handlers
+from mindsummary_lightning.viewer.pages.lineages import drawable_pipeline
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import write_lineage, write_summary
 from tests.viewer.pages.site import Site
@@ -215,3 +216,17 @@ def test_a_question_is_answered_again_only_if_a_run_or_a_remark_has_changed(site
     write_run(base / "d", TrainInfo(network="Other"))
     now = 4.0
     assert len(handler(site.runs, question)["object"]) == 4
+
+
+def test_the_operations_of_a_pipeline_are_drawn_in_dot_and_their_parameters_are_not() -> None:
+    pipeline = {
+        "op_type": 'Add"<b>\\',
+        "children": [{"op_type": "B<"}],
+        "operations": [{"tensor_op_name": '"', "x": '"'}],
+    }
+
+    assert drawable_pipeline(pipeline) == {
+        "op_type": "Add'(b)∖",
+        "children": [{"op_type": "B("}],
+        "operations": [{"tensor_op_name": "'", "x": '"'}],
+    }

@@ -18,8 +18,10 @@ import pytest
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
+from mindsummary_lightning.viewer.app import without_selection
+from mindsummary_lightning.viewer.frontend import own_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages import own_files, page_handlers, without_selection
+from mindsummary_lightning.viewer.pages import page_handlers
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
 
