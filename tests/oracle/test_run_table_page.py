@@ -346,6 +346,21 @@ def test_runs_are_grouped_by_a_setting(browser: Browser, serve: Serve, tmp_path:
     assert _run(browser, _CELLS) == [["A", "2", "0.6 ± 0.14", "0.5 … 0.7"], ["B", "1", "0.9 ± –", "0.9 … 0.9"]]
 
 
+def test_a_nested_setting_that_repeats_another_is_not_shown_twice(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    for rate in (0.1, 0.2):
+        groups = {"0": {"lr": rate, "momentum": 1 - rate}}
+        values = [TrainInfo(learning_rate=rate), UserDefinedInfo({"seed": rate, "optimizer_groups": groups})]
+        write_summary(tmp_path / str(rate), [values_at(1, {"loss": 1.0})])
+        write_lineage(tmp_path / str(rate), values)
+
+    _open(browser, serve(tmp_path))
+
+    heads = _run(browser, "return [...document.querySelectorAll('th button')].map(one => one.textContent)")
+    assert heads[5:] == ["learning_rate", "seed", "optimizer_groups/0/momentum"]
+
+
 def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     name = "a" * 120 + "b" * 100
     write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
@@ -355,7 +370,7 @@ def test_a_long_name_is_shortened_in_its_middle(browser: Browser, serve: Serve, 
     (shown,) = _run(browser, _NAMES)
     assert shown.startswith("./aaa")
     assert shown.endswith("bbb")
-    assert len(shown) < 90
+    assert len(shown) < 65
     assert _run(browser, "return document.querySelector('td.name > a').title") == f"./{name}"
 
 
@@ -427,8 +442,10 @@ def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, s
     assert all("version_2" in name for name in _run(browser, _NAMES))
     press(Keys.ENTER)
     assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[0]
-    press(Keys.ARROW_DOWN)
+    press(Keys.ARROW_DOWN, " ")
     assert _run(browser, "return document.activeElement.textContent") == _run(browser, _NAMES)[1]
+    ticked = "return [...document.querySelectorAll('tbody tr.on')].map(row => row.dataset.id)"
+    assert _run(browser, ticked) == _run(browser, _NAMES)[1:2]
     press(Keys.ENTER)
     _wait(browser, "return location.hash.startsWith('#/train-manage/training-dashboard?id=')")
 

@@ -47,7 +47,7 @@ const Overlay = (() => {
       const y = smoothed(values.map((one) => one.value), factor).map((one) => (isLogarithmic && one <= 0 ? null : one));
       return [x, y];
     });
-    const style = getComputedStyle(document.body), axis = { stroke: style.color, grid: { stroke: style.getPropertyValue("--line") } };
+    const style = getComputedStyle(document.body), line = { stroke: style.getPropertyValue("--line"), width: 1 }, axis = { stroke: style.color, grid: line, ticks: line };
     plot = new uPlot({
       width: Math.max(280, box.clientWidth - 2), height: 320,
       scales: { x: { time: false }, y: { distr: isLogarithmic ? 3 : 1 } },

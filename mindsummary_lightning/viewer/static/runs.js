@@ -3,7 +3,7 @@
 (() => {
   const API = "v1/mindinsight/run-table";
   const REFRESH_MS = 10000;
-  const LONGEST = innerWidth < 480 ? 40 : 80; // characters of a name that are shown
+  const LONGEST = innerWidth < 480 ? 36 : 60; // characters of a name that are shown
   const SETTINGS = 8; // columns of settings that are shown at first
   const HIDDEN = /path$|^dataset_mark$|^status$|_version$/; // of these none at first
   const TEXTS = {
@@ -28,8 +28,8 @@
     "nowhere": ["no run has “{0}” in its name or settings", "所有训练的名称和参数中都没有“{0}”"],
     "failed": ["The server does not answer.", "服务器没有响应。"], "previous": ["previous page", "上一页"], "next": ["next page", "下一页"],
     "keys": [
-      "Keys: / searches, ↑ and ↓ move between runs, Enter opens one. Search: word, -word, a*b, \"two words\", name>1, one OR other, written>=2026-01-31. Nothing here changes a run.",
-      "快捷键：/ 搜索，↑ ↓ 切换训练，Enter 打开。搜索：词、-词、a*b、\"多个词\"、name>1、甲 OR 乙、written>=2026-01-31。本页面不会修改任何训练日志。",
+      "Keys: / searches, ↑ and ↓ move between runs, Space ticks one, Enter opens it. Search: word, -word, a*b, \"two words\", name>1, one OR other, written>=2026-01-31. Nothing here changes a run.",
+      "快捷键：/ 搜索，↑ ↓ 切换训练，空格选中，Enter 打开。搜索：词、-词、a*b、\"多个词\"、name>1、甲 OR 乙、written>=2026-01-31。本页面不会修改任何训练日志。",
     ],
   };
   // MindInsight's own Chinese names of columns, and states.
@@ -52,7 +52,8 @@
   };
 
   const $ = (id) => document.getElementById(id);
-  const state = { q: "", sort: "", desc: false, page: 1, size: 50, cols: null, ticked: new Set(), group: "", over: "", smooth: 0, log: false, time: false };
+  const DEFAULTS = { q: "", sort: "", desc: false, page: 1, size: 50, group: "", over: "", smooth: 0, log: false, time: false };
+  const state = { ...DEFAULTS, cols: null, ticked: new Set() };
   let table = { unread: 0, train_ids: [], written: [], columns: {}, same: {} };
   let order = []; // rows that are found, sorted
   let page = 1; // that is drawn: state.page, or the last one while fewer rows are found
@@ -78,29 +79,20 @@
 
   function readAddress() {
     const found = new URLSearchParams(location.hash.slice(1));
-    state.q = found.get("q") ?? "";
-    state.sort = found.get("sort") ?? "";
-    state.desc = found.has("desc");
-    state.page = Math.max(1, Math.floor(Number(found.get("page"))) || 1);
-    state.size = [20, 50, 100, 500].includes(Number(found.get("size"))) ? Number(found.get("size")) : 50;
+    for (const [name, plain] of Object.entries(DEFAULTS)) {
+      const text = found.get(name);
+      state[name] = text === null ? plain : { boolean: true, number: Number(text) || plain, string: text }[typeof plain];
+    }
+    state.page = Math.max(1, Math.floor(state.page));
+    if (![20, 50, 100, 500].includes(state.size)) state.size = 50;
+    state.smooth = Math.min(0.99, Math.max(0, state.smooth));
     state.cols = found.has("col") ? found.getAll("col") : null;
     state.ticked = new Set(found.getAll("tick"));
-    state.group = found.get("group") ?? "";
-    state.over = found.get("over") ?? "";
-    state.smooth = Math.min(0.99, Math.max(0, Number(found.get("smooth")) || 0));
-    state.log = found.has("log");
-    state.time = found.has("time");
   }
 
   function writeAddress() {
     const address = new URLSearchParams();
-    if (state.q) address.set("q", state.q);
-    if (state.sort) address.set("sort", state.sort);
-    if (state.desc) address.set("desc", "1");
-    if (state.page > 1) address.set("page", state.page);
-    if (state.size !== 50) address.set("size", state.size);
-    for (const name of ["group", "over", "smooth"]) if (state[name]) address.set(name, state[name]);
-    for (const name of ["log", "time"]) if (state[name]) address.set(name, "1");
+    for (const [name, plain] of Object.entries(DEFAULTS)) if (state[name] !== plain) address.set(name, state[name] === true ? 1 : state[name]);
     for (const name of state.cols ?? []) address.append("col", name);
     for (const id of state.ticked) address.append("tick", id);
     history.replaceState(null, "", address.size ? `#${address}` : location.pathname + location.search);
@@ -138,12 +130,17 @@
   function shownColumns() {
     if (state.cols) return ["run", ...state.cols.filter((name) => name !== "run" && known(name))];
     const counts = Object.entries(table.columns).map(([name, values]) => [name, values.filter((one) => one !== null).length]);
-    counts.sort((a, b) => b[1] - a[1]);
+    counts.sort((a, b) => b[1] - a[1] || a[0].split("/").length - b[0].split("/").length);
     const metric = counts.filter(([name]) => name.startsWith("metric/")).slice(0, 1).map(([name]) => name);
     if (!metric.length) metric.push(...Object.keys(table.same).filter((name) => name.startsWith("metric/")).slice(0, 1));
     const differs = (name) => new Set(table.columns[name].filter((one) => one !== null)).size > 1;
     const settings = counts.map(([name]) => name).filter((name) => !name.startsWith("metric/") && !HIDDEN.test(name) && differs(name));
-    return [...FIXED, ...metric, ...settings.slice(0, SETTINGS)];
+    const shown = [];
+    for (const name of settings) { // a nested one that repeats another, as an optimizer's lr the learning rate, is left out
+      const repeats = (one) => bare(name).includes("/") && table.columns[one].every((cell, row) => cell === table.columns[name][row]);
+      if (shown.length < SETTINGS && !shown.some(repeats)) shown.push(name);
+    }
+    return [...FIXED, ...metric, ...shown];
   }
 
   // ---- search, in the language of `mindsummary lineage --where`
@@ -242,12 +239,17 @@
     document.querySelector("tbody").replaceChildren(...rows.map((row) => line(row, columns, numbers)));
     focus?.();
     ask(rows.map((row) => table.train_ids[row]));
+    drawAround(pages);
+  }
+
+  // What stands above and below the table.
+  function drawAround(pages) {
     const waiting = wanted.length || table.unread ? t("reading", wanted.length || table.unread) : "";
     const count = problem || (isLoaded && !table.train_ids.length ? t("none") : t("count", order.length, table.train_ids.length) + waiting);
     if ($("count").textContent !== count) $("count").textContent = count; // once: it is read aloud
     $("count").classList.toggle("bad", Boolean(problem));
-    $("page").textContent = t("page", page, pages);
-    $("before").disabled = page <= 1;
+    $("page").textContent = pages ? t("page", page, pages) : "";
+    $("before").disabled = page <= 1 || !pages;
     $("after").disabled = page >= pages;
     drawTicked();
   }
@@ -271,11 +273,7 @@
     const heads = [label(state.group), t("number"), ...results.flatMap((name) => [t("mean", label(name)), t("best", label(name))])];
     document.querySelector("thead").replaceChildren(make("tr", {}, make("th"), ...heads.map((text, i) => make("th", { className: i ? "number" : "", scope: "col" }, text))));
     document.querySelector("tbody").replaceChildren(...lines);
-    $("count").textContent = problem || t("count", order.length, table.train_ids.length);
-    $("count").classList.toggle("bad", Boolean(problem));
-    $("page").textContent = "";
-    $("before").disabled = $("after").disabled = true;
-    drawTicked();
+    drawAround(0);
   }
 
   // The table is drawn anew as runs grow: what gives the focus back to the same link, box or button.
@@ -516,11 +514,6 @@
 
   // ---- controls
 
-  $("search").addEventListener("input", () => {
-    state.q = $("search").value;
-    state.page = 1;
-    update();
-  });
   $("search").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== "ArrowDown") return;
     event.preventDefault();
@@ -537,11 +530,6 @@
     link.click();
     URL.revokeObjectURL(link.href);
   });
-  $("size").addEventListener("change", () => {
-    state.size = Number($("size").value);
-    state.page = 1;
-    update();
-  });
   $("add").addEventListener("click", () => {
     if (!$("scalar").value) return;
     state.cols = [...shownColumns().filter((one) => one !== "run"), `${$("which").value}:${$("scalar").value}`];
@@ -549,26 +537,20 @@
     drawChooser();
     update();
   });
-  $("group").addEventListener("change", () => {
-    state.group = $("group").value;
-    update();
-  });
-  for (const [id, event, read] of [
-    ["over", "change", (box) => (state.over = box.value)], ["smooth", "input", (box) => (state.smooth = Number(box.value))],
-    ["log", "change", (box) => (state.log = box.checked)], ["time", "change", (box) => (state.time = box.checked)],
-  ]) {
-    $(id).addEventListener(event, () => {
-      read($(id));
+  for (const id of ["search", "size", "group", "over", "smooth", "log", "time"]) {
+    $(id).addEventListener(id === "search" || id === "smooth" ? "input" : "change", () => {
+      const box = $(id), name = id === "search" ? "q" : id;
+      state[name] = { boolean: box.checked, number: Number(box.value), string: box.value }[typeof DEFAULTS[name]];
+      if (["q", "size"].includes(name)) state.page = 1;
+      if (["q", "size", "group"].includes(name)) return update();
       writeAddress();
       drawOverlay();
     });
   }
   function showState() {
+    for (const id of ["size", "smooth"]) $(id).value = state[id];
+    for (const id of ["log", "time"]) $(id).checked = state[id];
     $("search").value = state.q;
-    $("size").value = state.size;
-    $("smooth").value = state.smooth;
-    $("log").checked = state.log;
-    $("time").checked = state.time;
     $("overlay").open = Boolean(state.over);
   }
   $("overlay").addEventListener("toggle", () => {
@@ -599,6 +581,10 @@
     if (event.key === "/") {
       event.preventDefault();
       $("search").focus();
+    }
+    if (event.key === " " && event.target.matches("td.name > a")) {
+      event.preventDefault();
+      event.target.closest("tr").querySelector("input").dispatchEvent(new MouseEvent("click", { shiftKey: event.shiftKey, cancelable: true }));
     }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const links = [...document.querySelectorAll("td.name > a")];
