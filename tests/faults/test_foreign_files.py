@@ -20,7 +20,6 @@ from mindsummary_lightning.maintenance.repair import repair_run
 from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo, UserDefinedInfo
-from tests.cli.command import mindsummary
 from tests.faults.processes import run_victim
 from tests.support import read_lineage, read_scalars, summary_paths
 
@@ -28,7 +27,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), re
 
 Figure = Callable[[int, str], None]
 NAME = "events.out.events.summary.1700000000.0.h_MS"
-LINEAGE_NAME = "events.out.events.summary.1700000000.0.h_lineage"
 
 
 def record_into(run: Path) -> None:
@@ -140,28 +138,6 @@ def test_nothing_is_cut_when_it_cannot_be_kept(tmp_path: Path) -> None:
 
     assert (run / NAME).read_bytes() == before
     assert not list(elsewhere.iterdir())
-
-
-@pytest.mark.parametrize("name", [NAME, LINEAGE_NAME])
-def test_a_fifo_with_the_name_of_an_event_file_holds_nothing_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: Figure, name: str
-) -> None:
-    os.mkfifo(tmp_path / name)
-
-    record_into(tmp_path)
-
-    assert read_scalars_of(tmp_path) == [(1, 1.0)]
-    for verb in ("list", "show", "verify", "repair", "lineage"):
-        assert mindsummary(capsys, verb, tmp_path).code == 0
-    assert mindsummary(capsys, "dump", tmp_path / name).code == 1
-    with pytest.raises(OSError, match="not a regular file"):
-        list(RecordScanner(str(tmp_path / name)))
-    figure(28, f"a FIFO named {name}: nothing waits for it")
-
-
-def read_scalars_of(run: Path) -> list[tuple[int, float]]:
-    series = SummaryReader(run).scalars("a")
-    return list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

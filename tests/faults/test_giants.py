@@ -23,7 +23,7 @@ from mindsummary_lightning.viewer.access import Access
 from mindsummary_lightning.viewer.app import API_PREFIX, create_site
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.cli.command import Answer, mindsummary
-from tests.faults.test_damaged_pages import page_requests
+from tests.faults.damaged_runs import page_requests
 from tests.reading.runs import record, values_at, write_summary
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
@@ -55,7 +55,6 @@ def all_pages(run: Path, tmp_path: Path, most: int | None = None) -> Counter[int
     """Ask a server for every page of a run, or for the first ones; its answers by status, 200 or 400."""
     runs = LoadedRuns(str(run))
     (found,) = runs.listing()
-    runs.run(found.train_id)
     statuses: Counter[int] = Counter()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with serving(create_site(LoadedRuns(str(run)), SMALL_WHEEL, Access(None))) as port:

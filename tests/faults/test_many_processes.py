@@ -1,4 +1,4 @@
-"""Rows 7, 8, 9, 10, 13, 16 and 19: forks, other processes, other threads, and what recording costs."""
+"""Rows 7, 8, 10, 13, 16 and 19: forks, other processes, other threads, and what recording costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from mindsummary_lightning import SummaryRecord
 from tests.faults.processes import run_training_victim, run_victim
-from tests.support import lineage_paths, read_scalars, read_values, summary_paths
+from tests.support import read_scalars, read_values, summary_paths
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -41,40 +41,12 @@ def test_children_forked_while_a_thread_logs_neither_hang_nor_write(
 
 
 @pytest.mark.slow
-def test_data_loader_workers_neither_hang_nor_write(tmp_path: Path, times: Times, figure: Figure) -> None:
-    pytest.importorskip("torch")
-    epochs = times(1, 20)
-    done = run_training_victim("load_data", tmp_path, epochs)
-    assert not done.returncode, done.stderr
-
-    assert {tag for _, tag, _ in read_values(tmp_path)} == {"loss"}
-    assert [step for step, _ in read_scalars(tmp_path, "loss")] == list(range(int(done.stdout) + 1))
-    figure(7, f"{2 * epochs} DataLoader workers that log: 0 hang, 0 write")
-
-
-@pytest.mark.slow
 def test_a_spawned_process_opens_nothing_until_it_records(tmp_path: Path, figure: Figure) -> None:
     done = run_victim("spawn", tmp_path)
 
     assert (done.returncode, done.stdout.split()) == (0, ["1", "2"]), done.stderr
     assert read_scalars(tmp_path, "parent") + read_scalars(tmp_path, "child") == [(0, 1.0), (0, 1.0)]
     figure(8, "spawn, pickle, deepcopy, before and after the first record: opens nothing until it records")
-
-
-@pytest.mark.slow
-@pytest.mark.long  # tests/trainer/test_processes.py has two processes each time
-@pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
-@pytest.mark.parametrize("processes", [2, 4])
-def test_ranks_above_0_make_no_file(tmp_path: Path, figure: Figure, strategy: str, processes: int) -> None:
-    pytest.importorskip("lightning")
-    done = run_victim("train_ranks", tmp_path, strategy, processes)
-    assert not done.returncode, done.stderr
-
-    run = tmp_path / "run"
-    assert "makes" not in done.stdout
-    assert len(summary_paths(run)) == len(lineage_paths(run)) == 1
-    assert read_scalars(run, "of rank 0") == [(step, float(step)) for step in range(160 // 4 // processes)]
-    figure(9, f"{strategy} with {processes} processes: 0 files of ranks above 0")
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def test_files_of_a_run_and_of_its_exports_have_the_mode_of_the_run(
         if path.is_file() and ".damaged" not in path.parts
     }
     assert set(modes.values()) == {mode}, modes
+    assert stat.S_IMODE(run.stat().st_mode) == 0o777 & ~umask
     (kept,) = (run / ".damaged").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert {path.suffix for path in modes} >= {".npy", ".txt", ".ckpt", ".json", ".csv", ".mindsummary", ".html"}

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import pytest
 
@@ -26,16 +26,15 @@ from mindsummary_lightning.viewer.app import API_PREFIX, create_site
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
+from tests.faults.damaged_runs import MINDSPORE_RUNS, page_requests, write_damaged_run
 from tests.faults.fuzz_requests import Asked, random_request
 from tests.faults.processes import victim_command
-from tests.faults.test_damaged_pages import DAMAGES
 from tests.viewer.serving import serving
 from tests.viewer.small_frontend import SMALL_WHEEL
 from tests.warm_processes import ROOT, environment
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-_MINDSPORE_RUNS = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
 _TOKEN = "a-token"
 _ANSWER_LIMIT_S = 600  # of a machine that does much else
 
@@ -81,7 +80,7 @@ def _below_token(target: str) -> str:
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    shutil.copytree(_MINDSPORE_RUNS, tmp_path / "runs", ignore=shutil.ignore_patterns("*.py"))
+    shutil.copytree(MINDSPORE_RUNS, tmp_path / "runs", ignore=shutil.ignore_patterns("*.py"))
     write_demo_run(tmp_path / "runs" / "deeper" / "version_0")
     return tmp_path / "runs"
 
@@ -131,80 +130,44 @@ def test_no_request_ends_in_an_error_of_ours_or_opens_a_file_outside(
     figure(41, f"{count} requests: {dict(sorted(statuses.items()))}; {len(opened)} opens, none outside")
 
 
-def _replace(run: Path, source: random.Random) -> None:
-    """Put a directory, a FIFO, a link to the secret or a giant length in place of a file, but the last."""
-    files = sorted(path for path in run.iterdir() if path.is_file() and not path.is_symlink())
-    if len(files) > 1:
-        path = source.choice(files)
-        path.unlink()
-        giant = (2**63 - 1).to_bytes(8, "little") + bytes(500)
-        link, write = lambda at: at.symlink_to(run.parents[1] / "secret"), lambda at: at.write_bytes(giant)
-        source.choice((Path.mkdir, os.mkfifo, link, write))(path)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="makes FIFOs")
 def test_a_damaged_run_is_shown_as_far_as_it_is_whole(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    times: Callable[[int, int], int],
-    figure: Callable[[int, str], None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    times: Callable[[int, int], int], figure: Callable[[int, str], None],
+) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    count = times(40, 1000)
-    source = random.Random(42)
-    runs = tmp_path / "runs"
-    secret = tmp_path / "secret"
+    runs, secret, source = tmp_path / "runs", tmp_path / "secret", random.Random(42)
     secret.write_text("secret")
-    for number in range(count):
-        origin = source.choice(("momentum_0.01", "momentum_0.05"))
-        shutil.copytree(_MINDSPORE_RUNS / origin, runs / f"damaged_{number}")
-        for _ in range(source.choice((1, 1, 2, 3))):
-            source.choice((*DAMAGES, *[_replace] * 4))(runs / f"damaged_{number}", source)
-    failed = []
-    asked_times = 0
+    runs.mkdir()
+    for number in range(times(100, 1000)):
+        write_damaged_run(runs / f"damaged_{number}", source)
+    loaded = LoadedRuns(str(runs))
+    listed = loaded.listing()
+    assert len(listed) > times(100, 1000) / 2
+    targets = [target for run in listed for target in _page_targets(loaded, run.train_id)]
     with _serving(runs) as port:
-        for number in range(count):
-            run = quote(f"./damaged_{number}", safe="")
-            for target in _page_targets(run):
-                asked_times += 1
-                status = _status(port, Asked("GET", API_PREFIX + target))
-                if status not in (200, 400):
-                    failed.append((status, target))
+        answered = [(_status(port, Asked("GET", target)), target) for target in targets]
         for path in ("lineagemgr/lineages", "optimizer/targets/search"):
             assert _status(port, Asked("POST", API_PREFIX + path, body=b"{}")) == 200
 
-    assert failed == [], caplog.text[-3000:]
+    assert [(status, target) for status, target in answered if status not in (200, 400)] == [], caplog.text[-3000:]
     assert secret.read_text() == "secret"
-    figure(42, f"{count} damaged runs, {asked_times} requests: none failed, none hung")
+    figure(42, f"{len(listed)} damaged runs, {len(targets)} requests: none failed, none hung")
 
 
-def _page_targets(run: str) -> list[str]:
-    of_tag = f"train_id={run}&tag="
-    return [
-        f"datavisual/train-jobs?train_id={run}",
-        f"datavisual/plugins?train_id={run}&manual_update=true",
-        f"datavisual/single-job?plugin_name=scalar&train_id={run}",
-        f"datavisual/scalar/metadata?{of_tag}loss%2Fauto%2Fscalar",
-        f"datavisual/image/metadata?{of_tag}input_data%2Fauto%2Fimage",
-        f"datavisual/image/single-image?{of_tag}input_data%2Fauto%2Fimage&step=-1",
-        f"datavisual/histograms?{of_tag}conv1.weight%2Fauto%2Fhistogram",
-        f"datavisual/tensors?{of_tag}logits%2Ftensor&detail=stats",
-        f"datavisual/graphs/nodes?train_id={run}&mode=normal",
-        f"datavisual/graphs/nodes/all?train_id={run}&mode=normal",
-        f"datasets/dataset_graph?train_id={run}",
-        f"datavisual/landscape/intervals?train_id={run}",
-        f"datavisual/landscape/landscapes?train_id={run}&type=interval",
-    ]
+def _page_targets(runs: LoadedRuns, train_id: str) -> list[str]:
+    return [f"{API_PREFIX}{path}?{urlencode(query, doseq=True)}" for path, query in page_requests(runs, train_id)]
 
 
-def test_fifty_clients_are_answered_at_the_same_time(runs: Path, tmp_path: Path) -> None:
+def test_fifty_clients_are_answered_at_the_same_time(runs: Path) -> None:
+    loaded = LoadedRuns(str(runs))
+    loaded.listing()
+    targets = _page_targets(loaded, "./momentum_0.01")[::4]
     statuses: list[int] = []
     with _serving(runs) as port:
-        run = quote("./momentum_0.01", safe="")
 
         def look() -> None:
-            statuses.extend(_status(port, Asked("GET", API_PREFIX + target)) for target in _page_targets(run))
+            statuses.extend(_status(port, Asked("GET", target)) for target in targets)
 
         clients = [threading.Thread(target=look) for _ in range(50)]
         for client in clients:
@@ -213,5 +176,5 @@ def test_fifty_clients_are_answered_at_the_same_time(runs: Path, tmp_path: Path)
             client.join(_ANSWER_LIMIT_S)
         assert not any(client.is_alive() for client in clients)
 
-    assert len(statuses) == 50 * len(_page_targets(run))
+    assert len(statuses) == 50 * len(targets)
     assert set(statuses) <= {200, 400}

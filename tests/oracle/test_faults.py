@@ -188,11 +188,11 @@ def test_a_run_that_rotated_under_a_clock_set_back_is_shown_whole(tmp_path: Path
 
 
 def test_a_run_with_forked_children_is_shown_without_a_word_of_theirs(tmp_path: Path) -> None:
-    done = run_victim("load_data", tmp_path, 1)
+    done = run_victim("inherit", tmp_path, "fork", "loader")
     assert not done.returncode, done.stderr
 
-    (answer,) = shown(tmp_path)
-    assert answer["scalars"] == {"loss": as_recorded(tmp_path, "loss")}
+    (answer,) = shown(tmp_path / "fork-loader")
+    assert answer["scalars"] == {"loss": as_recorded(tmp_path / "fork-loader", "loss")}
 
 
 def ended_somehow(run: Path, way: str) -> None:
@@ -276,11 +276,13 @@ def test_what_further_faults_leave_behind_is_shown_whole(tmp_path: Path, monkeyp
         assert answer["scalars"], run
 
 
-@pytest.mark.long  # what the first rank writes is a run like any other; tests/faults looks at what the others leave
+@pytest.mark.long  # what the first rank writes is a run like any other; tests/trainer looks at what the others leave
 def test_a_run_of_several_ranks_is_shown_whole(tmp_path: Path) -> None:
-    done = run_victim("train_ranks", tmp_path, "ddp", 4)
-    assert not done.returncode, done.stderr
+    from tests.trainer.support import run_script
+    from tests.trainer.test_processes import SCRIPT
 
-    (answer,) = shown(tmp_path / "run")
-    assert_shown_whole(tmp_path / "run", answer)
+    assert not run_script(SCRIPT, tmp_path, "ddp").returncode
+    run = tmp_path / "runs" / "pair" / "version_0"
+    (answer,) = shown(run)
+    assert_shown_whole(run, answer)
     assert answer["lineage"] == [1]

@@ -24,7 +24,7 @@ from tests.trainer.support import (
     trainer,
 )
 
-_SCRIPT = """
+SCRIPT = """
 import json, os, sys
 from pathlib import Path
 import torch
@@ -101,7 +101,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", pytest.param("ddp_spawn", marks=pytest.mark.long)])
 def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, strategy: str, alone: Path) -> None:
-    done = run_script(_SCRIPT, tmp_path, strategy)
+    done = run_script(SCRIPT, tmp_path, strategy)
     assert done.returncode == 0, done.stderr[-3000:]
 
     # Exactly one directory a fit, written by rank zero alone.

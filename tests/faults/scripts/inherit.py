@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
 from mindsummary_lightning.recording.summary_record import recorder_of
+from tests.trainer.support import trainer
 
 WORKERS, SAMPLES = 2, 8
 
@@ -86,17 +87,8 @@ class Net(lightning.LightningModule):
 
 def in_training(held: Holding, way: str) -> list[list[float]]:
     net = Net()
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        max_epochs=1,
-        logger=held.logger,
-        callbacks=[held.collector],
-        log_every_n_steps=1,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
-    trainer.fit(net, DataLoader(held, batch_size=1, num_workers=WORKERS, multiprocessing_context=way))
+    running = trainer(logger=held.logger, callbacks=[held.collector])
+    running.fit(net, DataLoader(held, batch_size=1, num_workers=WORKERS, multiprocessing_context=way))
     return net.found
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import trainer
 
 
 class Net(lightning.LightningModule):
@@ -43,16 +44,10 @@ LANDSCAPE = {"landscape_size": 3, "unit": "step", "num_samples": 64, "intervals"
 def fit(directory: str, said: int, has_landscape: bool) -> None:
     torch.set_num_threads(1)
     collected = {"collect_landscape": LANDSCAPE} if has_landscape else None
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        max_epochs=1,
-        logger=MindInsightLogger(directory, name="", version="run"),
-        callbacks=[SummaryCollector(collect_specified_data=collected)],
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
-    trainer.fit(Net(said), torch.utils.data.DataLoader(torch.rand(40_000, 4), batch_size=1))
+    logger = MindInsightLogger(directory, name="", version="run")
+    collector = SummaryCollector(collect_specified_data=collected)
+    running = trainer(logger=logger, callbacks=[collector], log_every_n_steps=50)
+    running.fit(Net(said), torch.utils.data.DataLoader(torch.rand(40_000, 4), batch_size=1))
 
 
 def main(directory: str, trials: str, signal_name: str, has_landscape: str = "") -> None:

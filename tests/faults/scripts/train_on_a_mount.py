@@ -21,6 +21,7 @@ from torch import nn
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from mindsummary_lightning.recording.summary_record import recorder_of
 from tests.faults.network_mount import mount, unmount
+from tests.trainer.support import trainer
 
 
 class Net(lightning.LightningModule):
@@ -44,19 +45,11 @@ class Net(lightning.LightningModule):
 def fit(work: Path, kind: str, error: int, after: int) -> None:
     written: list[int] = []
     mount(work / "mount", kind, after, error)
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        max_epochs=1,
-        logger=MindInsightLogger(str(work / "mount"), name="", version="run"),
-        callbacks=[SummaryCollector(collect_freq=5)],
-        log_every_n_steps=1,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
-    trainer.fit(Net(written), torch.utils.data.DataLoader(torch.rand(20, 4), batch_size=1))
+    logger = MindInsightLogger(str(work / "mount"), name="", version="run")
+    running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=5)])
+    running.fit(Net(written), torch.utils.data.DataLoader(torch.rand(20, 4), batch_size=1))
     calls = unmount()
-    (work / "told").write_text(json.dumps({"written": written, "calls": calls, "steps": trainer.global_step}))
+    (work / "told").write_text(json.dumps({"written": written, "calls": calls, "steps": running.global_step}))
 
 
 def main(directory: str, *faults: str) -> None:
