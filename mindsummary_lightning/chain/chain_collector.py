@@ -104,19 +104,27 @@ class ChainCollector(Watcher):
         """
         if (step := self._step) is None:
             return
+        self._add_gradients(step, "gradients", optimizer, scale)
+        with step.taking("settings"):
+            for number, group in enumerate(optimizer.param_groups, first_group):
+                name = f"group {number}"
+                call = step.count("settings", name)
+                for port, path, value in _settings(optimizer, group):
+                    step.add(ChainRow("settings", name, call=call, port=port, path=path), value)
+
+    def add_clipped(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
+        """Take the gradients of an optimizer once more, after they were clipped."""
+        if (step := self._step) is not None:
+            self._add_gradients(step, "clipped", optimizer, scale)
+
+    def _add_gradients(self, step: OpenStep, link: Link, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
         with step.taking("gradients"):
             held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
             for name, kind, parameter in step.names.tensors():
                 gradient = parameter.grad if id(parameter) in held else None
                 if gradient is not None:
                     unscaled = gradient if scale is None else gradient.float() / scale.to(gradient.device)
-                    number = step.count("gradients", name)
-                    step.add(ChainRow("gradients", name, kind, number, "gradient"), unscaled)
-            for number, group in enumerate(optimizer.param_groups, first_group):
-                name = f"group {number}"
-                call = step.count("settings", name)
-                for port, path, value in _settings(optimizer, group):
-                    step.add(ChainRow("settings", name, call=call, port=port, path=path), value)
+                    step.add(ChainRow(link, name, kind, step.count(link, name), "gradient"), unscaled)
 
     def move_into(self, values: StepValues) -> None:
         """Add what was taken of a step, and the weights after it, to its values; it has begun no more."""

@@ -106,7 +106,8 @@ def row_name(row: ChainRow) -> str:
 
 def origin_text(step: int, row: ChainRow) -> str:
     """Where a number that is not finite comes from, in words."""
-    kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of", "update": "the weight after"}
+    kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
+    kinds |= {"clipped": "the clipped gradient of", "update": "the weight after"}
     what = row.kind if row.link == "forward" else kinds.get(row.link, f"the {row.link}")
     where = f", called at {row.line}" if row.line else ""
     inputs = ", whose inputs are finite" if row.link == "forward" and row.port == "output" else ""

@@ -35,7 +35,7 @@ class ChainRecorder:
         self._options = options
         self._guard = guard
         self._module: Any = None
-        self._training_step: ReplacedMethod | None = None
+        self._methods: tuple[ReplacedMethod, ...] = ()
         self._descriptions: RowDescriptions[ChainRow] | None = None
 
     def plan(self, module: Any, record: RunRecorder | None) -> None:
@@ -45,12 +45,15 @@ class ChainRecorder:
             rows = module_rows(record.directory)
             self.chain, self._module = ChainCollector(rows, self._options.modules), module
             self._descriptions = RowDescriptions(record, MODULE_ROWS_FILE, encode_module_rows, rows)
-            self._training_step = ReplacedMethod(module, "training_step", self._call)
+            self._methods = (
+                ReplacedMethod(module, "training_step", self._call),
+                ReplacedMethod(module, "configure_gradient_clipping", self._clip),
+            )
 
     def begin_batch(self, is_recorded: bool) -> None:
         """A batch begins of a step whose chain is recorded or not."""
-        if is_recorded and self._training_step is not None:
-            self._training_step.arm()
+        for method in self._methods if is_recorded else ():
+            method.arm()
 
     def before_backward(self, loss: torch.Tensor) -> None:
         """Take the loss of a module that calls ``manual_backward``; another's is what ``training_step`` returns."""
@@ -67,8 +70,8 @@ class ChainRecorder:
 
     def end_batch(self) -> None:
         """A batch is done, and its values are taken."""
-        if self._training_step is not None:
-            self._training_step.disarm()
+        for method in self._methods:
+            method.disarm()
 
     def describe(self) -> None:
         """Write what the rows are of, before a table that has them."""
@@ -78,7 +81,8 @@ class ChainRecorder:
     def end(self) -> None:
         """The fit is over: hold nothing of it."""
         self.end_batch()
-        self.chain = self._module = self._training_step = self._descriptions = None
+        self.chain = self._module = self._descriptions = None
+        self._methods = ()
 
     def _call(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         chain = self.chain
@@ -88,6 +92,23 @@ class ChainRecorder:
             chain.begin(self._module)
         return chain.call(args[0] if args else None, original, args, kwargs)
 
+    def _clip(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Clip, and take the gradients once more if that has changed any: in place, or for another tensor."""
+        optimizer: Any = args[0] if args else kwargs.get("optimizer")
+        before: list[tuple[int, int]] = []
+        with self._guard("the chain of a step"):
+            before = _states(optimizer)
+        result = original(*args, **kwargs)
+        with self._guard("the chain of a step"):
+            if self.chain is not None and before and _states(optimizer) != before:
+                self.chain.add_clipped(optimizer, loss_scale(self._module.trainer, self._module, optimizer))
+        return result
+
     def __getstate__(self) -> dict[str, Any]:
-        held = ("chain", "_module", "_training_step", "_descriptions")
-        return {**self.__dict__, **dict.fromkeys(held)}
+        held = ("chain", "_module", "_descriptions")
+        return {**self.__dict__, **dict.fromkeys(held), "_methods": ()}
+
+
+def _states(optimizer: Any) -> list[tuple[int, int]]:
+    gradients = (parameter.grad for group in optimizer.param_groups for parameter in group["params"])
+    return [(id(gradient), gradient._version) for gradient in gradients if gradient is not None]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 MODULES_TAG = "module_statistics"
 
-Link = Literal["data", "weights", "forward", "loss", "gradients", "update", "settings"]
+Link = Literal["data", "weights", "forward", "loss", "gradients", "clipped", "update", "settings"]
 
 SAMPLES = 16
 COLUMNS = (
@@ -34,7 +34,8 @@ class ChainRow:
     Attributes:
         link: part of the step: ``data`` a tensor of the batch, ``weights`` a parameter or buffer as the step begins,
             ``forward`` an input or output of a module's call, ``loss``, ``gradients`` before clipping and unscaled,
-            ``update`` a parameter or buffer after the step, ``settings`` a number of an optimizer's group.
+            ``clipped`` what clipping left of them, ``update`` a parameter or buffer after the step, ``settings`` a
+            number of an optimizer's group.
         name: of the module, parameter or tensor, dotted; ``""`` for the network itself; ``group 0`` for settings.
         kind: class of the module, ``parameter`` or ``buffer``; ``""`` else.
         call: number of the module's call in the step, from 0.

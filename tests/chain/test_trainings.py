@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning import SummaryReader
+from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.chain.loop_recorder import StepRecorder
 from mindsummary_lightning.types import ModuleTable
 from tests.graph.test_compiled import WAYS, run
 from tests.graph.training import train
 from tests.graph.zoo import ZOO as TRAININGS
 from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized
+from tests.trainer.support import Net, loader, trainer
 
 pytestmark = pytest.mark.slow
 
@@ -94,3 +96,38 @@ def test_a_loop_by_hand_is_the_same_to_the_bit(name: str, tmp_path: Path, caplog
     rows, values = table_of(tmp_path).chain(2)
     assert {"data", "weights", "forward", "loss", "update"} <= {row.link for row in rows}
     assert values[:, 0].tolist() == [*range(len(rows))]
+
+
+class ByHand(Net):
+    """Clips in a way of its own, and not through the Trainer."""
+
+    def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
+        for parameter in self.parameters():
+            parameter.grad = None if parameter.grad is None else parameter.grad.clamp(-0.01, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("net", "options", "clip"),
+    [
+        (Net, {"gradient_clip_val": 1e-3}, lambda size, norm: size * min(1.0, 1e-3 / norm)),
+        (Net, {"gradient_clip_val": 1e-2, "gradient_clip_algorithm": "value"}, lambda size, _: size.clip(max=0.01)),
+        (ByHand, {}, lambda size, _: size.clip(max=0.01)),
+        (Net, {}, None),
+    ],
+)  # fmt: skip
+def test_gradients_that_were_clipped_are_recorded_before_and_after(
+    net: Any, options: dict[str, Any], clip: Any, tmp_path: Path
+) -> None:
+    collector = SummaryCollector(tmp_path, collect_output_statistics=(1,))
+    trainer(logger=False, callbacks=[collector], **options).fit(net(), loader())
+    rows, values = table_of(tmp_path).chain(1)
+    largest, rms = np.abs(values[:, 4:6]).max(1), values[:, 2] * np.sqrt(values[:, 1])  # COLUMNS
+    before, after = (
+        {row.name: at for at, row in enumerate(rows) if row.link == link} for link in ("gradients", "clipped")
+    )
+
+    assert before
+    assert before.keys() == after.keys() if clip else not after
+    norm = np.sqrt(np.square(rms[[*before.values()]]).sum())
+    for name, place in after.items():
+        assert largest[place] == pytest.approx(clip(largest[before[name]], norm), rel=1e-4)
