@@ -18,7 +18,8 @@ from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
 from mindsummary_lightning.reading.run_directory import files_size
-from mindsummary_lightning.reading.run_numbers import HistogramStatistics, RunNumbers, read_numbers
+from mindsummary_lightning.reading.run_numbers import HistogramStatistics
+from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values import TrainInfo
 from mindsummary_lightning.values.text import shortest_float32
@@ -35,7 +36,8 @@ class Side:
 
     Attributes:
         run_dir: its directory.
-        numbers: its scalars and histograms.
+        scalars: by tag, in the order of the files.
+        histograms: statistics by tag, in the order of the files.
         tensors: its histograms by the tensors' names.
         whole: tensors that it recorded whole, by name.
         table: its statistics of parameters, or ``None``.
@@ -44,7 +46,8 @@ class Side:
     """
 
     run_dir: str
-    numbers: RunNumbers
+    scalars: dict[str, ScalarSeries]
+    histograms: dict[str, HistogramStatistics]
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
     table: ParameterTable | None
@@ -60,8 +63,8 @@ class Side:
     @property
     def steps(self) -> NDArray[np.int64]:
         """The steps at which it recorded a scalar or a histogram."""
-        steps = [series.steps for series in self.numbers.scalars.values()]
-        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.numbers.histograms.values())]))
+        steps = [series.steps for series in self.scalars.values()]
+        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.histograms.values())]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,12 +123,15 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
         DamagedFileError: a file is damaged.
     """
     reader = SummaryReader(run_dir)
-    numbers = read_numbers(table_of(reader))
+    run = table_of(reader)
+    scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
+    histograms = reader.histogram_statistics()
     progress(files_size(reader.run_dir))
-    if not numbers.scalars and not numbers.histograms:
+    if not scalars and not histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
-    tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in numbers.histograms.items()}
-    return Side(reader.run_dir, numbers, tensors, *read_tensors(reader), reader.module_statistics(), _settings(reader))
+    tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
+    whole = read_tensors(reader)
+    return Side(run.run_dir, scalars, histograms, tensors, *whole, reader.module_statistics(), _settings(reader))
 
 
 def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment:
@@ -140,7 +146,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
     match = match._replace(pairs=(*match.pairs, *of_both))
-    tags = () if match.pairs and have_other_shares(a, b) else _loss_tags(a.numbers.scalars, b.numbers.scalars)
+    tags = () if match.pairs and have_other_shares(a, b) else _loss_tags(a.scalars, b.scalars)
     loss_steps, losses = _common_series(a, b, *tags) if tags else (np.empty(0, np.int64), np.empty((2, 0)))
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
@@ -186,7 +192,7 @@ def setting_differences(a: Side, b: Side) -> dict[str, tuple[Any, Any]]:
 def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
     """For every other scalar of both runs the largest difference over its range, the greatest first."""
     differences = {}
-    for tag in a.numbers.scalars.keys() & b.numbers.scalars.keys() - {_LOSS}:
+    for tag in a.scalars.keys() & b.scalars.keys() - {_LOSS}:
         _, (one, other) = _common_series(a, b, tag, tag)
         finite = np.isfinite(one) & np.isfinite(other)
         if finite.any():
@@ -220,7 +226,7 @@ def _plain_tag(tag: str) -> str:
 
 
 def _common_series(a: Side, b: Side, tag_a: str, tag_b: str) -> tuple[NDArray[np.int64], Floats]:
-    one, other = a.numbers.scalars[tag_a], b.numbers.scalars[tag_b]
+    one, other = a.scalars[tag_a], b.scalars[tag_b]
     steps, at_one, at_other = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
     return steps, np.stack([one.values[at_one], other.values[at_other]]).astype(np.float64)
 

@@ -261,7 +261,7 @@ def _trend(a: Side, b: Side, alignment: Alignment) -> dict[str, float | None]:
         largest = np.fmax.reduce(np.abs([one, other]), axis=None)
         trend["largest_loss_difference"] = float(np.fmax.reduce(np.abs(one - other)) / (largest or 1.0))
     for key, side in (("seconds_per_step_a", a), ("seconds_per_step_b", b)):
-        series = side.numbers.scalars.get(alignment.loss_tag or "")
+        series = side.scalars.get(alignment.loss_tag or "")
         if series is not None and len(series) > 2:
             trend[key] = float(np.median(np.diff(series.wall_times) / np.diff(series.steps)))
     return trend

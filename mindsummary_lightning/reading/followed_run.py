@@ -43,7 +43,7 @@ class FollowedRun:
     Attributes:
         run_dir: the directory.
         is_complete: whether the file written last ended with a complete record then, and none was damaged.
-        version: how often something had changed when the run was refreshed.
+        state: another object whenever something had changed when the run was refreshed.
     """
 
     def __init__(self, run_dir: str, *, on_damage: Literal["skip", "raise"] = "skip") -> None:
@@ -59,7 +59,7 @@ class FollowedRun:
         self._listed: list[tuple[FollowedFile, int]] = []  # when the tags were listed
         self._states: dict[str, tuple[int, int, int, int]] = {}  # of files that are read to their ends
         self._kept = KeptResults(_MAX_CACHED, _MAX_CACHED_BYTES)
-        self.version: int = 0
+        self.state: object = None
         self.is_complete: bool = True
 
     def refresh(self) -> bool:
@@ -96,7 +96,7 @@ class FollowedRun:
             if listed != self._listed:
                 self._tags, self._listed = tags_by_kind(self._files), listed
             self.is_complete = next((file.is_complete for file in reversed(self._files) if not file.is_empty), True)
-            self.version += changed
+            self.state = object() if changed else self.state
             if not unread:
                 self._states = states
             return changed

@@ -42,6 +42,15 @@ class KeptResults:
                 self._forget(next(iter(self._results)))
         return result
 
+    def known(self, key: Hashable) -> object:
+        """The result of a key as it was last computed, or ``None``."""
+        return self._results.get(key, (None, None))[1]
+
+    def forget(self, key: Hashable) -> None:
+        """Keep the result of a key no longer."""
+        with self._lock:
+            self._forget(key)
+
     def _forget(self, key: Hashable) -> None:
         *_, size = self._results.pop(key, (0,))
         self.nbytes -= size

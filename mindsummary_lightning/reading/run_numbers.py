@@ -1,4 +1,4 @@
-"""The numbers of a run: every scalar, and of every histogram the statistics, which stand in its last bytes."""
+"""The statistics of a histogram, which stand in its last bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_file import TAIL
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.value_locations import Location
 from mindsummary_lightning.values import Histogram
 
@@ -53,27 +52,6 @@ class HistogramStatistics:
 
     def __len__(self) -> int:
         return int(self.steps.size)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RunNumbers:
-    """Scalars and histograms of a run by their tags.
-
-    Attributes:
-        scalars: in the order of the files.
-        histograms: in the order of the files.
-    """
-
-    scalars: dict[str, ScalarSeries]
-    histograms: dict[str, HistogramStatistics]
-
-
-def read_numbers(run: FollowedRun) -> RunNumbers:
-    """The scalars and histograms of a run, as it was when it was last refreshed; raises as :func:`read_statistics`."""
-    return RunNumbers(
-        {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")},
-        {tag: read_statistics(run, tag) for tag in run.tags_in_order("histogram")},
-    )
 
 
 def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mindsummary_lightning.reading.kept_results import KeptResults
 from mindsummary_lightning.reading.run_tree import ListedRun, RunDirectory, RunTree, with_lineage_files
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 DEFAULT_MEMORY_BYTES = 480 * 10**6  # as many runs of a million points as are laid over each other, and room
 _SCAN_EVERY_S = 1.0
 _SCAN_SHARE = 10  # a tree that takes long to scan is scanned for a tenth of the time at most
-_MAX_SUMMARY_BYTES = 64 * 10**6  # of all runs: 20,000 with 40 tags each
+_SUMMARIES = 10**6, 64 * 10**6  # and their bytes: 20,000 with 40 tags each
 _LINEAGES = 4, 10**6  # answers, each of which refers to what the lineage cache holds, and bytes beside that
-_SUMMARY_BYTES, _TAG_BYTES = 700, 60  # of a summary and of a tag beside its characters, measured
+_SUMMARY_BYTES, _TAG_BYTES = 200, 60  # of a summary and of a tag beside its characters, measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ class LoadedRuns:
     _runs: OrderedDict[str, FollowedRun] = field(default_factory=OrderedDict, init=False)
     _sizes: dict[str, int] = field(default_factory=dict, init=False)  # of each loaded run when it was last asked for
     _nbytes: int = field(default=0, init=False)  # and their sum
-    _summaries: dict[str, RunSummary] = field(default_factory=dict, init=False)
-    _summary_bytes: int = field(default=0, init=False)
+    _summaries: KeptResults = field(default_factory=lambda: KeptResults(*_SUMMARIES), init=False)
     _loading: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -127,15 +126,14 @@ class LoadedRuns:
                 run = self._runs[train_id] = FollowedRun(listed.path)
             self._runs.move_to_end(train_id)
         try:
-            has_changed = run.refresh()
+            run.refresh()
         except OSError:  # it vanished since it was listed
             with self._loading:
                 self._forget(train_id)
-                self._forget_summary(train_id)
+            self._summaries.forget(train_id)
             return None
-        known = self._summaries.get(train_id)
-        if has_changed or known is None or known.is_complete != run.is_complete:
-            self._summarize(train_id, run)
+        state = (run.state, run.is_complete)
+        self._summaries.of(train_id, lambda: RunSummary(plugin_tags(run), run.is_complete), state)
         with self._loading:
             if self._runs.get(train_id) is run:
                 nbytes = run.nbytes
@@ -155,7 +153,7 @@ class LoadedRuns:
 
     def summary(self, train_id: str) -> RunSummary | None:
         """What is known of a run without reading it: ``None`` until :meth:`run` has been asked for it."""
-        return self._summaries.get(train_id)
+        return cast("RunSummary | None", self._summaries.known(train_id))
 
     def run_directories(self) -> list[RunDirectory]:
         """The runs with lineage files, last updated first; as old as the listing. Do not change the list."""
@@ -171,16 +169,3 @@ class LoadedRuns:
         """A run and the state of its lineage files now; ``None`` if there is no such run."""
         run = self.find(train_id)
         return None if run is None else with_lineage_files(run)
-
-    def _summarize(self, train_id: str, run: FollowedRun) -> None:
-        summary = RunSummary(plugin_tags(run), run.is_complete)
-        with self._loading:
-            self._forget_summary(train_id)
-            self._summaries[train_id] = summary
-            self._summary_bytes += summary.nbytes
-            while self._summary_bytes > _MAX_SUMMARY_BYTES and len(self._summaries) > 1:
-                self._forget_summary(next(iter(self._summaries)))
-
-    def _forget_summary(self, train_id: str) -> None:
-        forgotten = self._summaries.pop(train_id, None)
-        self._summary_bytes -= forgotten.nbytes if forgotten else 0

@@ -15,8 +15,7 @@ import pytest
 
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
-from mindsummary_lightning.export.report.contents import graph_outline
-from mindsummary_lightning.export.report.curves import curve_columns
+from mindsummary_lightning.export.report.contents import curve_columns, graph_outline
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import ridge_svg
 from mindsummary_lightning.reading.followed_run import FollowedRun

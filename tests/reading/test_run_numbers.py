@@ -1,4 +1,4 @@
-"""Scalars and histogram statistics of a run, as the reader gives them one by one."""
+"""Histogram statistics of a run, as the reader gives the histograms one by one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from hypothesis import strategies as st
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
-from mindsummary_lightning.reading.run_numbers import read_numbers
-from mindsummary_lightning.reading.summary_reader import table_of
 from mindsummary_lightning.values import Histogram
 from tests.reading.runs import histogram, values_at, write_summary
 
 
 def check(run: Path) -> None:
     reader = SummaryReader(run)
-    numbers = read_numbers(table_of(reader))
-    tags = reader.tags()
-    assert (sorted(numbers.scalars), sorted(numbers.histograms)) == (tags["scalar"], tags["histogram"])
-    assert reader.histogram_statistics().keys() == numbers.histograms.keys()
-    for tag, series in numbers.scalars.items():
-        assert series.steps.tolist() == reader.scalars(tag).steps.tolist()
-        np.testing.assert_array_equal(series.values, reader.scalars(tag).values)
-    for tag, columns in numbers.histograms.items():
+    statistics = reader.histogram_statistics()
+    assert sorted(statistics) == reader.tags()["histogram"]
+    for tag, columns in statistics.items():
         samples = [(step, value) for step, _, value in reader.histograms(tag)]
         assert columns.steps.tolist() == [step for step, _ in samples]
         for found, name in ((columns.minimum, "min"), (columns.maximum, "max")):

@@ -15,7 +15,7 @@ import pytest
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.tensor_values import described_tensors
+from mindsummary_lightning.viewer.pages.tensors import described_tensors
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 

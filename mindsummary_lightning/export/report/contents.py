@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.lineage_text import lineage_fields
-from mindsummary_lightning.export.report.curves import packed_curve
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
@@ -27,7 +26,7 @@ from mindsummary_lightning.reading.module_tables import origin_text, read_module
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth
+from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
 from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample
 from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 from mindsummary_lightning.values.step_chain import ChainRow
@@ -208,6 +207,28 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
     if not is_shown:
         return Card(tag, last_values=last, note="no finite value")
     return Card(tag, curves=curves, last_values=last, note=note)
+
+
+def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
+    """Type (``<i4``, ``<f4`` or ``<f8``) and base64 text of each of the columns."""
+    columns = {name: column.astype(column.dtype.newbyteorder("<")) for name, column in curve_columns(series).items()}
+    return {name: (column.dtype.str, base64.b64encode(column.tobytes()).decode()) for name, column in columns.items()}
+
+
+def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
+    """``step`` and ``value`` of the points that are drawn, NaN where one is not finite.
+
+    A value whose neighbours are not finite has no line; it is in ``alone``, too, and is drawn as a point.
+    """
+    points = thinned(series.values)
+    steps, values = series.steps[points], series.values[points]
+    values[~np.isfinite(values)] = np.nan
+    columns = {"step": steps.astype(np.int32 if steps[-1] < 2**31 else np.float64), "value": values}
+    missing = np.pad(np.isnan(values), 1, constant_values=True)
+    is_alone = missing[:-2] & missing[2:] & ~missing[1:-1]
+    if is_alone.any():
+        columns["alone"] = np.where(is_alone, values, np.nan)
+    return columns
 
 
 def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:

@@ -13,8 +13,8 @@ from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages.tensors import described_tensors, step_histograms
 from mindsummary_lightning.viewer.rebucketing import StepHistogram, rebucketed
-from mindsummary_lightning.viewer.tensor_values import described_tensors, step_histograms
 
 _MAX_HISTOGRAMS = 100  # drawn one behind the other; MindInsight keeps 50
 _UNKNOWN, _NO_HISTOGRAM = "5054500F", "Histogram value is not exist."

@@ -44,7 +44,7 @@ def _scalar_tag(run: FollowedRun, plugin_tag: str) -> str:
 
 
 def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
-    points = run.cached(("points", tag), lambda: _thinned(run.scalars(tag)), run.version)
+    points = run.cached(("points", tag), lambda: _thinned(run.scalars(tag)), run.state)
     return [
         {"step": step, "wall_time": wall_time, "value": value if math.isfinite(value) else None}
         for step, wall_time, value in points.tolist()

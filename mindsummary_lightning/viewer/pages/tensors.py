@@ -1,14 +1,24 @@
-"""Tensors: shapes, statistics, histograms, and the numbers of a slice of one step."""
+"""Tensors: shapes, statistics, histograms, and the numbers of a slice of one step.
+
+They are read from the files when a page asks; what was computed of them is remembered with their run. Everything is
+computed in double precision from the float32 elements, as MindInsight does it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.reading.value_locations import LocatedSample
+from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.api import (
     MISSING,
     WRONG_VALUE,
@@ -20,21 +30,15 @@ from mindsummary_lightning.viewer.api import (
     whole_number,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.rebucketing import rebucketed
-from mindsummary_lightning.viewer.tensor_values import (
-    TensorDescription,
-    describe,
-    described_tensors,
-    numbers_to_json,
-    parsed_slices,
-    read_tensor,
-    sliced,
-    statistics,
-    step_histograms,
-    with_overall,
-)
+from mindsummary_lightning.viewer.rebucketing import StepHistogram, bin_count, rebucketed
 
 _UNKNOWN, _NO_TENSOR = "50545012", "Tensor value is not exist."
+_MAX_TENSORS = 50  # each is read as a whole for its statistics; MindInsight keeps 20
+_MAX_SLICES = 2
+_MAX_NUMBERS = 100_000
+_Slices: TypeAlias = "tuple[int | slice, ...]"
+
+_NONE: dict[str, float] = {"max": 0.0, "min": 0.0, "avg": 0.0}
 
 
 def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
@@ -96,10 +100,10 @@ def _data(run: FollowedRun, tag: str, step: int, slices: tuple[int | slice, ...]
     try:
         (sample,) = run.samples("tensor", tag, lambda steps: np.flatnonzero(steps == step))
         with OpenFiles() as files:
-            summary = describe(run, sample, files)
+            summary = _describe(run, sample, files)
             if summary.statistics is None:
                 raise _too_large(sample)
-            data = read_tensor(sample, files).data
+            data = _read(sample, files).data
     except (LookupError, ValueError, OSError):  # no such tag or step, or it cannot be read
         raise ApiError(
             "50545014", f"Tensor data not in cache. Detail: this step: {step} data may has been dropped."
@@ -120,3 +124,145 @@ def _whole(summary: TensorDescription) -> dict[str, float] | None:
 
 def _too_large(sample: LocatedSample) -> ApiError:
     return ApiError("50545016", f"Tensor is too large to show on UI. Detail: Step: {sample.step}")
+
+
+class TensorDescription(NamedTuple):
+    """A recorded tensor without its elements."""
+
+    dims: tuple[int, ...]
+    data_type: str  # its name in the format, ``DT_FLOAT32``
+    statistics: dict[str, float] | None  # None for a tensor of more elements than MindInsight reads
+
+
+def described_tensors(run: FollowedRun, tag: str) -> list[tuple[LocatedSample, TensorDescription]]:
+    """The tensors of a tag that the pages show, by step; those that cannot be read are skipped."""
+    described = []
+    with OpenFiles() as files:
+        for sample in run.samples("tensor", tag, lambda steps: every_nth(steps.size, _MAX_TENSORS)):
+            try:
+                described.append((sample, _describe(run, sample, files)))
+            except (ValueError, OSError):  # the dimensions do not fit, or the bytes changed since they were located
+                continue
+    return described
+
+
+def _describe(run: FollowedRun, sample: LocatedSample, files: OpenFiles) -> TensorDescription:
+    """A tensor without its elements; ``ValueError`` if its dimensions do not fit them."""
+
+    def summary() -> TensorDescription:
+        tensor = _read(sample, files)
+        is_large = tensor.data.size > MAX_ELEMENTS
+        name = f"DT_{tensor.data_type.name}"
+        return TensorDescription(tensor.data.shape, name, None if is_large else statistics(tensor.data))
+
+    return run.cached(("tensor", sample.location), summary)
+
+
+def step_histograms(run: FollowedRun, samples: Sequence[LocatedSample]) -> list[StepHistogram]:
+    """Histograms of tensors' finite elements, empty for one of more elements than MindInsight reads."""
+
+    def histogram(sample: LocatedSample) -> StepHistogram:
+        data = _read(sample, files).data
+        return _histogram(data if data.size <= MAX_ELEMENTS else data[:0])
+
+    with OpenFiles() as files:
+        return [run.cached(("histogram", one.location), functools.partial(histogram, one)) for one in samples]
+
+
+def _read(sample: LocatedSample, files: OpenFiles) -> Tensor:
+    return cast("Tensor", files.value(sample.location))
+
+
+def statistics(data: NDArray[np.float32]) -> dict[str, float]:
+    """Extremes and average of the finite elements, and counts of all kinds of elements."""
+    is_finite = np.isfinite(data)
+    finite = data[is_finite].astype(np.float64)
+    numbers: dict[str, float] = {
+        **_NONE,
+        "count": data.size,
+        "nan_count": int(np.count_nonzero(np.isnan(data))),
+        "neg_inf_count": int(np.count_nonzero(np.isneginf(data))),
+        "pos_inf_count": int(np.count_nonzero(np.isposinf(data))),
+        "zero_count": float(np.count_nonzero(finite == 0)),
+        "neg_zero_count": float(np.count_nonzero(finite < 0)),  # the names are MindInsight's
+        "pos_zero_count": float(np.count_nonzero(finite > 0)),
+    }
+    if finite.size:
+        numbers |= {"max": float(finite.max()), "min": float(finite.min()), "avg": float(finite.sum() / finite.size)}
+    return numbers
+
+
+def with_overall(part: dict[str, float], whole: dict[str, float]) -> dict[str, float]:
+    """Statistics of what is shown, and those of the whole tensor with ``overall_`` before their names."""
+    statistics = {name: value for name, value in part.items() if not name.endswith("zero_count")}
+    return {**statistics, **{f"overall_{name}": value for name, value in whole.items()}}
+
+
+def _histogram(data: NDArray[np.float32]) -> StepHistogram:
+    """The histogram of a tensor's finite elements."""
+    finite = data[np.isfinite(data)].astype(np.float64)
+    if not finite.size:
+        return StepHistogram((), 0.0, 0.0, 0)
+    low, high = float(finite.min()), float(finite.max())
+    first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
+    counts, edges = np.histogram(finite, bins=np.linspace(first, last, bin_count(finite.size) + 1))
+    buckets = list(zip(edges[:-1].tolist(), np.diff(edges).tolist(), counts.tolist(), strict=True))
+    return StepHistogram(buckets, low, high, int(counts.sum()))
+
+
+def parsed_slices(text: str) -> _Slices:
+    """The indices and at most two slices of a text such as ``[0, -1, :, 1:3]``."""
+    stripped = text.strip()
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        raise _wrong_shape(f"The type of shape should be str and start with `[` and end with `]`. Received: {text}.")
+    inner = stripped[1:-1]
+    entries = inner.split(",") if inner else []
+    if sum(":" in entry for entry in entries) > _MAX_SLICES:
+        raise _wrong_shape(f"At most {_MAX_SLICES} dimensions are specified. Received: {inner}")
+    return tuple(_index_or_slice(entry.strip()) for entry in entries)
+
+
+def sliced(data: NDArray[np.float32], slices: _Slices) -> NDArray[np.float32]:
+    """A part of a tensor that is not larger than a page shows; one without elements stays as it is."""
+    if not data.size:
+        return np.empty(0, np.float32)
+    if data.ndim != len(slices):
+        raise ApiError(
+            WRONG_VALUE,
+            "Invalid parameter value. Invalid dims. The length of param dims and tensor shape should be the same.",
+        )
+    try:
+        part = np.asarray(data[slices])
+    except (IndexError, ValueError):
+        raise _wrong_shape(f"Shape unmatched. Received: {slices}, tensor shape: {data.shape}") from None
+    if part.size > _MAX_NUMBERS:
+        raise ApiError(
+            "50545013",
+            "Response data exceed max value. Detail: the size of response data: "
+            f"{part.size} exceed max value: {_MAX_NUMBERS}.",
+        )
+    return part
+
+
+def numbers_to_json(part: NDArray[np.float32]) -> Any:
+    """Nested lists of numbers, or a number for a part without dimensions; NaN and infinities as text."""
+    if np.isfinite(part).all():
+        return part.tolist()
+    named = part.astype(object)
+    named[np.isnan(part)] = "NAN"
+    named[np.isposinf(part)] = "INF"
+    named[np.isneginf(part)] = "-INF"
+    return named.tolist() if part.ndim else [named.item()]
+
+
+def _index_or_slice(entry: str) -> int | slice:
+    try:
+        if ":" not in entry:
+            return int(entry)
+        return slice(*(int(number) if number.strip() else None for number in entry.split(":")))
+    except (ValueError, TypeError):  # not an int; four parts
+        raise _wrong_shape(f"Convert int from str failed. input_str: {entry}") from None
+
+
+def _wrong_shape(detail: str) -> ApiError:
+    return ApiError(WRONG_VALUE, f"Invalid parameter value. Invalid shape. {detail}")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.values import Tensor
-from mindsummary_lightning.viewer import tensor_values
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.pages import tensors as tensor_values
 from tests.reading.runs import values_at, write_summary
 from tests.viewer.pages.asking import ask
 
