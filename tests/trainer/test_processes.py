@@ -46,7 +46,8 @@ def main(directory, strategy):
         if with_collector:
             specified = {"histogram_regular": ".*"}
             callbacks += [SummaryCollector(collect_freq=2, collect_specified_data=specified, collect_gradients=True,
-                                           collect_tensor_freq=1, collect_parameter_statistics=True)]
+                                           collect_tensor_freq=1, collect_parameter_statistics=True,
+                                           collect_output_statistics=True)]
             callbacks += [TrainLineage(directory + "/lineage"), EvalLineage(directory + "/lineage")]
         torch.manual_seed(0)
         net = Net(probe=lambda module, x: scalar_summary("mean", x.mean()) if module.training else None)
@@ -78,6 +79,19 @@ def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = Fal
             np.testing.assert_allclose(ours.column(column), theirs.column(column), rtol=1e-6, err_msg=column)
 
 
+def _assert_chains_equal(run: Path, alone: Path, without: frozenset[str] = frozenset()) -> None:
+    """``without``: parts of a step of which each rank holds a share."""
+    ours, theirs = (SummaryReader(path).module_statistics() for path in (run, alone))
+    assert ours is not None
+    assert theirs is not None
+    assert ours.steps.tolist() == theirs.steps.tolist()
+    for step in ours.steps.tolist():
+        (rows, values), (their_rows, their_values) = ours.chain(step), theirs.chain(step)
+        whole = [place for place, row in enumerate(their_rows) if row.link not in without]
+        assert [row.key for row in rows] == [their_rows[place].key for place in whole]
+        np.testing.assert_allclose(values[:, 1:], their_values[whole, 1:], rtol=1e-4, atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same training in one process."""
@@ -92,6 +106,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         collect_tensor_freq=1,
         collect_parameter_statistics=True,
         collect_parameter_updates=True,
+        collect_output_statistics=True,
     )
     torch.manual_seed(0)
     trainer(logger=False, callbacks=[collector], limit_val_batches=2).fit(Net(), loader(), loader(2))
@@ -133,6 +148,7 @@ def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, str
         )
     assert steps(pair, "train/loss") == [0, 1, 2, 3, 4, 5]
     _assert_statistics_equal(pair, alone, without_updates=True)
+    _assert_chains_equal(pair, alone)
     if strategy == "ddp":
         assert steps(pair, "mean") == [1, 2, 4, 6]
     lineage = SummaryReader(pair).lineage()
@@ -157,7 +173,7 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     collector = SummaryCollector(
         sys.argv[1] + "/run", 2, {"histogram_regular": ".*"}, collect_gradients=True, collect_tensor_freq=1,
-        collect_parameter_statistics=True, collect_parameter_updates=True,
+        collect_parameter_statistics=True, collect_parameter_updates=True, collect_output_statistics=True,
     )
     strategy = ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo")
     net = Sharded()
@@ -187,6 +203,7 @@ def test_sharded_parameters_have_the_histograms_of_whole_ones(tmp_path: Path, al
             expected.scalars(tag).values.tolist(), rel=1e-5
         )
     _assert_statistics_equal(run, alone)
+    _assert_chains_equal(run, alone, without=frozenset({"weights", "gradients", "update"}))
 
 
 _FSDP1 = """
@@ -215,7 +232,7 @@ if __name__ == "__main__":
     for name in ("original", "flat", "without"):
         collector = SummaryCollector(
             f"{sys.argv[1]}/runs/{name}", 2, collect_specified_data={"histogram_regular": ".*"}, collect_gradients=True,
-            collect_parameter_statistics=True,
+            collect_parameter_statistics=True, collect_output_statistics=True,
         )
         torch.manual_seed(0)
         strategy = OnCpu(process_group_backend="gloo", use_orig_params=name == "original",
@@ -233,7 +250,7 @@ def test_parameters_of_fsdp1_are_skipped_with_one_warning_and_trained_as_without
 
     for name in ("original", "flat"):
         tags = SummaryReader(tmp_path / "runs" / name).tags()
-        assert (tags["histogram"], tags["tensor"], tags["scalar"]) == ([], [], ["loss/auto"])
+        assert (tags["histogram"], tags["tensor"], tags["scalar"]) == ([], ["module_statistics"], ["loss/auto"])
         assert steps(tmp_path / "runs" / name, "loss/auto") == [1, 2, 4, 6]
     assert done.stderr.count("FSDP1") == 2  # one for each run, from rank zero
     weights = {(tmp_path / f"{name}-{rank}").read_text() for name in ("original", "flat", "without") for rank in (0, 1)}
