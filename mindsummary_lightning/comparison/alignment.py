@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.distances import Floats, largest_first
+from mindsummary_lightning.comparison.distances import Floats, largest_first, tensor_distances
 from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
-from mindsummary_lightning.comparison.recorded_tensors import read_tensors, rows_of
+from mindsummary_lightning.comparison.recorded_tensors import magnitudes, whole_tensors
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
 from mindsummary_lightning.reading.parameter_tables import ParameterTable
@@ -21,7 +21,7 @@ from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
-from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
 _LOSS = "loss/auto"
@@ -36,8 +36,7 @@ class Side:
 
     Attributes:
         run_dir: its directory.
-        scalars: by tag, in the order of the files.
-        histograms: statistics by tag, in the order of the files.
+        scalars: by tag.
         tensors: its histograms by the tensors' names.
         whole: tensors that it recorded whole, by name.
         table: its statistics of parameters, or ``None``.
@@ -47,7 +46,6 @@ class Side:
 
     run_dir: str
     scalars: dict[str, ScalarSeries]
-    histograms: dict[str, HistogramStatistics]
     tensors: dict[str, HistogramStatistics]
     whole: dict[str, HistogramStatistics]
     table: ParameterTable | None
@@ -64,7 +62,7 @@ class Side:
     def steps(self) -> NDArray[np.int64]:
         """The steps at which it recorded a scalar or a histogram."""
         steps = [series.steps for series in self.scalars.values()]
-        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.histograms.values())]))
+        return np.unique(np.concatenate([*steps, *(tensor.steps for tensor in self.tensors.values())]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +95,6 @@ class Alignment:
         """Of each matched tensor whether it is no gradient."""
         return np.array([not pair.a.endswith(GRADIENT) for pair in self.names.pairs], np.bool_)
 
-    @property
-    def unmatched_weights(self) -> tuple[list[str], list[str]]:
-        """What is no gradient and only one run has, of both."""
-        one, other = self.names.unmatched_a, self.names.unmatched_b
-        return [n for n in one if not n.endswith(GRADIENT)], [n for n in other if not n.endswith(GRADIENT)]
-
     def at(self, step: int) -> int | None:
         """The place of a step among those of the tensors."""
         place = int(np.searchsorted(self.steps, step))
@@ -123,15 +115,15 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
         DamagedFileError: a file is damaged.
     """
     reader = SummaryReader(run_dir)
-    run = table_of(reader)
+    run, histograms = table_of(reader), reader.histogram_statistics()
     scalars = {tag: run.scalars(tag) for tag in run.tags_in_order("scalar")}
-    histograms = reader.histogram_statistics()
     progress(files_size(reader.run_dir))
     if not scalars and not histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    whole = read_tensors(reader)
-    return Side(run.run_dir, scalars, histograms, tensors, *whole, reader.module_statistics(), _settings(reader))
+    table = reader.parameter_statistics() if STATISTICS_TAG in reader.tags()["tensor"] else None
+    of_tensors = tensors, whole_tensors(reader), table, reader.module_statistics()
+    return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
 
 
 def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment:
@@ -142,7 +134,7 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     """
     begin = max((int(one.steps[0]) for side in (a, b) for one in [*side.tensors.values()][:1]), default=0)
     match = match_names(_tensor_names(a.tensors, begin), _tensor_names(b.tensors, begin), names)
-    others = rows_of(a.table, a.tensors), rows_of(b.table, b.tensors)
+    others = magnitudes(a.table, a.tensors), magnitudes(b.table, b.tensors)
     # Only what both have: what one run alone recorded so says nothing of the other's optimizer.
     of_both = (Pair(one, other, "equal") for one, other in equal_names(*others))
     match = match._replace(pairs=(*match.pairs, *of_both))
@@ -150,6 +142,16 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
     loss_steps, losses = _common_series(a, b, *tags) if tags else (np.empty(0, np.int64), np.empty((2, 0)))
     known = {**a.tensors, **others[0]}, {**b.tensors, **others[1]}
     pairs = [(known[0][pair.a], known[1][pair.b]) for pair in match.pairs]
+    elements = np.array([one.count[0] for one, _ in pairs], np.int64)
+    return Alignment(
+        " = ".join(dict.fromkeys(tags)) or None, loss_steps, losses, match, elements, *_side_by_side(pairs)
+    )
+
+
+def _side_by_side(
+    pairs: list[tuple[HistogramStatistics, HistogramStatistics]],
+) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Steps, numbers and counts of what is not finite; see :class:`Alignment`."""
     common = [np.intersect1d(one.steps, other.steps, assume_unique=True) for one, other in pairs]
     steps = np.unique(np.concatenate(common)) if common else np.empty(0, np.int64)
     tensors = np.full((2, len(pairs), steps.size, 3), np.nan)
@@ -164,14 +166,25 @@ def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment
                 counts = getattr(statistics, name)[chosen]
                 if counts.any():  # memory that is never written to costs nothing
                     nonfinite[side, index, at, column] = counts
-    elements = np.array([one.count[0] for one, _ in pairs], np.int64)
-    tag = " = ".join(dict.fromkeys(tags)) or None
-    return Alignment(tag, loss_steps, losses, match, elements, steps, tensors, nonfinite)
+    return steps, tensors, nonfinite
 
 
 def _places(shared: NDArray[np.int64], steps: NDArray[np.int64]) -> slice | NDArray[np.intp]:
     """Where the steps that are shared stand among all, both ascending."""
     return slice(None) if shared.size == steps.size else np.searchsorted(steps, shared)
+
+
+def whole_distances(a: Side, b: Side) -> dict[tuple[str, str], dict[int, float]]:
+    """Distances of tensors that both recorded whole, by their names and common steps; infinite if sizes differ."""
+    found = {}
+    for one, other in equal_names(a.whole, b.whole):
+        steps, tensors, nonfinite = _side_by_side([(a.whole[one], b.whole[other])])
+        if steps.size:
+            sizes = [side.count[np.searchsorted(side.steps, steps)] for side in (a.whole[one], b.whole[other])]
+            is_other = (nonfinite[0] != nonfinite[1]).any(axis=2)[0] | (sizes[0] != sizes[1])
+            far = np.where(is_other, np.inf, np.nan_to_num(tensor_distances(*tensors)[0]))
+            found[one, other] = dict(zip(steps.tolist(), far.tolist(), strict=True))
+    return found
 
 
 def have_other_shares(a: Side, b: Side) -> bool:
@@ -182,22 +195,18 @@ def have_other_shares(a: Side, b: Side) -> bool:
 
 def setting_differences(a: Side, b: Side) -> dict[str, tuple[Any, Any]]:
     """Settings that both runs state and state differently."""
-    return {
-        name: (value, b.settings[name])
-        for name, value in a.settings.items()
-        if name in b.settings and not _same(value, b.settings[name])
-    }
+    both = {name: (a.settings[name], b.settings[name]) for name in a.settings if name in b.settings}
+    return {name: (one, other) for name, (one, other) in both.items() if not _same(one, other)}
 
 
 def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
     """For every other scalar of both runs the largest difference over its range, the greatest first."""
     differences = {}
     for tag in a.scalars.keys() & b.scalars.keys() - {_LOSS}:
-        _, (one, other) = _common_series(a, b, tag, tag)
-        finite = np.isfinite(one) & np.isfinite(other)
-        if finite.any():
-            scale = max(float(np.abs(one[finite]).max()), float(np.abs(other[finite]).max())) or 1.0
-            differences[tag] = float(np.abs(one[finite] - other[finite]).max()) / scale
+        numbers = _common_series(a, b, tag, tag)[1]
+        one, other = numbers[:, np.isfinite(numbers).all(axis=0)]
+        if one.size:
+            differences[tag] = float(np.abs(one - other).max()) / (float(np.abs([one, other]).max()) or 1.0)
     return largest_first(differences)
 
 
@@ -210,19 +219,15 @@ def _tensor_names(tensors: Mapping[str, HistogramStatistics], begin: int) -> lis
     return names
 
 
-def _loss_tags(a: Mapping[str, object], b: Mapping[str, object]) -> tuple[str, ...]:
+def _loss_tags(*runs: Iterable[str]) -> tuple[str, ...]:
     """The training loss in both: ``loss/auto``, one tag, or the only ones that are equal but for their signs."""
-    losses = [[tag for tag in tags if "loss" in tag.lower() and not _NO_LOSS.search(tag.lower())] for tags in (a, b)]
-    common = [tag for tag in losses[0] if tag in losses[1]]
+    one, other = ([tag for tag in run if "loss" in tag.lower() and not _NO_LOSS.search(tag.lower())] for run in runs)
+    common = sorted((tag for tag in one if tag in other), key=lambda tag: tag != _LOSS)
     if common:
-        return (_LOSS if _LOSS in common else common[0],) * 2
-    plain = [{_plain_tag(tag): tag for tag in tags} for tags in losses]
+        return (common[0],) * 2
+    # without signs and the words that say no more than that it is of training
+    plain = [{re.sub(r"[^a-z]|auto|step|train(ing)?", "", tag.lower()): tag for tag in tags} for tags in (one, other)]
     return next(((plain[0][tag], plain[1][tag]) for tag in plain[0] if tag in plain[1]), ())
-
-
-def _plain_tag(tag: str) -> str:
-    """A tag without signs and the words that say no more than that it is of training."""
-    return re.sub(r"[^a-z]|auto|step|train(ing)?", "", tag.lower())
 
 
 def _common_series(a: Side, b: Side, tag_a: str, tag_b: str) -> tuple[NDArray[np.int64], Floats]:
@@ -233,13 +238,11 @@ def _common_series(a: Side, b: Side, tag_a: str, tag_b: str) -> tuple[NDArray[np
 
 def _settings(reader: SummaryReader) -> dict[str, Any]:
     lineage = reader.lineage()
-    settings: dict[str, Any] = {}
-    if lineage.custom is not None:
-        settings.update(flatten(lineage.custom.values))
+    settings: dict[str, Any] = {} if lineage.custom is None else flatten(lineage.custom.values)
     if lineage.train is not None:
-        recorded = {field.name: getattr(lineage.train, field.name) for field in fields(TrainInfo)}
-        rate = recorded["learning_rate"]
-        settings.update(recorded, learning_rate=None if rate is None else shortest_float32(rate))
+        settings |= asdict(lineage.train)
+        rate = lineage.train.learning_rate
+        settings["learning_rate"] = None if rate is None else shortest_float32(rate)
     return {name: value for name, value in settings.items() if value is not None and name not in _NOT_SETTINGS}
 
 

@@ -67,11 +67,13 @@ def beginning_of(alignment: Alignment) -> Beginning:
     return Beginning(False if is_beyond and surprise < count + _TYPICAL * count**0.5 else None, none)
 
 
-def relative_updates(alignment: Alignment, column: int | None) -> Floats:
-    """Of each weight how far its two updates in a step are apart, by the larger one; NaN without one."""
-    if not column or alignment.steps[column] - alignment.steps[column - 1] != 1:
-        return np.full(len(alignment.names.pairs), np.nan)
-    updates = alignment.tensors[:, :, column] - alignment.tensors[:, :, column - 1]
-    largest = np.abs(updates).max(axis=(0, 2))
+def update_shares(alignment: Alignment, column: int | None) -> Floats:
+    """How far the updates of weights in a step are apart, by their size; of the first step, by that of the next."""
+    steps, tensors = alignment.steps, alignment.tensors
+    if column is None or steps.size < 2 or (column and steps[column] - steps[column - 1] != 1):
+        return np.zeros(0)
+    updates = tensors[:, :, max(column, 1)] - tensors[:, :, max(column, 1) - 1]
+    one, other = updates if column else tensors[:, :, 0]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(alignment.is_weight, np.abs(updates[0] - updates[1]).max(axis=1) / largest, np.nan)
+        shares: Floats = np.abs(one - other).max(axis=1) / np.abs(updates).max(axis=(0, 2))
+    return shares[alignment.is_weight & np.isfinite(shares)]

@@ -15,14 +15,7 @@ _SCALE_FLOOR = 0.1  # of the larger tensors' greatest element: rounding in a sma
 
 
 class Tolerance(NamedTuple):
-    """Distances up to which two runs are the same.
-
-    Attributes:
-        name: ``float32``, ``bfloat16`` or the number that was asked for.
-        loss: of losses.
-        tensor: of tensors.
-        row: of statistics of a module's inputs and outputs.
-    """
+    """Distances up to which two runs are the same: of losses, of tensors, and of rows of a chain."""
 
     name: str
     loss: float
@@ -33,13 +26,42 @@ class Tolerance(NamedTuple):
 TOLERANCES = {"float32": Tolerance("float32", 1e-5, 3e-6, 1e-6), "bfloat16": Tolerance("bfloat16", 2e-3, 3e-2, 2e-2)}
 
 
+class Distances(NamedTuple):
+    """Distances of two runs, and the limits beyond which they count.
+
+    Attributes:
+        losses: float64, shape ``(l,)``, as ``loss_limits``.
+        tensors: float64, shape ``(pairs, s)``, as ``tensor_limits``; NaN where not recorded.
+        tolerance: the limits before rounding was measured.
+    """
+
+    losses: Floats
+    tensors: Floats
+    loss_limits: Floats
+    tensor_limits: Floats
+    tolerance: Tolerance
+
+    @property
+    def tolerances(self) -> str:
+        """The limits in words."""
+        name, loss, tensor, _ = self.tolerance
+        limits = max(loss, self.loss_limits.max(initial=0.0)), max(tensor, self.tensor_limits.max(initial=0.0))
+        measured = "" if limits == (loss, tensor) else ", or three times what two runs of a differ by"
+        return f"tolerance {name}{measured}: loss {limits[0]:.2g}, tensors {limits[1]:.2g}"
+
+    @property
+    def far(self) -> NDArray[np.bool_]:
+        """Where tensors are beyond their limits."""
+        return np.greater(self.tensors, self.tensor_limits)
+
+
 def loss_distances(a: Floats, b: Floats) -> Floats:
     """Relative differences of two losses of the same steps, shape ``(steps,)``; infinite where only one is a number."""
     floor = _LOSS_FLOOR * max(abs(a[0]), abs(b[0])) if a.size and np.isfinite([a[0], b[0]]).all() else 0.0
     with np.errstate(invalid="ignore"):
-        scale = np.maximum(np.maximum(np.abs(a), np.abs(b)), floor)
-        distances = np.where(a == b, 0.0, np.abs(a - b) / scale)
-    return _unequal_numbers(a, b, distances)
+        distances = np.abs(a - b) / np.maximum(np.maximum(np.abs(a), np.abs(b)), floor)
+    is_same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(is_same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), distances, np.inf))
 
 
 def tensor_distances(a: Floats, b: Floats) -> Floats:
@@ -68,23 +90,12 @@ def _largest(numbers: Floats) -> Floats:
     return functools.reduce(np.maximum, planes)
 
 
-def _unequal_numbers(a: Floats, b: Floats, distances: Floats) -> Floats:
-    finite_a, finite_b = np.isfinite(a), np.isfinite(b)
-    both = finite_a & finite_b
-    same = ~finite_a & ~finite_b & ((a == b) | (np.isnan(a) & np.isnan(b)))
-    return np.where(both, distances, np.where(same, 0.0, np.inf))
+def largest(distances: Floats) -> float | None:
+    """The largest that is known, or ``None``."""
+    known = distances[~np.isnan(distances)]
+    return float(known.max()) if known.size else None
 
 
 def largest_first(distances: dict[str, float]) -> dict[str, float]:
     """The same, the largest first and equal ones by name."""
     return dict(sorted(distances.items(), key=lambda item: (-item[1], item[0])))
-
-
-def smoothed(values: Floats, weight: float = 0.9) -> Floats:
-    """Exponential moving average, corrected for its beginning; NaN and infinities are skipped."""
-    averages, total, mass = np.empty_like(values), 0.0, 0.0
-    for index, value in enumerate(values.tolist()):
-        if np.isfinite(value):
-            total, mass = weight * total + (1 - weight) * value, weight * mass + (1 - weight)
-        averages[index] = total / mass if mass else np.nan
-    return averages

@@ -10,9 +10,9 @@ import math
 import os
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,32 +91,33 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
     Raises:
         ValueError: a given name is in neither run, or given twice.
     """
-    given = dict(given or {})
+    given = given or {}
     _check_given(given, a, b)
     sizes_a, sizes_b = ({tensor.name: tensor.elements for tensor in tensors} for tensors in (a, b))
-    matched = {name: Pair(name, other, "map") for name, other in given.items()}
-    taken = {*given.values()}
+    pairs = {one: Pair(one, other, "map") for one, other in given.items()}
 
     def left() -> tuple[list[TensorName], list[TensorName]]:
-        return [one for one in a if one.name not in matched], [other for other in b if other.name not in taken]
+        taken = {pair.b for pair in pairs.values()}
+        return [one for one in a if one.name not in pairs], [other for other in b if other.name not in taken]
 
-    def take(pairs: Iterable[tuple[str, str]], rule: str) -> None:
-        for one, other in pairs:
-            unknown = not (sizes_a[one] and sizes_b[other])
-            if one not in matched and other not in taken and (unknown or sizes_a[one] == sizes_b[other]):
-                matched[one] = Pair(one, other, rule)
-                taken.add(other)
+    def take(found: Iterable[tuple[str, str]], rule: str) -> None:
+        free = {other.name for other in left()[1]}
+        for one, other in found:
+            if (
+                one not in pairs
+                and other in free
+                and (sizes_a[one] or sizes_b[other]) == (sizes_b[other] or sizes_a[one])
+            ):
+                pairs[one] = Pair(one, other, rule)
+                free.remove(other)
 
     take(equal_names(sizes_a, sizes_b), "equal")
     take(_equal_values(*left()), "value")
-    take(_siblings(*left(), matched), "sibling")
-    take(_between(*left(), a, b, matched), "place")
-    take(_siblings(*left(), matched), "place")
-    return NameMatch(
-        tuple(matched[tensor.name] for tensor in a if tensor.name in matched),
-        tuple(tensor.name for tensor in left()[0]),
-        tuple(tensor.name for tensor in left()[1]),
-    )
+    take(_siblings(*left(), pairs.values()), "sibling")
+    take(_between(a, b, pairs), "place")
+    take(_siblings(*left(), pairs.values()), "place")
+    in_order = tuple(pairs[tensor.name] for tensor in a if tensor.name in pairs)
+    return NameMatch(in_order, *(tuple(tensor.name for tensor in tensors) for tensors in left()))
 
 
 def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,17 +165,14 @@ def kind_of(name: str) -> str:
 def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of equal names, and of names that are equal without prefixes and in PyTorch's words, if no two are."""
     a, b = list(a), list(b)
-    other_counts = _counted_otherwise(a, b)
-    sure_a, sure_b = (
-        [name for name in names if not any(before in other_counts for before, _ in _numbered(name))] for names in (a, b)
-    )
-    same = {*sure_a} & {*sure_b}
+    shifted = _counted_otherwise(a, b)
+    sure = [[name for name in names if not any(at in shifted for at, _ in _numbered(name))] for names in (a, b)]
+    same = {*sure[0]} & {*sure[1]}
     names_a, names_b = (
-        _unique([name for name in sure if name not in same], names) for sure, names in ((sure_a, a), (sure_b, b))
+        _plain([name for name in names if name not in same], every) for names, every in zip(sure, (a, b), strict=True)
     )
-    return [(name, name) for name in a if name in same] + [
-        (names_a[key], names_b[key]) for key in names_a if key in names_b
-    ]
+    plain = [(name, names_b[key]) for key, name in names_a.items() if key in names_b]
+    return [(name, name) for name in a if name in same] + plain
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -217,30 +215,23 @@ def _parts(name: str) -> tuple[str, str]:
     return (plain, gradient) if kind is None else (stem, kind + gradient)
 
 
-def _unique(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Names by layer and kind, without the words that every name of the run begins with; those that only one has."""
-    stems = [_parts(name)[0].split(".") for name in every]
-    shortest = min(stems, key=len, default=[""])[:-1]
-    common = next((at for at, word in enumerate(shortest) if any(stem[at] != word for stem in stems)), len(shortest))
-    keys = [(".".join(_parts(name)[0].split(".")[common:]), kind_of(name)) for name in names]
+def _plain(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Names by their words and kind, without the words that every name begins with; those that only one has."""
+    stems = [_parts(name)[0].split(".")[:-1] for name in every]
+    common = len([*takewhile(lambda words: len({*words}) == 1, zip(*stems, strict=False))])
+    keys = [(*_parts(name)[0].split(".")[common:], kind_of(name)) for name in names]
     counts = Counter(keys)
     return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
 
 
 def _counted_otherwise(a: Iterable[str], b: Iterable[str]) -> set[str]:
     """Where layers are counted from one in one run and from zero in the other: their names with a star for numbers."""
-    numbers: list[dict[str, set[int]]] = [{}, {}]
-    for side, names in enumerate((a, b)):
-        for name in names:
-            for before, number in _numbered(name):
-                numbers[side].setdefault(before, set()).add(number)
-    both = numbers[0].keys() & numbers[1].keys()
-    shifted = (
-        (before, {number + 1 for number in numbers[side][before]} == numbers[1 - side][before])
-        for before in both
-        for side in (0, 1)
-    )
-    return {before for before, is_shifted in shifted if is_shifted}
+    one, other = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    for names, numbers in ((a, one), (b, other)):
+        for before, number in (found for name in names for found in _numbered(name)):
+            numbers[before].add(number)
+    both = one.keys() & other.keys()
+    return {at for at in both if other[at] in ({n + 1 for n in one[at]}, {n - 1 for n in one[at]})}
 
 
 def _numbered(name: str) -> Iterator[tuple[str, int]]:
@@ -287,53 +278,49 @@ def _second(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.partition(np.pad(distances, ((0, 0), (0, 1)), constant_values=np.inf), 1, axis=1)[:, 1]
 
 
-def _siblings(
-    a: Sequence[TensorName], b: Sequence[TensorName], matched: Mapping[str, Pair]
-) -> Iterator[tuple[str, str]]:
+def _siblings(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> Iterator[tuple[str, str]]:
     """Tensors of one kind in layers of which another tensor is paired."""
-    layers = {_parts(pair.a)[0]: _parts(pair.b)[0] for pair in matched.values()}
+    layers = {_parts(pair.a)[0]: _parts(pair.b)[0] for pair in pairs}
     there = {_parts(tensor.name): tensor.name for tensor in b}
-    for tensor in a:
-        stem, kind = _parts(tensor.name)
-        if stem in layers and (layers[stem], kind) in there:
-            yield tensor.name, there[layers[stem], kind]
+    for layer, kind, name in ((*_parts(tensor.name), tensor.name) for tensor in a):
+        if layer in layers and (layers[layer], kind) in there:
+            yield name, there[layers[layer], kind]
 
 
-def _between(
-    left_a: Sequence[TensorName],
-    left_b: Sequence[TensorName],
-    a: Sequence[TensorName],
-    b: Sequence[TensorName],
-    matched: Mapping[str, Pair],
-) -> Iterator[tuple[str, str]]:
+def _between(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]) -> Iterator[tuple[str, str]]:
     """First tensors of layers between two pairs: of the layouts that both sides have as often, if in one order."""
     at_a, at_b = ({tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b))
-    anchors = ascending([(at_a[pair.a], at_b[pair.b]) for pair in matched.values()])
-    gaps_a = _layers_in_gaps(left_a, at_a, [one for one, _ in anchors])
-    gaps_b = _layers_in_gaps(left_b, at_b, [other for _, other in anchors])
-    for gap, layers_a in gaps_a.items():
-        layers_b = gaps_b.get(gap, [])
-        counts_a, counts_b = (Counter(map(_layout, layers)) for layers in (layers_a, layers_b))
-        known = {layout for layout, count in counts_a.items() if counts_b[layout] == count}
-        ones, others = ([layer for layer in layers if _layout(layer) in known] for layers in (layers_a, layers_b))
-        if [*map(_layout, ones)] != [*map(_layout, others)]:
-            continue
-        crossed = _crossed(ones, others)
-        for one, other in zip(ones, others, strict=True):
-            if _layout(one) not in crossed:
-                yield one[0].name, other[0].name
+    anchors = ascending([(at_a[pair.a], at_b[pair.b]) for pair in pairs.values()])
+    gaps_a = _layers_in_gaps(a, pairs, {a[one].name for one, _ in anchors})
+    gaps_b = _layers_in_gaps(b, {pair.b for pair in pairs.values()}, {b[other].name for _, other in anchors})
+    for both in ((layers, gaps_b[gap]) for gap, layers in gaps_a.items()):
+        counts_a, counts_b = (Counter(map(_layout, layers)) for layers in both)
+        ones, others = ([layer for layer in x if counts_a[_layout(layer)] == counts_b[_layout(layer)]] for x in both)
+        if [*map(_layout, ones)] == [*map(_layout, others)]:
+            crossed = _crossed(ones, others)
+            yield from (
+                (one[0].name, other[0].name)
+                for one, other in zip(ones, others, strict=True)
+                if _layout(one) not in crossed
+            )
 
 
 def _layers_in_gaps(
-    tensors: Sequence[TensorName], places: Mapping[str, int], anchors: Sequence[int]
-) -> dict[int, list[list[TensorName]]]:
-    """Layers in their order, tensors by kind, by how many anchors come before."""
+    tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
+) -> defaultdict[int, list[list[TensorName]]]:
+    """Layers of what is left in their order, tensors by kind, by how many anchors come before."""
     layers: dict[str, list[TensorName]] = {}
+    gaps, gap = defaultdict[int, list[list[TensorName]]](list), 0
     for tensor in tensors:
-        layers.setdefault(_parts(tensor.name)[0], []).append(tensor)
-    ordered = sorted(layers.values(), key=lambda layer: places[layer[0].name])
-    by_gap = groupby(ordered, lambda layer: bisect_left(anchors, places[layer[0].name]))
-    return {gap: [sorted(layer, key=lambda x: kind_of(x.name)) for layer in group] for gap, group in by_gap}
+        gap += tensor.name in anchors
+        if tensor.name not in taken:
+            layer = layers.setdefault(_parts(tensor.name)[0], [])
+            if not layer:
+                gaps[gap].append(layer)
+            layer.append(tensor)
+    for layer in layers.values():
+        layer.sort(key=lambda tensor: kind_of(tensor.name))
+    return gaps
 
 
 def _layout(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:

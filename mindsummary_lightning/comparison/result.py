@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from html import escape
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -147,40 +147,28 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it; numbers that are not finite are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``."""
+        shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
         first = self.first_difference
+        if first is not None:
+            settings = _both((name, (one, other)) for name, one, other in first.settings)
+            module = first.module and place_dict(first.module)
+            changed = {"class": first.kind, "module": module, "settings": settings}  # the class has its first name, too
+            shown["first_difference"] = asdict(replace(first, module=None)) | changed
         result: dict[str, Any] = map_json(
-            {
-                "a": self.a,
-                "b": self.b,
-                "verdict": self.verdict,
-                "mode": self.mode,
-                "sentence": self.sentence,
-                "first_difference": first
-                and {
-                    "step": first.step,
-                    "kind": first.kind,
-                    "class": first.kind,  # the name that it had first
-                    "after": first.after,
-                    "loss_distance": first.loss_distance,
-                    "tensors": [asdict(tensor) for tensor in first.tensors],
-                    "module": first.module and place_dict(first.module),
-                    "settings": {name: {"a": one, "b": other} for name, one, other in first.settings},
-                },
-                "chain": self.chain and chain_dict(self.chain),
-                "unmatched": {side: list(names) for side, names in self.unmatched.items()},
-                "guessed": [{"a": one, "b": other} for one, other in self.guessed],
-                "by_value": [{"a": one, "b": other} for one, other in self.by_value],
-                "compared": dict(self.compared),
+            shown
+            | {
                 "alone": {run: alone._asdict() for run, alone in self.alone.items()},
-                "largest": dict(self.largest),
-                "tolerance": self.tolerance._asdict(),
-                "floor": self.floor and dict(self.floor),
-                "settings": {name: {"a": one, "b": other} for name, (one, other) in self.settings.items()},
-                "scalars": dict(self.scalars),
-                "whole_tensors": dict(self.whole_tensors),
+                "by_value": [{"a": one, "b": other} for one, other in self.by_value],
+                "chain": self.chain and chain_dict(self.chain),
+                "guessed": [{"a": one, "b": other} for one, other in self.guessed],
                 "hints": [asdict(hint) for hint in self.hints],
-                "trend": dict(self.trend),
+                "settings": _both(self.settings.items()),
+                "tolerance": self.tolerance._asdict(),
             },
             finite_or_named,
         )
         return result
+
+
+def _both(values: Iterable[tuple[str, tuple[Any, Any]]]) -> dict[str, dict[str, Any]]:
+    return {name: {"a": one, "b": other} for name, (one, other) in values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -15,39 +16,23 @@ from mindsummary_lightning.comparison.alignment import (
     largest_scalar_differences,
     read_side,
     setting_differences,
+    whole_distances,
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
 from mindsummary_lightning.comparison.chain import Chain, compare_chains
-from mindsummary_lightning.comparison.chain_parts import Part
 from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
-    Floats,
+    Distances,
     Tolerance,
+    largest,
     largest_first,
     loss_distances,
-    smoothed,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import (
-    Hint,
-    first_failures,
-    hints_of,
-    loss_ratio,
-    losses_apart,
-    shares,
-    walks,
-)
-from mindsummary_lightning.comparison.parting import Distances, losses_of_shares, parting, wandering_tensors
-from mindsummary_lightning.comparison.recorded_tensors import WholeTensor, whole_tensors
-from mindsummary_lightning.comparison.result import (
-    Alone,
-    Comparison,
-    FirstDifference,
-    Mode,
-    TensorDistance,
-    Verdict,
-)
+from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of
+from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
+from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
 from mindsummary_lightning.values.text import listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
@@ -88,49 +73,45 @@ def compare_runs(
     sides = read_side(a, progress), read_side(b, progress)
     limits = _tolerance(tolerance, *sides)
     alignment = align(*sides, names)
-    found = _distances(alignment, limits)
-    floor = None
+    found, floor = _distances(alignment, limits), None
     if same is not None:
         again = align(sides[0], read_side(same, progress))
         found, floor = _above(found, alignment, again, _distances(again, limits))
     beginning = beginning_of(alignment)
-    whole = whole_tensors(sides[0].whole, sides[1].whole)
-    begin = min((int(side.steps[0]) for side in sides), default=1)
-    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, begin)
-    mode = _mode(alignment, found, beginning)
-    trend = _trend(*sides, alignment) if mode == "trend" else {}
-    if chain is not None:
-        mode, found = "exact", _followed(found, alignment, chain)
-    remarks = shares(*sides) if alignment.names.pairs else []
+    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, min(int(side.steps[0]) for side in sides))
+    mode = "exact" if chain else _mode(alignment, found, beginning)
+    compared, counting, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None
-    verdict: Verdict = "same"
-    sentence = ""
+    verdict: Verdict = "different" if mode else "not_comparable"
+    sentence = "" if mode == "exact" else _without_steps(alignment, found, beginning)
+    whole = whole_distances(*sides)
+    if chain is not None:
+        counting = _followed(found, alignment, chain)
     if mode == "exact":
-        share = losses_of_shares(alignment, found)
-        if share is not None and loss_ratio(alignment) is None:
-            remarks.append(losses_apart(*share))
-            found = found._replace(losses=np.zeros_like(found.losses), has_losses=False)
-        wandering, until = wandering_tensors(alignment, found)
-        for index in np.flatnonzero(wandering).tolist():
-            apart = float(np.nanmax(found.tensors[index, alignment.steps < until]))
-            remarks.append(walks(alignment.names.pairs[index].a, apart, until))
-        first, sentence = parting(*sides, alignment, found, beginning, wandering, tolerance is None)
+        apart = None if loss_ratio(alignment) else losses_of_shares(alignment, counting)
+        if apart is not None:
+            none = np.zeros(0)
+            compared = replace(alignment, loss_steps=none.astype(np.int64), losses=np.zeros((2, 0)))
+            counting = counting._replace(losses=none, loss_limits=none)
+        is_walking, until = wandering_tensors(compared, counting)
+        far = np.where(compared.steps < until, counting.tensors, np.nan)
+        walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
+        first, sentence = parting(sides, compared, counting, beginning, is_walking, tolerance is None)
         if chain is not None and chain.part is not None and (first is None or first.step >= chain.part.step):
-            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
+            first, sentence = _of_chain(chain, alignment, found), chain_sentence(chain.part, limits.row)
         verdict = "different" if first else "undecided" if sentence else "same"
-        if not first and not sentence:
-            first = _first_whole_tensor(whole, limits)
-            if first is not None:
-                verdict, far = "different", first.tensors[0]
-                sentence = f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: "
-                sentence += f"{far.distance:.1e} apart; losses and weights are the same."
-    else:
-        verdict = "not_comparable" if mode is None else "different"
-        sentence = _without_steps(mode, alignment, found, beginning)
-    alone = {"a": _alone(*sides, alignment.names.unmatched_a), "b": _alone(*sides[::-1], alignment.names.unmatched_b)}
+        if verdict == "same":
+            first = _first_whole_tensor(whole, max(_BEYOND_ROUNDING, limits.tensor))
+            verdict = "different" if first else "same"
+            sentence = _whole_sentence(first) if first else ""
+    unmatched = {"a": alignment.names.unmatched_a, "b": alignment.names.unmatched_b}
+    alone = {
+        run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
+        for run, one, other in (("a", *sides), ("b", *sides[::-1]))
+    }
     if verdict == "same":
-        sentence = _no_difference(alignment, found, remarks, alone)
-    hints = [*remarks, *first_failures(*sides), *(hints_of(*sides, alignment, first.step) if first else ())]
+        sentence = _no_difference(compared, counting, walking, alone)
+    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking), *first_failures(sides)]
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
@@ -138,7 +119,7 @@ def compare_runs(
         mode=mode,
         sentence=sentence,
         first_difference=first,
-        unmatched={"a": alignment.names.unmatched_a, "b": alignment.names.unmatched_b},
+        unmatched=unmatched,
         guessed=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "place"),
         by_value=tuple((pair.a, pair.b) for pair in alignment.names.pairs if pair.rule == "value"),
         compared={
@@ -147,14 +128,14 @@ def compare_runs(
             "losses": int(alignment.loss_steps.size),
         },
         alone=alone,
-        largest={"loss": _largest(found.losses), "tensor": _largest(found.tensors)},
+        largest={"loss": largest(counting.losses), "tensor": largest(counting.tensors)},
         tolerance=limits,
         floor=floor,
         settings=setting_differences(*sides),
         scalars=largest_scalar_differences(*sides),
-        whole_tensors=largest_first({tensor.a: float(tensor.distances.max()) for tensor in whole}),
-        hints=tuple(hints),
-        trend=trend,
+        whole_tensors=largest_first({one: max(far.values()) for (one, _), far in whole.items()}),
+        hints=(*hints, *(hints_of(sides, compared, first.step) if first else ())),
+        trend=_trend(sides, alignment) if mode == "trend" else {},
         chain=chain,
         alignment=alignment,
         losses=found.losses,
@@ -170,7 +151,9 @@ def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances
     return found._replace(losses=losses, tensors=tensors)
 
 
-def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) -> FirstDifference:
+def _of_chain(chain: Chain, alignment: Alignment, found: Distances) -> FirstDifference | None:
+    if (part := chain.part) is None:
+        return None
     tensors = tuple(TensorDistance(pair.a.name, pair.b.name, pair.distance) for pair in part.tensors)
     loss = alignment.loss_at(part.step, found.losses)
     after = chain.steps[-2] if len(chain.steps) > 1 else None
@@ -203,16 +186,15 @@ def _above(
 
     Rounding of another kernel is in other tensors, and a step ahead or behind where it grows fast.
     """
-    losses, tensors = rounding.losses, np.fmax.reduce(rounding.tensors, axis=0, initial=0.0)
     limits = []
-    for own, theirs, series, steps in (
-        (found.loss_limits, again.loss_steps, losses, alignment.loss_steps),
-        (found.tensor_limits, again.steps, tensors, alignment.steps),
+    for own, theirs, steps, series in (
+        (found.loss_limits, again.loss_steps, alignment.loss_steps, rounding.losses),
+        (found.tensor_limits, again.steps, alignment.steps, np.fmax.reduce(rounding.tensors, axis=0, initial=0.0)),
     ):
-        largest = np.maximum.accumulate(np.concatenate([[0.0], series]))
+        farthest = np.maximum.accumulate(np.concatenate([[0.0], series]))
         at = np.minimum(np.searchsorted(theirs, steps, side="right") + 1, series.size)
-        limits.append(np.maximum(own, _TIMES_FLOOR * largest[at]))
-    floor = {"loss": _largest(losses), "tensor": _largest(rounding.tensors)}
+        limits.append(np.maximum(own, _TIMES_FLOOR * farthest[at]))
+    floor = {"loss": largest(rounding.losses), "tensor": largest(rounding.tensors)}
     return found._replace(loss_limits=limits[0], tensor_limits=limits[1]), floor
 
 
@@ -229,85 +211,73 @@ def _mode(alignment: Alignment, found: Distances, beginning: Beginning) -> Mode 
     return "exact" if beginning.are_alike or np.nanmedian(first) <= _COMPARABLE else "trend"
 
 
-def _first_whole_tensor(whole: list[WholeTensor], limits: Tolerance) -> FirstDifference | None:
+def _first_whole_tensor(whole: Mapping[tuple[str, str], Mapping[int, float]], limit: float) -> FirstDifference | None:
     """Where tensors recorded whole part by more than rounding, of runs whose losses and weights agree."""
-    limit = max(_BEYOND_ROUNDING, limits.tensor)
-    far = {int(tensor.steps[tensor.distances > limit][0]) for tensor in whole if (tensor.distances > limit).any()}
-    if not far:
+    parted = [step for far in whole.values() for step, distance in far.items() if distance > limit]
+    if not parted:
         return None
-    step = min(far)
-    tensors = [
-        TensorDistance(tensor.a, tensor.b, float(tensor.distances[tensor.steps == step][0]))
-        for tensor in whole
-        if (tensor.distances[tensor.steps == step] > limit).any()
-    ]
-    before = [int(earlier) for tensor in whole for earlier in tensor.steps if earlier < step]
-    tensors.sort(key=lambda tensor: -tensor.distance)
-    return FirstDifference(step, None, None, tuple(tensors), max(before, default=None))
+    step = min(parted)
+    tensors = [TensorDistance(*names, far[step]) for names, far in whole.items() if far.get(step, 0.0) > limit]
+    before = [earlier for far in whole.values() for earlier in far if earlier < step]
+    return FirstDifference(
+        step, None, None, tuple(sorted(tensors, key=lambda tensor: -tensor.distance)), max(before, default=None)
+    )
 
 
-def _alone(side: Side, other: Side, unmatched: tuple[str, ...]) -> Alone:
-    return Alone(int(np.setdiff1d(side.steps, other.steps).size), len(unmatched))
+def _whole_sentence(first: FirstDifference) -> str:
+    far = first.tensors[0]
+    return (
+        f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: {far.distance:.1e} apart; "
+        "losses and weights are the same."
+    )
 
 
-def _trend(a: Side, b: Side, alignment: Alignment) -> dict[str, float | None]:
+def _trend(sides: tuple[Side, Side], alignment: Alignment) -> dict[str, float | None]:
     """Differences of the courses of two runs that are not followed step by step."""
     trend: dict[str, float | None] = {}
-    if alignment.losses.shape[1]:
-        one, other = (smoothed(losses) for losses in alignment.losses)
-        scale = max(abs(one[-1]), abs(other[-1])) or 1.0
-        trend["final_loss_a"], trend["final_loss_b"] = float(one[-1]), float(other[-1])
-        trend["final_loss_difference"] = float(abs(one[-1] - other[-1]) / scale)
-        largest = np.fmax.reduce(np.abs([one, other]), axis=None)
-        trend["largest_loss_difference"] = float(np.fmax.reduce(np.abs(one - other)) / (largest or 1.0))
-    for key, side in (("seconds_per_step_a", a), ("seconds_per_step_b", b)):
+    last = alignment.losses[:, -max(1, alignment.loss_steps.size // 10) :]
+    for run, side, losses in zip("ab", sides, last, strict=True):
+        known = losses[np.isfinite(losses)]
+        trend[f"final_loss_{run}"] = float(known.mean()) if known.size else None
         series = side.scalars.get(alignment.loss_tag or "")
         if series is not None and len(series) > 2:
-            trend[key] = float(np.median(np.diff(series.wall_times) / np.diff(series.steps)))
+            trend[f"seconds_per_step_{run}"] = float(np.median(np.diff(series.wall_times) / np.diff(series.steps)))
     return trend
 
 
-def _without_steps(mode: str | None, alignment: Alignment, found: Distances, beginning: Beginning) -> str:
-    if mode is None:
+def _without_steps(alignment: Alignment, found: Distances, beginning: Beginning) -> str:
+    """Why the runs are not followed step by step."""
+    if not alignment.steps.size and not alignment.loss_steps.size:
         return (
             "The runs have no step in common at which both recorded a loss or a tensor: record both with "
             "collect_freq=1 and histogram_regular='.*'."
         )
-    courses = "Only their courses are compared."
     if beginning.are_alike is False:
         step, far = int(alignment.steps[0]), float(np.nanmedian(found.tensors[alignment.is_weight, 0]))
         return (
             f"The runs began with other weights: after step {step}, the first that both recorded, half of them are "
-            f"more than {far:.1e} apart, farther than their updates lead. {courses}"
+            f"more than {far:.1e} apart, farther than their updates lead. Only their courses are compared."
         )
-    what = "tensors are"
-    if found.losses.size:
-        what = f"losses are {found.losses[0]:.1e}"
-    step = int((alignment.loss_steps if found.losses.size else alignment.steps)[0])
+    has_losses = bool(found.losses.size)
+    step = int((alignment.loss_steps if has_losses else alignment.steps)[0])
     return (
-        f"The {what} apart at step {step}, the first that both recorded; whether the weights before it were the same "
-        f"is not to be seen in what was recorded. {courses}"
+        f"The {f'losses are {found.losses[0]:.1e}' if has_losses else 'tensors are'} apart at step {step}, the first "
+        "that both recorded; whether the weights before it were the same is not to be seen in what was recorded. Only "
+        "their courses are compared."
     )
 
 
-def _no_difference(alignment: Alignment, found: Distances, remarks: list[Hint], alone: Mapping[str, Alone]) -> str:
-    but = [str(hint.numbers["tensor"]) for hint in remarks if hint.rule == "walks"]
-    counting = [pair.a not in but for pair in alignment.names.pairs]
-    parts = []
-    if found.losses.size and found.has_losses:
-        parts.append(f"losses at most {_largest(found.losses):.1e}")
-    largest = _largest(found.tensors[counting])
-    if largest is not None:
-        parts.append(f"tensors at most {largest:.1e}")
-    text = f"No difference{f' but in {listed(but, 3)}' if but else ''}: {', '.join(parts)} apart ({found.tolerances})"
+def _no_difference(
+    alignment: Alignment, found: Distances, walking: Mapping[str, float], alone: Mapping[str, Alone]
+) -> str:
+    counting = [pair.a not in walking for pair in alignment.names.pairs]
+    kinds = (("losses", largest(found.losses)), ("tensors", largest(found.tensors[counting])))
+    parts = ", ".join(f"{kind} at most {far:.1e}" for kind, far in kinds if far is not None)
+    but = f" but in {listed([*walking], 3)}" if walking else ""
+    text = f"No difference{but}: {parts} apart ({found.tolerances})"
     if (found.far & alignment.is_weight[:, None])[counting].any():
         text += ", as far as rounding may have grown"
-    more = [f"{run} has {found_alone.steps} more steps" for run, found_alone in alone.items() if found_alone.steps]
+    more = [f"{run} has {of.steps} more steps" for run, of in alone.items() if of.steps]
     if more:
         text += f" at the {alignment.loss_steps.size or alignment.steps.size} steps in common; {', '.join(more)}"
-    return text + "."
-
-
-def _largest(distances: Floats) -> float | None:
-    known = distances[~np.isnan(distances)]
-    return float(known.max()) if known.size else None
+    return f"{text}."

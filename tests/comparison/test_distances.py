@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mindsummary_lightning.comparison.distances import largest_first, loss_distances, smoothed, tensor_distances
+from mindsummary_lightning.comparison.distances import largest_first, loss_distances, tensor_distances
 
 NAN, INF = float("nan"), float("inf")
 
@@ -53,10 +53,3 @@ def test_tensors_differ_by_the_largest_element_so_far_and_no_less_than_a_tenth_o
 
 def test_the_largest_comes_first_and_equal_ones_by_name() -> None:
     assert list(largest_first({"c": 1.0, "b": 1.0, "d": 0.5, "a": 0.1, "e": INF})) == ["e", "b", "c", "d", "a"]
-
-
-def test_an_average_is_corrected_for_its_beginning_and_skips_what_is_no_number() -> None:
-    found = smoothed(np.array([NAN, 2.0, INF, 4.0]), weight=0.5)
-
-    np.testing.assert_allclose(found, [NAN, 2.0, 2.0, (0.25 * 2 + 0.5 * 4) / 0.75])
-    np.testing.assert_allclose(smoothed(np.array([1.0, 0.0])), [1.0, 0.09 / 0.19])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord, compare_runs
-from mindsummary_lightning.comparison.distances import loss_distances, smoothed, tensor_distances
 from mindsummary_lightning.values import TrainInfo
 from tests.reading.runs import write_parameter_run
 
@@ -151,30 +150,6 @@ def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None
         compare_runs(run, tmp_path / "empty")
 
 
-def test_a_loss_that_falls_to_nothing_is_noise() -> None:
-    a, b = np.array([2.0, 1e-6]), np.array([2.0, 2e-6])
-
-    assert loss_distances(a, b).max() < 1.1e-5
-
-
-def test_a_number_beside_nan_is_infinitely_far() -> None:
-    nan = np.array([1.0, np.nan, np.inf])
-
-    assert loss_distances(nan, nan).tolist() == [0.0, 0.0, 0.0]
-    assert loss_distances(nan, np.array([1.0, 1.0, 1.0])).tolist() == [0.0, np.inf, np.inf]
-
-
-def test_the_distance_of_tensors_is_the_largest_of_three_over_the_largest_element() -> None:
-    a = np.array([[[-2.0, 4.0, 1.0]]])
-    b = np.array([[[-2.0, 4.0, 1.4]]])
-
-    assert tensor_distances(a, b).item() == pytest.approx(0.1)
-
-
-def test_smoothing_skips_what_is_not_finite() -> None:
-    assert smoothed(np.array([1.0, np.nan, 1.0])).tolist() == pytest.approx([1.0, 1.0, 1.0])
-
-
 def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tmp_path: Path) -> None:
     names = {"out.weight": "out.bias"}
 
@@ -259,7 +234,7 @@ def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warnin
         comparison = compare_runs(run, other)
 
     assert comparison.mode == "trend"
-    assert np.isnan(comparison.trend["final_loss_b"] or 0.0)
+    assert comparison.trend["final_loss_b"] is None
 
 
 def _gradients(directory: Path, factor: float) -> Path:
