@@ -12,7 +12,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Tensor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_parameter_run, write_summary
+from tests.reading.runs import histogram, values_at, write_parameter_run, write_summary
 
 
 def test_csv_reads_back_to_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,13 +63,14 @@ def test_a_tag_is_not_a_formula_in_a_spreadsheet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str
 ) -> None:
     tag = f"{begin}cmd|' /C calc'!A0"
-    write_summary(tmp_path / "run", [values_at(1, {tag: -0.5})])
+    write_summary(tmp_path / "run", [values_at(1, {tag: -0.5}), values_at(2, {tag: histogram(1)})])
 
     mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
 
-    with (tmp_path / "out" / "scalars.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert row["tag"] == f"'{tag}"
+    for name in ("histograms.csv", "scalars.csv"):
+        with (tmp_path / "out" / name).open(newline="") as file:
+            (row,) = csv.DictReader(file)
+        assert row["tag"] == f"'{tag}"
     assert row["value"] == "-0.5"  # a number is no formula
 
 

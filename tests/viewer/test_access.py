@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import base64
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer.access import Access
+from mindsummary_lightning.viewer.access import Access, new_token
+from mindsummary_lightning.viewer.addresses import host_names
 from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.viewer.pages_client import Client, visit
 
@@ -17,6 +20,13 @@ _ADDRESSES = ("/", "/static/js/app.01234567.js", "/graphvizlib.wasm", f"{API_PRE
 async def _status(client: Client, path: str, headers: Mapping[str, str] | None = None) -> int:
     async with client.get(path, headers=headers) as answer:
         return answer.status
+
+
+def test_a_token_has_192_bits_and_is_another_one_each_time() -> None:
+    tokens = {new_token() for _ in range(100)}
+
+    assert {len(base64.urlsafe_b64decode(token)) for token in tokens} == {24}
+    assert len(tokens) == 100
 
 
 @pytest.mark.parametrize("path", [*_ADDRESSES, f"/{_TOKEN}", "/a-toke/", "/a-token2/", "/%ff/", "/ä/"])
@@ -95,6 +105,11 @@ def test_only_hosts_that_another_site_cannot_be_are_answered(tmp_path: Path, hos
     visit(tmp_path, check, access=Access(None, names=["login7"]))
 
 
+def test_the_machines_name_is_answered_only_where_others_reach_the_server() -> None:
+    assert (host_names("127.0.0.1"), host_names("localhost")) == ([], [])
+    assert {"0.0.0.0", socket.gethostname()} <= {*host_names("0.0.0.0")}
+
+
 @pytest.mark.parametrize("path", _ADDRESSES)
 @pytest.mark.parametrize("token", [None, _TOKEN])
 def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: str | None) -> None:
@@ -105,7 +120,12 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
-        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self' 'unsafe-eval';")
+        policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
+        assert policy.pop("default-src") == "'none'"
+        assert policy.pop("frame-ancestors") == "'self'"
+        allowed = {"'self'", "'none'", "'unsafe-eval'", "'unsafe-inline'", "data:", "blob:"}
+        assert {source for sources in policy.values() for source in sources.split()} == allowed
+        assert (policy["script-src"], policy["connect-src"]) == ("'self' 'unsafe-eval'", "'self'")
         assert "Access-Control-Allow-Origin" not in headers
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(token))
