@@ -22,9 +22,9 @@ _VALUES = (
 )  # fmt: skip
 _PATHS = (
     "/", "//", "/static/", "/static/js/graphvizlib.wasm", "/graphvizlib.wasm", "/index.html", "/favicon.ico",
-    "/static/../../../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd",
-    "/..%2f..%2fetc%2fpasswd", "/embed/x/",
-    "/etc/passwd", "//etc/passwd", "/v1/", "/v1/mindinsight", "/v1/mindinsight/", "/v1/mindinsight/../../etc/passwd", "/%00", "/%ff", "*",
+    "/static/../../../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc%2fpasswd", "/embed/x/",
+    "/etc/passwd", "//etc/passwd", "/v1/", "/v1/mindinsight",
+    "/v1/mindinsight/", "/v1/mindinsight/../../etc/passwd", "/%00", "/%ff", "*",
 )  # fmt: skip
 _HEADERS = {
     "Range": ("bytes=0-", "bytes=-1", "bytes=5-1", "bytes=a-b", "bytes=0-1,3-4", "lines=1"),

@@ -357,16 +357,19 @@ def test_a_wrong_argument_raises_at_the_call_and_makes_nothing(
     assert files(tmp_path) == []
 
 
+class _Replace(L.Callback):
+    """Puts a file in the place of the runs; one that is there before the training is refused."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        runs = Path(trainer.logger.save_dir)
+        shutil.rmtree(runs, ignore_errors=True)
+        runs.write_text("not a directory")
+
+
 def test_a_record_that_cannot_be_written_does_not_stop_training(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Replace(L.Callback):  # before that, a directory that is a file is refused
-        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-            shutil.rmtree(tmp_path / "runs", ignore_errors=True)
-            (tmp_path / "runs").write_text("not a directory")
-
-    logger = MindInsightLogger(tmp_path / "runs")
-    running = trainer(logger=logger, callbacks=[Replace(), SummaryCollector()])
+    running = trainer(logger=MindInsightLogger(tmp_path / "runs"), callbacks=[_Replace(), SummaryCollector()])
     running.fit(Net(), loader())
 
     assert running.global_step == 6
@@ -377,8 +380,7 @@ def test_a_record_that_cannot_be_written_does_not_stop_training(
 
 
 def test_a_record_that_cannot_be_written_stops_training_if_asked_to(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a directory")
-    logger = MindInsightLogger(tmp_path / "file" / "runs", raise_exception=True)
+    logger = MindInsightLogger(tmp_path / "runs", raise_exception=True)
 
-    with pytest.raises(OSError, match="file"):
-        trainer(logger=logger).fit(Net(), loader())
+    with pytest.raises(OSError, match="runs"):
+        trainer(logger=logger, callbacks=[_Replace()]).fit(Net(), loader())
