@@ -100,7 +100,7 @@ class SummaryLandscape:
         devices = "auto" if device_ids is None else _checked_ids(device_ids)
         if output is not None:
             checked_directory("output", output)
-        _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
+        _settled(self._summary_dir, collect_landscape)
         answer = callback_fn()
         if not isinstance(answer, tuple) or len(answer) != 4:
             raise TypeError(f"callback_fn must return (model, network, dataset, metrics), not {type(answer).__name__}")
@@ -177,7 +177,7 @@ class SummaryLandscape:
             raise TypeError(f"module must be an nn.Module, not {given}")
         target = self._summary_dir if output is None else checked_directory("output", output)
         positive_int("points_at_once", points_at_once)
-        saved = _settled(LandscapeCheckpoints.open(self._summary_dir), collect_landscape)
+        saved = _settled(self._summary_dir, collect_landscape)
         if not saved.settings.train and not saved.settings.result:
             _LOG.info("loss landscape: none is made, because create_landscape switches all of them off")
             return {}
@@ -220,9 +220,11 @@ def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
     return device_ids
 
 
-def _settled(saved: LandscapeCheckpoints, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
-    """The checkpoints with changed settings; given intervals must be complete, the run's own are cut."""
+def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
+    """A run's checkpoints with changed settings; given intervals must be complete, the run's own are cut."""
     changes = {} if collect_landscape is None else collect_landscape
+    LandscapeSettings.from_dict(changes)  # what is wrong in any run is said before the run is looked at
+    saved = LandscapeCheckpoints.open(directory)
     settings = LandscapeSettings.from_dict(changes, base=saved.settings)
     if settings.unit != saved.settings.unit:
         raise ValueError(f"the run saved one checkpoint per {saved.settings.unit}, so unit cannot be {settings.unit!r}")

@@ -197,6 +197,9 @@ class LossLandscape:
     metadata: LandscapeMetadata = LandscapeMetadata()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.surface, Points) or not isinstance(self.path, (Points, type(None))):
+            given = f"{type(self.surface).__name__} and {type(self.path).__name__}"
+            raise TypeError(f"surface and path of a landscape must be Points, not {given}")
         object.__setattr__(self, "intervals", tuple(int(number) for number in self.intervals))
 
     def __repr__(self) -> str:
