@@ -32,7 +32,7 @@ from mindsummary_lightning.landscape.batches import Batch
 from mindsummary_lightning.landscape.checkpoint_names import moving_names
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.landscape.directions import final_axes, random_directions, scaled
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss, first_loss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import FlatPlane, Plane
@@ -221,13 +221,13 @@ def _status(key: str) -> float:
 
 def job_of(net: nn.Module) -> LandscapeGrid:
     state = {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
-    first, second = (scaled(one, state) for one in random_directions(state, moving_names(net), 0))
-    return LandscapeGrid((1,), Plane(state, first, second), *final_axes(SIZE))
+    plane = Plane(state, *(scaled(one, state) for one in random_directions(state, moving_names(net), 0)))
+    return LandscapeGrid((1,), lambda: plane, *final_axes(SIZE))
 
 
 def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
     """The loop anyone would write: set the parameters in place, run the network on its samples."""
-    net = copy.deepcopy(net).eval()
+    net, plane = copy.deepcopy(net).eval(), job.plane()
     parameters = dict(net.named_parameters())
     weights = np.array([batch.samples for batch in batches], float)
     weights /= weights.sum()
@@ -236,8 +236,8 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
         found = []
         with torch.no_grad():
             for x, y in points.tolist():
-                for name, first in job.plane.first.items():
-                    parameters[name].copy_(job.plane.anchor[name] + x * first + y * job.plane.second[name])
+                for name, first in plane.first.items():
+                    parameters[name].copy_(plane.anchor[name] + x * first + y * plane.second[name])
                 found.append(weights @ [LOSS(net(batch.data[0]), batch.data[1]).item() for batch in batches])
         return np.array(found)
 
@@ -247,12 +247,12 @@ def naive(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
 def ours(net: nn.Module, job: LandscapeGrid, batches: list[Batch], **options: Any) -> Way:
     where = (tuple(batches), CPU, EvaluationOptions(**options))
     loss = MeanLoss(net, LOSS)
-    PlaneLoss(loss, FlatPlane(Plane(job.plane.anchor, {}, {}), CPU), batches[:1], EvaluationOptions()).try_out()
+    first_loss(loss, job.plane().anchor, batches, CPU, EvaluationOptions())
     return prepared(loss_on_plane(loss, job, *where)[1])
 
 
 def without_structure(net: nn.Module, job: LandscapeGrid, batches: list[Batch]) -> Way:
-    plane = FlatPlane(job.open_plane(), CPU)
+    plane = FlatPlane(job.plane(), CPU)
     return prepared(PlaneLoss(MeanLoss(copy.deepcopy(net), LOSS), plane, batches, EvaluationOptions()))
 
 

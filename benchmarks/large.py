@@ -242,10 +242,10 @@ class Case(NamedTuple):
 
 CASES = {
     "GPT-2 small": Case(Gpt, lambda: text(64), has_landscape=True),
-    "GPT-2 medium": Case(lambda: Gpt(24, 1024), lambda: text(64)),
+    "GPT-2 medium": Case(lambda: Gpt(24, 1024), lambda: text(64), has_landscape=True),
     "T5-small": Case(T5, lambda: text(64), has_landscape=True),
-    "ResNet-152, images of 64": Case(ResNet152, lambda: pictures(64), 4),
-    "ViT-B/16": Case(ViT, lambda: pictures(224)),
+    "ResNet-152, images of 64": Case(ResNet152, lambda: pictures(64), 4, has_landscape=True),
+    "ViT-B/16": Case(ViT, lambda: pictures(224), has_landscape=True),
     "mixture of 8 experts, 4 layers of 512": Case(lambda: Gpt(4, 512, Experts), lambda: text(64)),
     "GPT-2 small, low rank beside frozen layers": Case(low_rank, lambda: text(64)),
     "GPT-2 small, gradient checkpointing": Case(lambda: Gpt(is_checkpointed=True), lambda: text(64)),
@@ -278,7 +278,7 @@ class _Steps(pl.Callback):
         if trainer.is_global_zero:
             sha = hashlib.sha256()
             for tensor in pl_module.state_dict().values():
-                sha.update(tensor.detach().contiguous().view(torch.uint8).numpy().data)
+                sha.update(tensor.detach().contiguous().flatten().view(torch.uint8).numpy().data)
             self.target.write_text(json.dumps({"taken": self.taken, "weights": sha.hexdigest()}))
 
 

@@ -1,23 +1,30 @@
 """The samples a landscape is computed on: read once, kept as tensors, joined into larger batches on demand.
 
-A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold tensors. Nothing here
-runs a network.
+A batch is whatever the loader yields: a tensor, or tuples, lists, mappings and objects that hold tensors. The loader is
+read as Lightning would, with random generators that repeat. Nothing here runs a network.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from lightning.fabric.utilities import move_data_to_device
+from lightning.pytorch.utilities.combined_loader import CombinedLoader
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.15
+from torch.utils.data import DataLoader
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
-from mindsummary_lightning.landscape.loaders import batches_of, loader_of, seeded
 from mindsummary_lightning.landscape.plane import strided_parts
+
+_MAX_DEPTH = 6  # a loader's batch sampler's sampler; a loader over a loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +40,19 @@ def take_batches(data: Any, num_samples: int, seed: int) -> tuple[Batch, ...]:
 
     A loader's random generators are seeded while it is read, so that a shuffling one gives the same samples each time.
     """
-    loader = loader_of(data)
+    loader = _loader_of(data)
     batches: list[Batch] = []
-    with seeded(loader, seed):
-        for item in batches_of(loader):
-            samples = _samples(item)
-            if batches and sum(batch.samples for batch in batches) + samples > num_samples:
+    taken = 0
+    with _seeded(loader, seed):
+        for item in loader:
+            # A CombinedLoader, of either package, gives triples that begin with the batch.
+            batch = item[0] if _is_a(loader, "CombinedLoader") else item
+            samples = _samples(batch)
+            if batches and taken + samples > num_samples:
                 break
-            batches.append(Batch(item, samples))
-            if sum(batch.samples for batch in batches) >= num_samples:
+            batches.append(Batch(batch, samples))
+            taken += samples
+            if taken >= num_samples:
                 break
     if not batches:
         raise ValueError("the dataloader is empty: a landscape needs at least one batch to compute losses on")
@@ -65,10 +76,10 @@ def joined(batches: tuple[Batch, ...], max_samples: int) -> tuple[Batch, ...]:
     return (*result, _join(group))
 
 
-def digest(data: Sequence[Any]) -> str:
-    """A hash of every element of some batches, to recognise rows that were computed on the same samples."""
+def digest(data: Any) -> str:
+    """A hash of every element of nested values, to recognise rows that were computed on the same ones."""
     sha = hashlib.sha256()
-    for name, leaf in leaves({"batches": data}, batch_items):
+    for name, leaf in leaves({"data": data}, batch_items):
         sha.update(f"{name}{leaf if isinstance(leaf, (str, int, float)) else type(leaf).__name__}".encode())
         for part in strided_parts(leaf) if isinstance(leaf, Tensor) else ():
             own = part.detach().cpu().contiguous()
@@ -82,6 +93,16 @@ def tensors_in_batch(data: Any) -> Iterator[Tensor]:
     return (part for _, part in leaves({"batch": data}, batch_items) if isinstance(part, Tensor))
 
 
+def is_datamodule(data: Any) -> bool:
+    """Whether these data are a LightningDataModule, of either package."""
+    return _is_a(data, "LightningDataModule")
+
+
+def move_batch(batch: Any, device: torch.device) -> Any:
+    """A batch with its tensors on a device, as Lightning moves it."""
+    return move_data_to_device(batch, device)
+
+
 def _samples(data: Any) -> int:
     for tensor in tensors_in_batch(data):
         if tensor.ndim and len(tensor):
@@ -91,12 +112,12 @@ def _samples(data: Any) -> int:
 
 def _layout(batch: Batch) -> Any:
     """What batches have in common that can be joined; ``None`` if this one cannot be joined with any."""
-    leaves_of_batch, structure = tree_flatten(batch.data)
-    for leaf in leaves_of_batch:
-        is_plain = type(leaf) is Tensor and leaf.layout == torch.strided
-        if not is_plain or not leaf.ndim or len(leaf) != batch.samples:
+    parts, structure = tree_flatten(batch.data)
+    for part in parts:
+        is_plain = type(part) is Tensor and part.layout == torch.strided
+        if not is_plain or not part.ndim or len(part) != batch.samples:
             return None
-    return structure, [(leaf.dtype, leaf.device, leaf.shape[1:]) for leaf in leaves_of_batch]
+    return structure, [(part.dtype, part.device, part.shape[1:]) for part in parts]
 
 
 def _join(group: list[Batch]) -> Batch:
@@ -105,3 +126,63 @@ def _join(group: list[Batch]) -> Batch:
     columns = zip(*(tree_flatten(batch.data)[0] for batch in group), strict=True)
     data = tree_unflatten(map(torch.cat, columns), tree_flatten(group[0].data)[1])
     return Batch(data, sum(batch.samples for batch in group))
+
+
+def _loader_of(data: Any) -> Iterable[Any]:
+    """What to iterate over: several loaders (a dict, list or tuple of them) as Lightning combines them in training.
+
+    A LightningDataModule is set up for a fit and gives its training loader.
+    """
+    if is_datamodule(data):
+        data.prepare_data()
+        data.setup("fit")
+        data = data.train_dataloader()
+    parts = list(data.values()) if isinstance(data, Mapping) else data
+    if isinstance(parts, (list, tuple)) and parts and all(isinstance(part, DataLoader) for part in parts):
+        return CombinedLoader(data, "max_size_cycle")
+    return data  # type: ignore[no-any-return]  # iterating over anything else raises
+
+
+def _is_a(value: Any, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(value).__mro__)
+
+
+@contextmanager
+def _seeded(loader: Any, seed: int) -> Iterator[None]:
+    """Seed the global random generators and those of a loader and its samplers; restore them all at the end."""
+    with ExitStack() as restored:
+        restored.enter_context(torch.random.fork_rng(devices=[]))
+        torch.manual_seed(seed)
+        for generator in (random, np.random, *_generators(loader)):
+            restored.callback(_seed(generator, seed))
+        yield
+
+
+def _seed(generator: Any, seed: int) -> Callable[[], Any]:
+    """Seed a generator; returns what restores it."""
+    if isinstance(generator, torch.Generator):
+        state = generator.get_state()
+        generator.manual_seed(seed)
+        return lambda: generator.set_state(state)
+    if isinstance(generator, np.random.Generator):
+        bits: Any = generator.bit_generator
+        before, bits.state = bits.state, type(bits)(seed).state
+        return lambda: setattr(bits, "state", before)
+    is_numpy = generator is np.random or isinstance(generator, np.random.RandomState)
+    read, write = (generator.get_state, generator.set_state) if is_numpy else (generator.getstate, generator.setstate)
+    state = read()
+    generator.seed(seed % 2**32)
+    return lambda: write(state)
+
+
+def _generators(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)):
+        yield value
+        return
+    parts: Iterable[Any] = ()
+    if isinstance(value, (list, tuple, Mapping)):
+        parts = (value.values() if isinstance(value, Mapping) else value) if len(value) < 100 else ()
+    elif hasattr(value, "__dict__") and not isinstance(value, (type, Tensor)):
+        parts = vars(value).values()
+    for part in parts if depth < _MAX_DEPTH else ():
+        yield from _generators(part, depth + 1)

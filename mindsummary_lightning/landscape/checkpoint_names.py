@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointError
 from mindsummary_lightning.landscape.directions import State, is_moved
+from mindsummary_lightning.landscape.plane import memory_of
 
 _COMPILED = "_orig_mod."  # torch.compile puts it into the names of a network's tensors
 
@@ -23,7 +25,7 @@ def named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 def canonical_names(module: nn.Module) -> dict[str, str]:
     """Every name of every parameter and buffer -> the first name of that tensor, or of one in the same memory."""
     first: dict[object, str] = {}
-    return {name: first.setdefault(_memory(tensor), name) for name, tensor in named_tensors(module)}
+    return {name: first.setdefault(memory_of(tensor), name) for name, tensor in named_tensors(module)}
 
 
 def moving_names(module: nn.Module) -> list[str]:
@@ -47,87 +49,72 @@ def names_in_checkpoint(module: nn.Module, state: State, origin: str, prefix: st
         LandscapeCheckpointError: no part of the checkpoint is this module, or several are.
     """
     names = canonical_names(module)
-    groups: dict[str, list[str]] = {}
-    shapes: dict[str, torch.Size | None] = {}
-    for name, entry in module.state_dict(keep_vars=True).items():
-        if isinstance(entry, Tensor):
-            groups.setdefault(names.get(name, name), []).append(name.replace(_COMPILED, ""))
-            shapes[names.get(name, name)] = None if is_lazy(entry) else entry.shape
+    tensors = {name: tensor for name, tensor in module.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
+    aliases: dict[str, list[str]] = {}
+    for name in tensors:
+        aliases.setdefault(names.get(name, name), []).append(name.replace(_COMPILED, ""))
+    shapes = {names.get(name, name): None if is_lazy(tensor) else tensor.shape for name, tensor in tensors.items()}
     keys = {key.replace(_COMPILED, ""): key for key in state}
-    parts = [_Part(one, groups, shapes, keys, state) for one in _prefixes(keys, groups, prefix)]
-    matching = [part for part in parts if not part.difference()]
-    if len(matching) > 1:
+
+    def parts(prefixes: Iterable[str]) -> list[_Part]:
+        return [_compared(each, aliases, shapes, keys, state) for each in prefixes]
+
+    first = next(iter(aliases.values()), [])
+    ends = [key.removesuffix(name) for key in keys for name in first if key.endswith(f".{name}")]
+    every = dict.fromkeys(["", *ends])
+    compared = parts(every if prefix is None else [prefix if not prefix or prefix.endswith(".") else f"{prefix}."])
+    matching = [part for part in compared if not part.difference]
+    if len(matching) == 1:
+        return matching[0].found
+    kind = type(module).__name__
+    if matching:
         raise LandscapeCheckpointError(
-            f"{origin} has {len(matching)} networks that could be this {type(module).__name__}: "
+            f"{origin} has {len(matching)} networks that could be this {kind}: "
             f"{', '.join(repr(part.prefix) for part in matching)}; say which one with prefix="
         )
-    if not matching and prefix is not None:
-        every = [_Part(one, groups, shapes, keys, state) for one in _prefixes(keys, groups, None)]
-        others = [repr(part.prefix) for part in every if not part.difference()]
-        raise LandscapeCheckpointError(
-            f"prefix={prefix!r} does not name a {type(module).__name__} like this one in {origin}: "
-            f"{parts[0].difference()}; what does: {', '.join(others) or 'nothing'}"
+    if prefix is None:
+        nearest = min(compared, key=lambda part: part.distance)
+        raise LandscapeCheckpointError(f"{origin} is not of {kind}: {nearest.difference}")
+    others = ", ".join(repr(part.prefix) for part in parts(every) if not part.difference)
+    raise LandscapeCheckpointError(
+        f"prefix={prefix!r} does not name a {kind} like this one in {origin}: {compared[0].difference}; what does: "
+        f"{others or 'nothing'}"
+    )
+
+
+class _Part(NamedTuple):
+    """The tensors of a checkpoint whose names have one prefix, and what keeps them from being those of a network."""
+
+    prefix: str
+    found: dict[str, str]
+    difference: str = ""
+    distance: tuple[int, int] = (0, 0)
+
+
+def _compared(
+    prefix: str,
+    aliases: Mapping[str, list[str]],
+    shapes: Mapping[str, torch.Size | None],
+    keys: Mapping[str, str],
+    state: State,
+) -> _Part:
+    present = {first: [prefix + name for name in names if prefix + name in keys] for first, names in aliases.items()}
+    found = {first: keys[names[0]] for first, names in present.items() if names}
+    if missing := [first for first in aliases if first not in found]:
+        text = (
+            f"it has no {prefix + missing[0]!r} ({len(missing)} of {len(aliases)} tensors are missing); it has "
+            f"{', '.join(list(state)[:4])}, ... Pass the network that was trained"
         )
-    if not matching:
-        nearest = min(parts, key=lambda part: (len(part.missing), len(part.other_shapes), len(part.extra)))
-        raise LandscapeCheckpointError(f"{origin} is not of {type(module).__name__}: {nearest.difference()}")
-    return matching[0].found
-
-
-class _Part:
-    """The tensors of a checkpoint whose names have one prefix, compared with those of a network."""
-
-    def __init__(
-        self,
-        prefix: str,
-        groups: Mapping[str, list[str]],
-        shapes: Mapping[str, torch.Size | None],
-        keys: Mapping[str, str],
-        state: State,
-    ) -> None:
-        self.prefix = prefix
-        self._count, self._shapes, self._state = len(groups), shapes, state
-        present = {first: [prefix + name for name in group if prefix + name in keys] for first, group in groups.items()}
-        self.found = {first: keys[matching[0]] for first, matching in present.items() if matching}
-        self.missing = [first for first in groups if first not in self.found]
-        own = {prefix + name for group in groups.values() for name in group}
-        self.extra = [key for key in keys if key.startswith(prefix) and key not in own]
-        self.other_shapes = [
-            first for first, key in self.found.items() if shapes[first] not in (None, state[key].shape)
-        ]
-
-    def difference(self) -> str:
-        """What keeps it from being that network; empty if nothing does."""
-        if self.missing:
-            return (
-                f"it has no {self.prefix + self.missing[0]!r} ({len(self.missing)} of {self._count} tensors are "
-                f"missing); it has {', '.join(list(self._state)[:4])}, ... Pass the network that was trained"
-            )
-        if self.other_shapes:
-            first = self.other_shapes[0]
-            key = self.found[first]
-            return (
-                f"{key!r} has shape {tuple(self._state[key].shape)}, the network's has "
-                f"{tuple(self._shapes[first] or ())}"
-            )
-        if self.extra:
-            return (
-                f"it has {len(self.extra)} tensors more, {self.extra[0]!r} among them, so the network that was trained "
-                "is larger. Pass that one, or a part of it that has a name of its own"
-            )
-        return ""
-
-
-def _prefixes(keys: Mapping[str, str], groups: Mapping[str, list[str]], prefix: str | None) -> list[str]:
-    if prefix is not None:
-        return [prefix if not prefix or prefix.endswith(".") else f"{prefix}."]
-    aliases = next(iter(groups.values()), [])
-    ends = [key.removesuffix(name) for key in keys for name in aliases if key.endswith(f".{name}")]
-    return list(dict.fromkeys(["", *ends]))
-
-
-def _memory(tensor: Tensor) -> object:
-    """Equal for tensors that are one: the same object, or the same elements in the same memory."""
-    if is_lazy(tensor) or tensor.layout != torch.strided or not tensor.data_ptr():
-        return id(tensor)
-    return tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
+        return _Part(prefix, found, text, (2, len(missing)))
+    if other := [(first, key) for first, key in found.items() if shapes[first] not in (None, state[key].shape)]:
+        first, key = other[0]
+        text = f"{key!r} has shape {tuple(state[key].shape)}, the network's has {tuple(shapes[first] or ())}"
+        return _Part(prefix, found, text, (1, len(other)))
+    own = {prefix + name for names in aliases.values() for name in names}
+    if extra := [key for key in keys if key.startswith(prefix) and key not in own]:
+        text = (
+            f"it has {len(extra)} tensors more, {extra[0]!r} among them, so the network that was trained is larger. "
+            "Pass that one, or a part of it that has a name of its own"
+        )
+        return _Part(prefix, found, text)
+    return _Part(prefix, found)

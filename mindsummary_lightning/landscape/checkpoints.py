@@ -1,4 +1,4 @@
-"""Landscape checkpoints: saved by a collector in ``<summary_dir>/ckpt_dir``, read by `summary_landscape`.
+"""What lies in ``<summary_dir>/ckpt_dir``: checkpoints, saved by a collector, and rows of unfinished landscapes.
 
 ``train_metadata.json`` has MindSpore's keys and names the file of each step or epoch. A checkpoint is a flat dict
 of tensors, written by ``torch.save`` and read with ``weights_only=True``, so no file can run code. No loss is computed
@@ -7,24 +7,27 @@ here.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.regular import open_regular, path_of_open, read_regular
 from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.landscape.plane import strided_parts
+from mindsummary_lightning.landscape.plane import memory_of, strided_parts
 from mindsummary_lightning.values.landscape_settings import SHORTEST_INTERVAL, LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
@@ -60,10 +63,11 @@ def remove_checkpoints(summary_dir: str | os.PathLike[str]) -> None:
 class LandscapeCheckpointWriter:
     """Saves parameters of the wanted steps while a run trains, inside a byte budget.
 
-    After each write the metadata names the saved files, so the checkpoints of a killed run are usable. The first one
-    decides from its size which of the wanted numbers fit into ``max_bytes``; the others are named once. With
-    ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory keeps the
-    checkpoints before the number it starts with. MindInsight places epochs on the step axis with ``step_per_epoch``.
+    After each write the metadata names the saved files, so the checkpoints of a killed run are usable. :meth:`begin` or
+    the first checkpoint decides by its size which of the wanted numbers fit into ``max_bytes``; one line names the
+    others. With ``all_or_nothing`` nothing is saved unless every one fits. A run that continues in the same directory
+    keeps the checkpoints before the number it starts with. MindInsight places epochs on the step axis with
+    ``step_per_epoch``.
     """
 
     def __init__(
@@ -90,24 +94,15 @@ class LandscapeCheckpointWriter:
             "model_params_file_map": {},
             "step_per_epoch": step_per_epoch,
         } | {key: known[key] for key in _KEYS[3:]}
-        self._names: dict[int, str] = {}
+        self._names: dict[int, str] | None = None  # not known before the first checkpoint
         self._waiting: dict[int, dict[str, Tensor]] = {}  # taken and not written yet
         self._fitting: frozenset[int] | None = None
-        self._has_warned = False
         self._warn_once = WarnOnce(_LOG)
 
-    def check_budget(self, module: nn.Module) -> None:
-        """Say what to set, when a run begins, if checkpoints of ``module`` leave no landscape of an interval."""
-        size = sum(_bytes(each) for each in (*module.parameters(), *module.buffers()) if not is_lazy(each))
-        if self._all_or_nothing or not self._settings.train or SHORTEST_INTERVAL * size <= self._max_bytes:
-            return
-        self._has_warned = True
-        rest = "only the last one is saved" if size <= self._max_bytes else "none is saved"
-        _LOG.warning(
-            "loss landscape: an interval needs %d checkpoints of %.1f MB, more than landscape_max_bytes=%d; %s. Set "
-            "landscape_max_bytes=%d or more",
-            *(SHORTEST_INTERVAL, size / 1e6, self._max_bytes, rest, SHORTEST_INTERVAL * size),
-        )
+    def begin(self, state_dict: Mapping[str, Any]) -> None:
+        """Say, when a run begins, what does not fit, unless its lazy parameters have no size yet."""
+        if not any(is_lazy(entry) for entry in state_dict.values()):
+            self._decide(sum(map(_bytes, self._tensors_to_save(state_dict).values())))
 
     def wants(self, number: int) -> bool:
         """Whether :meth:`save` would write this step or epoch; cheap, for every step."""
@@ -119,7 +114,7 @@ class LandscapeCheckpointWriter:
         if steps != self._metadata["step_per_epoch"]:
             self._metadata["step_per_epoch"] = steps
             if self._names:
-                self._write_metadata()
+                self._write_metadata(self._names)
 
     def save(self, number: int, state_dict: Mapping[str, Any]) -> bool:
         """Take the tensors of ``state_dict`` as the checkpoint of ``number``; returns whether it is wanted and fits.
@@ -131,9 +126,11 @@ class LandscapeCheckpointWriter:
         tensors = self._tensors_to_save(state_dict) if self.wants(number) else {}
         size = sum(map(_bytes, tensors.values()))
         if tensors and self._fitting is None:
-            self._begin(number, size)
+            self._decide(size)
         if not tensors or not self.wants(number):
             return False
+        if self._names is None:
+            self._names = {earlier: name for earlier, name in self._earlier_names().items() if earlier < number}
         # Copied now that they are known to be kept: a large model does not fit into memory twice.
         self._waiting[number] = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.items()}
         if self.unit == "epoch" or not self.wants(number + 1) or size * len(self._waiting) > _MOST_WAITING:
@@ -150,34 +147,31 @@ class LandscapeCheckpointWriter:
     def write(self) -> None:
         """Write the checkpoints that wait, and then their names."""
         waiting, self._waiting = self._waiting, {}
+        names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
-            name = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            with self._replacement(os.path.join(self._directory, name)) as file:
+            names[number] = f"{self._network_name}_{number}_{self.unit}.ckpt"
+            with self._replacement(os.path.join(self._directory, names[number])) as file:
                 torch.save(tensors, file)
-            self._names[number] = name
         if waiting:
-            self._write_metadata()
+            self._write_metadata(names)
 
-    def _begin(self, first: int, size: int) -> None:
+    def _decide(self, size: int) -> None:
         wanted = sorted({number for interval in self._settings.intervals for number in interval})
-        self._fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
-        skipped = [number for number in wanted if number not in self._fitting]
-        if skipped and self._all_or_nothing:
-            self._fitting = frozenset()
-            _LOG.info(
-                "loss landscape: nothing is saved, because %d checkpoints of %.1f MB do not fit into "
-                "landscape_max_bytes=%d; to save them, raise it in SummaryCollector or name fewer %ss in "
-                "collect_landscape",
-                *(len(wanted), size / 1e6, self._max_bytes, self._settings.unit),
-            )
+        fitting = _fitting_numbers(self._settings.intervals, self._max_bytes // max(size, 1))
+        skipped = [number for number in wanted if number not in fitting]
+        self._fitting = frozenset() if skipped and self._all_or_nothing else fitting
+        if not skipped:
             return
-        self._names = {number: name for number, name in self._earlier_names().items() if number < first}
-        if skipped and not self._has_warned:
-            _LOG.warning(
-                "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d; %s %s are saved, "
-                "%s are skipped (raise landscape_max_bytes, or name fewer numbers in intervals)",
-                len(wanted), size / 1e6, self._max_bytes, self._settings.unit, sorted(self._fitting), skipped,
-            )  # fmt: skip
+        kept = f"{self.unit} {sorted(self._fitting)} are saved, {skipped} are skipped"
+        if len(self._fitting) < SHORTEST_INTERVAL:
+            kept = "only the last one is saved" if self._fitting else "none is saved"
+        needed = (len(wanted) if len(fitting) >= SHORTEST_INTERVAL else SHORTEST_INTERVAL) * size
+        _LOG.log(
+            logging.INFO if self._all_or_nothing else logging.WARNING,
+            "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d of SummaryCollector (an "
+            "interval needs 3; collect_landscape may name fewer %ss); %s. Set landscape_max_bytes=%d or more",
+            *(len(wanted), size / 1e6, self._max_bytes, self.unit, kept, needed),
+        )
 
     def _earlier_names(self) -> dict[int, str]:
         try:
@@ -191,7 +185,7 @@ class LandscapeCheckpointWriter:
 
     def _tensors_to_save(self, state_dict: Mapping[str, Any]) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
-        seen: set[tuple[Any, ...]] = set()
+        seen: set[object] = set()
         for name, entry in state_dict.items():
             if not isinstance(entry, Tensor) or is_lazy(entry):  # of a lazy module that has not run
                 continue
@@ -203,17 +197,13 @@ class LandscapeCheckpointWriter:
                 continue
             if hasattr(tensor, "to_local"):  # a DTensor that every rank has all of
                 tensor = tensor.to_local()
-            # Tied weights: one storage under several names. An empty tensor has no address to compare.
-            if tensor.layout == torch.strided and tensor.numel():
-                key = (tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride())
-                if key in seen:
-                    continue
-                seen.add(key)
-            tensors[name] = tensor
+            if memory_of(tensor) not in seen:  # of tied weights the first name
+                seen.add(memory_of(tensor))
+                tensors[name] = tensor
         return tensors
 
-    def _write_metadata(self) -> None:
-        self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(self._names.items())}
+    def _write_metadata(self, names: Mapping[int, str]) -> None:
+        self._metadata["model_params_file_map"] = {str(number): name for number, name in sorted(names.items())}
         with self._replacement(os.path.join(self._directory, _METADATA)) as file:
             file.write(json.dumps(self._metadata).encode())
 
@@ -348,3 +338,37 @@ def _mapped(path: str) -> dict[str, Tensor]:
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
     return tensors
+
+
+class RowStore:
+    """Finished rows of an unfinished landscape, a small file each, so that an interrupted one can be continued.
+
+    The folder's name must identify everything the losses depend on. Files are replaced atomically and not fsynced: a
+    killed process loses nothing, and after a power cut a row that cannot be read is computed again.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._root = os.path.dirname(os.path.dirname(directory))  # the run
+
+    def rows(self, points: Sequence[NDArray[np.float64]]) -> dict[int, NDArray[np.float64]]:
+        """The losses of the finished rows, by their position among all rows of points."""
+        finished = {}
+        for index, row in enumerate(points):
+            with contextlib.suppress(OSError):
+                data = read_regular(self._path(index), root=self._root)
+                if len(data) == 8 * len(row):
+                    finished[index] = np.frombuffer(data, np.float64)
+        return finished
+
+    def write(self, index: int, losses: NDArray[np.float64]) -> None:
+        """Store a finished row."""
+        with replacement(self._path(index), root=self._root, is_synced=False) as file:
+            file.write(np.ascontiguousarray(losses, np.float64).tobytes())
+
+    def clear(self) -> None:
+        """Remove the rows, if there are any."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _path(self, index: int) -> str:
+        return os.path.join(self.directory, f"{index:04d}.row")

@@ -8,7 +8,7 @@ so that two directions and a few pieces are all that is in memory, whatever thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from mindsummary_lightning.landscape.plane import FlatState
 
 State: TypeAlias = Mapping[str, Tensor]
 OpenState: TypeAlias = State | Callable[[], State]  # tensors, or what maps them from a file when it is called
-Direction: TypeAlias = Mapping[str, Tensor]
+Directions: TypeAlias = tuple[FlatState, FlatState]
 
 _MARGIN = 0.2
 _FINAL_REACH = 1.0
@@ -36,7 +36,7 @@ def is_moved(name: str) -> bool:
     return ("weight" in name or "bias" in name) and "moment" not in name
 
 
-def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> tuple[Direction, Direction]:
+def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int = 0) -> Directions:
     """The two principal directions of the checkpoints' differences to the last one, not scaled.
 
     As in MindSpore, each difference is centred on its own mean over all elements before the decomposition. Unlike
@@ -53,15 +53,15 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
             gram += rows @ rows.T
             sums += rows.sum(1)
         last = opened(states[-1])
-        shapes = {name: last[name].shape for name in names if name in changed}
-        if not shapes:
+        moved = [name for name in names if name in changed]
+        if not moved:
             raise ValueError("all checkpoints of the interval are equal; a landscape needs a direction")
-        count = sum(math.prod(shape) for shape in shapes.values())
+        count = sum(last[name].numel() for name in moved)
         means = sums / count
         squares, vectors = torch.linalg.eigh(gram - count * means[:, None] * means)
-        directions = [FlatState(shapes, _dtype(last, shapes)) for _ in range(2)]
+        directions = _zeros(last, moved), _zeros(last, moved)
         largest = torch.zeros(2, dtype=torch.float64)
-        for name, start, rows in _differences(states, list(shapes)):
+        for name, start, rows in _differences(states, moved):
             for rank, direction in enumerate(directions):
                 part = torch.zeros(rows.shape[1], dtype=torch.float64)
                 for row, mean, weight in zip(rows, means, vectors[:, -1 - rank], strict=True):
@@ -73,17 +73,16 @@ def pca_directions(states: Sequence[OpenState], names: Sequence[str], seed: int 
     for direction, extreme in zip(directions, largest, strict=True):
         direction.flat.mul_(-1.0 if extreme < 0 else 1.0)
     if squares[-2] <= _NEGLIGIBLE * squares[-1]:
-        return directions[0], random_directions(last, list(shapes), seed)[1]
-    return directions[0], directions[1]
+        return directions[0], random_directions(last, moved, seed)[1]
+    return directions
 
 
-def random_directions(state: State, names: Sequence[str], seed: int = 0) -> tuple[Direction, Direction]:
+def random_directions(anchor: OpenState, names: Sequence[str], seed: int = 0) -> Directions:
     """Two directions of independent normal elements, not scaled; the same seed gives the same directions."""
-    generator = torch.Generator().manual_seed(seed)
-    shapes = {name: state[name].shape for name in names}
+    state, generator = opened(anchor), torch.Generator().manual_seed(seed)
 
-    def one() -> Direction:
-        direction = FlatState(shapes, _dtype(state, names))
+    def one() -> FlatState:
+        direction = _zeros(state, names)
         for tensor in direction.values():
             flat = tensor.view(-1)
             for start, end in _pieces(len(flat)):
@@ -93,21 +92,18 @@ def random_directions(state: State, names: Sequence[str], seed: int = 0) -> tupl
     return one(), one()
 
 
-def scaled(direction: Direction, state: State) -> Direction:
-    """The direction with each tensor scaled to the norm of the parameter; float32 unless the parameter is float64.
+def scaled(direction: FlatState, state: State) -> FlatState:
+    """The direction, in place, with each tensor scaled to the norm of the parameter.
 
-    A tensor without any direction, or a parameter that is zero, does not move. The given direction is overwritten.
+    A tensor without any direction, or a parameter that is zero, does not move.
     """
-    result = {}
     for name, part in direction.items():
         norm = _norm(part)
         part.mul_(_norm(state[name]) / norm if norm > 0 else 0.0)
-        result[name] = part.to(torch.float64 if state[name].dtype == torch.float64 else torch.float32)
-    is_same = isinstance(direction, FlatState) and all(result[name] is part for name, part in direction.items())
-    return direction if is_same else result
+    return direction
 
 
-def path_coordinates(states: Sequence[OpenState], first: Direction, second: Direction) -> NDArray[np.float64]:
+def path_coordinates(states: Sequence[OpenState], first: FlatState, second: FlatState) -> NDArray[np.float64]:
     """Coordinates of each checkpoint on the plane, by least squares; shape ``(len(states), 2)``, the last row zero."""
     gram = torch.zeros(2, 2, dtype=torch.float64)
     right = torch.zeros(2, len(states) - 1, dtype=torch.float64)
@@ -176,8 +172,10 @@ def opened(state: OpenState) -> State:
     }
 
 
-def _dtype(state: State, names: Sequence[str] | Mapping[str, object]) -> torch.dtype:
-    return torch.float64 if any(state[name].dtype == torch.float64 for name in names) else torch.float32
+def _zeros(state: State, names: Iterable[str]) -> FlatState:
+    """A direction that does not move; in float64 if a tensor is."""
+    is_wide = any(state[name].dtype == torch.float64 for name in names)
+    return FlatState({name: state[name].shape for name in names}, torch.float64 if is_wide else torch.float32)
 
 
 def _norm(tensor: Tensor) -> float:

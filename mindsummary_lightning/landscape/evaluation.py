@@ -11,8 +11,9 @@ import copy
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,12 +22,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.parameter import is_lazy
-from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.landscape.batches import Batch, digest, tensors_in_batch
 from mindsummary_lightning.landscape.checkpoint_names import named_tensors
+from mindsummary_lightning.landscape.directions import State
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.plane import FlatPlane, strided_parts
+from mindsummary_lightning.landscape.plane import FlatPlane, FlatState, Plane, strided_parts
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -51,6 +52,11 @@ class EvaluationOptions:
     compile: bool = False
     points_at_once: int = 1
 
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The type of all floating-point tensors in a true precision; ``None``: that of the checkpoints."""
+        return TRUE_PRECISIONS.get(self.precision or "")
+
 
 class PlaneLoss:
     """Mean loss over batches at points of a plane, everything on one device.
@@ -65,7 +71,6 @@ class PlaneLoss:
         batches: Sequence[Batch],
         options: EvaluationOptions,
         autocast: Autocast = nullcontext,
-        move: Callable[..., Any] | None = None,
     ) -> None:
         self._loss = loss
         self._plane = plane
@@ -84,14 +89,12 @@ class PlaneLoss:
             self._place(0.0, 0.0)
             network = self._copy()
             self.batches: list[Any] = [
-                network.on_device(batch.data, plane.device, self._batch_dtype, move or _move) for batch in batches
+                network.on_device(batch.data, plane.device, self._batch_dtype) for batch in batches
             ]
             if options.compile:
                 network = self._copy()
-                self._compiled, self._buffers = (
-                    torch.compile(network),
-                    list(zip(network.buffers(), loss.buffers(), strict=True)),
-                )
+                self._compiled = torch.compile(network)
+                self._buffers = list(zip(network.buffers(), loss.buffers(), strict=True))
 
     def losses(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean loss at each of ``points``, shape ``(n, 2)``; the result has shape ``(n,)`` and may hold NaN or inf.
@@ -139,22 +142,26 @@ class PlaneLoss:
         if self._is_prepared:
             yield
             return
-        options, before = self._options, (random.getstate(), np.random.get_state())  # noqa: NPY002 - a user may use it
+        device, seed, default = self._plane.device, self._options.seed, torch.get_default_dtype()
+        forked: Any = {"devices": []} if device.type == "cpu" else {"devices": [device], "device_type": device.type}
+        before, has_gradients = _random_states(), self._loss.needs_gradients
+        self._is_prepared = True
         try:
-            self._is_prepared = True
-            with ExitStack() as contexts:
-                contexts.enter_context(torch.set_grad_enabled(self._loss.needs_gradients))
-                contexts.enter_context(_forked_rng(self._plane.device))
-                contexts.enter_context(_default_dtype(self._batch_dtype))
-                contexts.enter_context(self._autocast())
-                contexts.enter_context(warnings.catch_warnings())
+            with (
+                torch.set_grad_enabled(has_gradients),
+                torch.random.fork_rng(**forked),
+                self._autocast(),
+                warnings.catch_warnings(),
+            ):
                 warnings.filterwarnings("ignore", message=".*self.log.*")
-                random.seed(options.seed)
-                np.random.seed(options.seed % 2**32)  # noqa: NPY002
-                self._random = random.getstate(), np.random.get_state()  # noqa: NPY002
+                torch.set_default_dtype(self._batch_dtype or default)
+                random.seed(seed)
+                np.random.seed(seed % 2**32)  # noqa: NPY002 - a user may use it
+                self._random = _random_states()
                 yield
         finally:
             self._is_prepared = False
+            torch.set_default_dtype(default)
             _set_random(before)
 
     def _bind(self) -> list[Tensor]:
@@ -207,26 +214,22 @@ class PlaneLoss:
         return self._compiled
 
     def _many(self, points: NDArray[np.float64]) -> Tensor:
-        slots = _slots(self._loss, self._plane.tensors)
+        names = self._loss.canonical_names()
+        slots = {f"module.{name}": first for name, first in names.items() if first in self._plane.tensors}
+
+        def loss_at(moving: Mapping[str, Tensor], network: MeanLoss, index: int) -> Tensor:
+            values = {name: torch.view_as_complex(moving[name]) for name in self._complex}
+            # Of a module with two names this does not restore what it replaces, but the next batch replaces it again.
+            tensors = {slot: values.get(first, moving[first]) for slot, first in slots.items()}
+            data = (self._batch(index), index)
+            return functional_call(network, tensors, data, tie_weights=False)  # type: ignore[no-any-return]
+
         losses = []
         for chunk in torch.split(torch.from_numpy(points), self._options.points_at_once):
             self._place(0.0, 0.0)
-            network, stacked = self._copy(), self._plane.stacked(chunk)
-
-            def one_point(moving: Mapping[str, Tensor], index: int, network: MeanLoss = network) -> Tensor:
-                tensors = {
-                    slot: torch.view_as_complex(moving[name]) if name in self._complex else moving[name]
-                    for slot, name in slots.items()
-                }
-                data = (self._batch(index), index)
-                answer: Tensor = functional_call(network, tensors, data, tie_weights=False)
-                return answer
-
-            columns = [
-                vmap(lambda moving, index=index: one_point(moving, index), randomness="same")(stacked)
-                for index in range(len(self.batches))
-            ]
-            losses.append(torch.stack(columns, 1).float())
+            network, stacked, indices = self._copy(), self._plane.stacked(chunk), range(len(self.batches))
+            at = [vmap(partial(loss_at, network=network, index=index), randomness="same") for index in indices]
+            losses.append(torch.stack([loss(stacked) for loss in at], 1).float())
         return torch.cat(losses)
 
     def _place(self, x: float, y: float) -> None:
@@ -245,14 +248,15 @@ class PlaneLoss:
         return copy.deepcopy(batch) if self._loss.changes_batches else batch
 
 
-def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
-    """The loss at the origin of a plane, which fails early if it cannot be computed, and tells ``loss`` what it needs.
-
-    ``make`` gives an evaluation of few samples.
-    """
+def first_loss(
+    loss: MeanLoss, anchor: State, batches: Sequence[Batch], device: torch.device, options: EvaluationOptions
+) -> float:
+    """The loss of the first batch at a checkpoint: fails early if there is none, and tells ``loss`` what it needs."""
+    plane = FlatPlane(Plane(anchor, FlatState({}), FlatState({})), device, options.dtype)
+    once = replace(options, compile=False, points_at_once=1)
     while True:
         try:
-            plane_loss = make()
+            plane_loss = PlaneLoss(loss, plane, batches[:1], once)
             value = plane_loss.try_out()
             plane_loss.release()
             return value
@@ -264,41 +268,10 @@ def first_loss(make: Callable[[], PlaneLoss], loss: MeanLoss) -> float:
                 raise explained from error
 
 
-def _slots(loss: MeanLoss, moving: Mapping[str, Tensor]) -> dict[str, str]:
-    """One name of every place that holds a moving parameter -> the name of that parameter.
-
-    A submodule with two names is one place: functional_call would put a tensor there twice, and restore the first.
-    """
-    names = loss.canonical_names()
-    return {
-        f"module.{prefix}{'.' if prefix else ''}{key}": first
-        for prefix, part in loss.module.named_modules()
-        for key in part._parameters
-        if (first := names.get(f"{prefix}.{key}" if prefix else key, "")) in moving
-    }
+def _random_states() -> tuple[Any, Any]:
+    return random.getstate(), np.random.get_state()  # noqa: NPY002
 
 
 def _set_random(states: tuple[Any, Any]) -> None:
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
-
-
-def _move(batch: Any, device: torch.device) -> Any:
-    return tree_map_only(Tensor, lambda tensor: tensor.to(device), batch)
-
-
-@contextmanager
-def _default_dtype(dtype: torch.dtype | None) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    if dtype is not None:
-        torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def _forked_rng(device: torch.device) -> AbstractContextManager[Any]:
-    if device.type == "cpu":
-        return torch.random.fork_rng(devices=[])
-    return torch.random.fork_rng(devices=[device], device_type=device.type)

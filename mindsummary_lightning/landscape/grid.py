@@ -9,21 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from mindsummary_lightning.landscape.directions import (
-    OpenState,
-    State,
-    final_axes,
-    opened,
-    path_axes,
-    path_coordinates,
-    pca_directions,
-    random_directions,
-    scaled,
-)
-from mindsummary_lightning.landscape.plane import Plane, strided_parts
+from mindsummary_lightning.landscape import directions
+from mindsummary_lightning.landscape.batches import digest
+from mindsummary_lightning.landscape.directions import OpenState, opened
+from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
 _LOG = logging.getLogger(__name__)
@@ -33,12 +24,12 @@ _LOG = logging.getLogger(__name__)
 class LandscapeGrid:
     """One landscape to compute: a grid of coordinates ``x`` and ``y``, and the ``path`` of an interval's checkpoints.
 
-    A final landscape has one number, that of its checkpoint, and a path without rows. The plane may be a function that
-    makes it: planes of large networks are made one at a time, where they are needed.
+    A final landscape has one number, that of its checkpoint, and a path without rows. ``plane`` makes the plane: planes
+    of large networks are made one at a time, where they are needed.
     """
 
     numbers: tuple[int, ...]
-    plane: Plane | Callable[[], Plane]
+    plane: Callable[[], Plane]
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     path: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
@@ -54,10 +45,6 @@ class LandscapeGrid:
         """The points in units of work of shape ``(k, 2)``: one per row of the grid, then the path if there is one."""
         grid = [np.stack([self.x, np.full_like(self.x, y)], axis=1) for y in self.y]
         return [*grid, self.path] if len(self.path) else grid
-
-    def open_plane(self) -> Plane:
-        """The plane, made now if it is not there."""
-        return self.plane() if callable(self.plane) else self.plane
 
     def fingerprint(self, *more: object) -> str:
         """A hash of everything the losses depend on: the plane, the points and ``more``."""
@@ -95,42 +82,24 @@ def interval_grid(
 
     The states have the network's names and the order of ``numbers``; the last one is the origin.
     """
-    plane = interval_plane(states, names, seed)
-    path = path_coordinates(states, plane.first, plane.second)
-    x, y = path_axes(path, size)
-    make_plane = partial(interval_plane, states, names, seed)
-    return LandscapeGrid(numbers, make_plane, x, y, path, _hash(plane.anchor, plane.first, plane.second), states[-1])
+    make = partial(_plane, states[-1], partial(directions.pca_directions, states, names, seed))
+    plane = make()
+    path = directions.path_coordinates(states, plane.first, plane.second)
+    plane_hash = digest([plane.anchor, plane.first, plane.second])
+    return LandscapeGrid(numbers, make, *directions.path_axes(path, size), path, plane_hash, states[-1])
 
 
 def final_grid(number: int, anchor: OpenState, names: list[str], size: int, seed: int) -> LandscapeGrid:
     """The landscape around one checkpoint, through two random directions."""
-    make_plane = partial(final_plane, anchor, names, seed)
-    plane_hash = f"{_hash(opened(anchor))} {names} {seed}"  # which are all that its directions are made of
-    return LandscapeGrid((number,), make_plane, *final_axes(size), plane_hash=plane_hash, anchor=anchor)
+    make = partial(_plane, anchor, partial(directions.random_directions, anchor, names, seed))
+    plane_hash = digest([opened(anchor), names, seed])  # which are all that its directions are made of
+    return LandscapeGrid((number,), make, *directions.final_axes(size), plane_hash=plane_hash, anchor=anchor)
 
 
-def interval_plane(states: Sequence[OpenState], names: list[str], seed: int) -> Plane:
-    """The plane of an interval."""
-    last = opened(states[-1])
-    first, second = (scaled(direction, last) for direction in pca_directions(states, names, seed))
-    return Plane(opened(states[-1]), first, second)
-
-
-def final_plane(anchor: OpenState, names: list[str], seed: int) -> Plane:
-    """The plane of a final landscape."""
+def _plane(anchor: OpenState, make_axes: Callable[[], directions.Directions]) -> Plane:
     state = opened(anchor)
-    first, second = (scaled(direction, state) for direction in random_directions(state, names, seed))
+    first, second = (directions.scaled(axis, state) for axis in make_axes())
     return Plane(opened(anchor), first, second)
-
-
-def _hash(*states: State) -> str:
-    sha = hashlib.sha256()
-    for state in states:
-        for name, tensor in state.items():
-            sha.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-            for part in strided_parts(tensor):
-                sha.update(part.contiguous().view(-1).view(torch.uint8).numpy().data if part.numel() else b"")
-    return sha.hexdigest()
 
 
 def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.float32]]:

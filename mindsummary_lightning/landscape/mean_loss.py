@@ -14,7 +14,6 @@ import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from mindsummary_lightning.collection.loss import loss_of
+from mindsummary_lightning.landscape.batches import move_batch
 from mindsummary_lightning.landscape.checkpoint_names import canonical_names, named_tensors
 from mindsummary_lightning.landscape.network_copies import LIGHTNING, NetworkCopies, NetworkPickler, address
 
@@ -81,7 +81,7 @@ class MeanLoss(nn.Module):
         self._names = self._names or canonical_names(self.module)
         return self._names
 
-    def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None, move: Callable[..., Any]) -> Any:
+    def on_device(self, batch: Any, device: torch.device, dtype: torch.dtype | None) -> Any:
         """A batch on the device, after the hooks of a LightningModule or LightningDataModule, as in training.
 
         Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true precisions.
@@ -93,7 +93,7 @@ class MeanLoss(nn.Module):
         before, transfer, after = self._transfers
         with self._data_with(self._trainer):
             batch = before(batch, 0) if before else batch
-            batch = transfer(batch, device, 0) if transfer else move(batch, device)
+            batch = transfer(batch, device, 0) if transfer else move_batch(batch, device)
             return after(batch, 0) if after else batch
 
     @contextmanager
@@ -133,29 +133,22 @@ class MeanLoss(nn.Module):
 
     def copies(self, shared: Iterable[Any]) -> Callable[[], MeanLoss]:
         """What makes copies of this as it is now, on ``shared`` tensors."""
-        return partial(_copy, NetworkCopies(vars(self), [*shared, self._names]))
+        copies = NetworkCopies(vars(self), [*shared, self._names])
+        return lambda: _loss_of(copies.make())
 
     def __reduce__(self) -> Any:
         with self._data_with(None):
             package = _lightning_package(self.module) if self._trainer else ""
             return _unpickled, (_pickled(vars(self) | {"_trainer": None}), package)
 
-    def attach(self) -> None:
-        """Give the step the Trainer that does nothing, if it needs one."""
-        for part in self.module.modules() if self._trainer else ():
-            if "_trainer" in vars(part):
-                vars(part)["_trainer"] = self._trainer
 
-
-def _copy(copies: NetworkCopies) -> MeanLoss:
-    copied = _with_attributes(copies.make())
-    copied.attach()
-    return copied
-
-
-def _with_attributes(attributes: dict[str, Any]) -> MeanLoss:
+def _loss_of(attributes: dict[str, Any]) -> MeanLoss:
+    """One with these attributes, whose module has the Trainer that does nothing, if it needs one."""
     loss = MeanLoss.__new__(MeanLoss)
     vars(loss).update(attributes)
+    for part in loss.module.modules() if loss._trainer else ():
+        if "_trainer" in vars(part):
+            vars(part)["_trainer"] = loss._trainer
     return loss
 
 
@@ -172,9 +165,8 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
 
 
 def _unpickled(attributes: bytes, package: str) -> MeanLoss:
-    loss = _with_attributes(torch.load(io.BytesIO(attributes), weights_only=False))
-    loss._trainer = _idle_trainer(package) if package else None
-    return loss
+    trainer = _idle_trainer(package) if package else None
+    return _loss_of(torch.load(io.BytesIO(attributes), weights_only=False) | {"_trainer": trainer})
 
 
 def _leave_training(module: nn.Module) -> None:

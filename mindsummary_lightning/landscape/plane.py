@@ -9,36 +9,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 # 64 bytes, the alignment torch gives tensors of their own.
 _ALIGNED_ELEMENTS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Plane:
-    """``anchor + x * first + y * second`` in weight space, under the module's own names.
-
-    The anchor has every parameter and buffer of the network, the directions those that move.
-    """
-
-    anchor: Mapping[str, Tensor]
-    first: Mapping[str, Tensor]
-    second: Mapping[str, Tensor]
-
-
-def strided_parts(tensor: Tensor) -> list[Tensor]:
-    """What holds the elements of a tensor: itself, or the indices and values of a sparse one."""
-    if tensor.layout == torch.strided:
-        return [tensor]
-    coordinates = tensor if tensor.is_sparse else tensor.to_sparse()
-    return [coordinates._indices(), coordinates._values()]
 
 
 class FlatState(dict[str, Tensor]):
     """Tensors of given shapes as views of one buffer, all of one type, zero at first."""
 
     def __init__(
-        self, shapes: Mapping[str, Any], dtype: torch.dtype, device: torch.device | str = "cpu", flat: Any = None
+        self,
+        shapes: Mapping[str, Any],
+        dtype: Any = torch.float32,
+        device: torch.device | str = "cpu",
+        flat: Any = None,
     ) -> None:
         sizes = {name: -(-math.prod(shape) // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for name, shape in shapes.items()}
         self.shapes: dict[str, Any] = dict(shapes)
@@ -53,25 +38,52 @@ class FlatState(dict[str, Tensor]):
         return type(self), (self.shapes, self.flat.dtype, "cpu", self.flat)
 
 
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """``anchor + x * first + y * second`` in weight space, under the module's own names.
+
+    The anchor has every parameter and buffer of the network, the directions those that move, both in one order.
+    """
+
+    anchor: Mapping[str, Tensor]
+    first: FlatState
+    second: FlatState
+
+
+def strided_parts(tensor: Tensor) -> list[Tensor]:
+    """What holds the elements of a tensor: itself, or the indices and values of a sparse one."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    coordinates = tensor if tensor.is_sparse else tensor.to_sparse()
+    return [coordinates._indices(), coordinates._values()]
+
+
+def memory_of(tensor: Tensor) -> object:
+    """Equal for tensors that are one: the same object, or the same elements in the same memory."""
+    if is_lazy(tensor) or tensor.layout != torch.strided or not tensor.data_ptr():
+        return id(tensor)
+    return tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
+
+
 class FlatPlane:
     """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
 
     ``tensors`` are the parameters at the point of the last :meth:`place`, in their own types or in ``dtype``; ``fixed``
-    are all other tensors. No copy is made of directions that are flat already, nor on the CPU of the anchor, which may
-    be a file that is mapped: in memory are the file's pages, the two directions and the point.
+    are all other tensors. On the CPU no copy is made of directions and anchor, which may be a file that is mapped: in
+    memory are the file's pages, the two directions and the point.
     """
 
     def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
         self.device: torch.device = device
-        self.dtype: torch.dtype | None = dtype
-        types = {name: plane.anchor[name].dtype for name in plane.first}
-        self._wide = torch.float64 if torch.float64 in types.values() else torch.float32
-        self._shapes = {name: plane.anchor[name].shape for name in plane.first}
-        self.first: FlatState = self._flat(plane.first)
-        self.second: FlatState = self._flat(plane.second)
+        self._wide, self._shapes = plane.first.flat.dtype, plane.first.shapes
+        self.first, self.second = (
+            FlatState(self._shapes, self._wide, device, one.flat.to(device)) for one in (plane.first, plane.second)
+        )
         self.anchor: dict[str, Tensor] = {name: plane.anchor[name].to(device) for name in self._shapes}
         self._point = FlatState(self._shapes, self._wide, device)
-        self.tensors: dict[str, Tensor] = {name: view.to(dtype or types[name]) for name, view in self._point.items()}
+        self.tensors: dict[str, Tensor] = {
+            name: view.to(dtype or plane.anchor[name].dtype) for name, view in self._point.items()
+        }
         self._cast = [
             (self.tensors[name], view) for name, view in self._point.items() if view is not self.tensors[name]
         ]
@@ -101,12 +113,3 @@ class FlatPlane:
         x, y = points.to(self.device, self._wide).T[:, :, None]
         views = FlatState(self._shapes, self._wide, self.device, x * self.first.flat + y * self.second.flat)
         return {name: (self.anchor[name] + view).to(self.tensors[name].dtype) for name, view in views.items()}
-
-    def _flat(self, state: Mapping[str, Tensor]) -> FlatState:
-        names, place = list(self._shapes), (self._wide, self.device)
-        if isinstance(state, FlatState) and list(state) == names and (state.flat.dtype, state.flat.device) == place:
-            return state
-        flat = FlatState(self._shapes, self._wide, self.device)
-        for name, view in flat.items():
-            view.copy_(state[name])
-        return flat

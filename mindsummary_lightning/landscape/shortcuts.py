@@ -1,4 +1,4 @@
-"""Less work for the same losses: joined batches, and a first layer that is computed once for all points.
+"""Less work for the same losses: joined batches, and a first layer that is computed three times for all points.
 
 Each is tried: it is used if a comparison with the plain evaluation shows the same losses, and nothing is raised.
 """
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from mindsummary_lightning.landscape.batches import Batch, joined
-from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, Autocast, EvaluationOptions, PlaneLoss
+from mindsummary_lightning.landscape.evaluation import Autocast, EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
-from mindsummary_lightning.landscape.kept_layer import KeptLayerLoss
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import FlatPlane
 
@@ -30,6 +31,10 @@ _MAX_BYTES_ON_CPU = 2**21
 _MAX_BYTES_ON_DEVICE = 2**28
 _PROBE = (0.37, -0.61)
 _TOLERANCE = 2e-6
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+# Below this many products per output, reading Z0, Zx and Zy costs as much as the layer itself.
+_MIN_FAN_IN = 64
+_MAX_KEPT_BYTES = 2**30  # of the inputs, of the outputs, and of those of a point
 
 
 def loss_on_plane(
@@ -39,7 +44,6 @@ def loss_on_plane(
     device: torch.device,
     options: EvaluationOptions,
     autocast: Autocast = nullcontext,
-    move: Callable[..., Any] | None = None,
 ) -> tuple[PlaneLoss, PlaneLoss]:
     """The plain evaluation of a landscape, and the fastest one that gives the same losses.
 
@@ -47,9 +51,8 @@ def loss_on_plane(
     plain evaluation to 2e-6, and only of a loss that was tried out before. None is tried in training mode, in another
     precision, with ``compile``, with several points at once, or for a step that changes its batches.
     """
-    plane = FlatPlane(job.open_plane(), device, TRUE_PRECISIONS.get(options.precision or ""))
-    common = (options, autocast, move)
-    plain = PlaneLoss(loss, plane, batches, *common)
+    plane = FlatPlane(job.plane(), device, options.dtype)
+    plain = PlaneLoss(loss, plane, batches, options, autocast)
     is_ordinary = not (options.train_mode or options.compile or options.points_at_once > 1)
     is_single = options.precision in (None, "32-true") and plane.own_dtype() == torch.float32
     is_known = loss.bytes_per_sample > 0 and not loss.changes_batches
@@ -79,7 +82,71 @@ def loss_on_plane(
 
     fewer = joined(batches, int(max_bytes / loss.bytes_per_sample))
     if len(fewer) < len(batches):
-        best = attempt("joining batches", lambda: PlaneLoss(loss, plane, fewer, *common))
+        best = attempt("joining batches", lambda: PlaneLoss(loss, plane, fewer, options, autocast))
     batches = batches if best is plain else fewer
-    best = attempt("keeping the first layer", lambda: KeptLayerLoss.of(best, loss, plane, batches, *common))
+    best = attempt(
+        "keeping the first layer", lambda: _keeping_first_layer(best, loss, plane, batches, options, autocast)
+    )
     return plain, best
+
+
+class KeptLayerLoss(PlaneLoss):
+    """Mean loss with the outputs of one layer for known inputs put together from three that are there.
+
+    Linear and convolutions are affine in the coordinates: ``W = W0 + x Wx + y Wy`` gives ``Z0 + x Zx + y Zy``. For any
+    other input, and for one that comes a second time at a point, the layer computes.
+    """
+
+    def __init__(self, name: str, inputs: list[Tensor], loss: MeanLoss, plane: FlatPlane, *others: Any) -> None:
+        super().__init__(loss, plane, *others)
+        layer = loss.module.get_submodule(name)
+        names = loss.canonical_names()
+        parameters = {key: names[f"{name}.{key}" if name else key] for key, _ in layer.named_parameters()}
+        corners = [
+            {key: one[first] for key, first in parameters.items()} for one in (plane.anchor, plane.first, plane.second)
+        ]
+        with self.prepared():
+            self.parts = [[functional_call(layer, state, (data,)) for state in corners] for data in inputs]
+        self._name, self._inputs = name, inputs
+
+    def network_at(self, x: float, y: float) -> Any:
+        """A copy of the network at a point."""
+        network = super().network_at(x, y)
+        layer = network.module.get_submodule(self._name)
+        left = list(zip(self._inputs, self.parts, strict=True))
+
+        def forward(data: Tensor) -> Tensor:
+            for number, (known, (origin, along_x, along_y)) in enumerate(left):
+                if _is_same(data, known):
+                    del left[number]
+                    return torch.add(origin, along_y, alpha=y).add_(along_x, alpha=x)
+            return type(layer).forward(layer, data)  # type: ignore[no-any-return]
+
+        layer.forward = forward
+        return network
+
+
+def _keeping_first_layer(plain: PlaneLoss, *others: Any) -> PlaneLoss | None:
+    """One that keeps the layer which is called first, unless that or its input is of another kind or too large."""
+    first: list[tuple[str, Any]] = []
+    with plain.prepared():
+        network = plain.network_at(0.0, 0.0)
+        for name, layer in network.module.named_modules():
+            weight = layer._parameters.get("weight")
+            if type(layer) in _LAYERS and weight is not None and weight[0].numel() >= _MIN_FAN_IN:
+                layer.register_forward_pre_hook(lambda _, args, name=name: called.append((name, args)))
+        for index, batch in enumerate(plain.batches):
+            called: list[tuple[str, Any]] = []
+            network(batch, index)
+            first += called[:1]
+    inputs = [args[0].detach() for _, args in first if len(args) == 1 and type(args[0]) is Tensor]
+    if len(inputs) < len(plain.batches) or len({name for name, _ in first}) > 1:
+        return None
+    kept = KeptLayerLoss(first[0][0], inputs, *others)
+    return kept if 5 * sum(parts[0].nbytes for parts in kept.parts) <= _MAX_KEPT_BYTES else None
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    if type(one) is not Tensor or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return (one.data_ptr() == other.data_ptr() and one.stride() == other.stride()) or torch.equal(one, other)

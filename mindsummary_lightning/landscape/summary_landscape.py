@@ -16,28 +16,21 @@ from typing import Any
 from torch import nn
 
 from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
-from mindsummary_lightning.landscape.batches import Batch, digest, take_batches
+from mindsummary_lightning.landscape.batches import digest, is_datamodule, take_batches
 from mindsummary_lightning.landscape.checkpoint_names import moving_names, names_in_checkpoint
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
+    RowStore,
     SavedState,
     remove_checkpoints,
 )
 from mindsummary_lightning.landscape.directions import opened
-from mindsummary_lightning.landscape.evaluation import (
-    TRUE_PRECISIONS,
-    EvaluationOptions,
-    PlaneLoss,
-    first_loss,
-)
+from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, EvaluationOptions, first_loss
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
-from mindsummary_lightning.landscape.loaders import is_datamodule
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
-from mindsummary_lightning.landscape.plane import FlatPlane, Plane
 from mindsummary_lightning.landscape.plot import Landscapes
-from mindsummary_lightning.landscape.row_store import RowStore
-from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric, move_to_device
+from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -186,7 +179,7 @@ class SummaryLandscape:
         jobs = _jobs(saved, loss.module, seed, prefix)
         batches = take_batches(dataloader, saved.settings.num_samples, seed)
         fabric = make_fabric(accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision)
-        first = f"{_first_loss(loss, jobs[-1], batches, fabric.device, options):.4g}"
+        first = f"{first_loss(loss, opened(jobs[-1].anchor), batches, fabric.device, options):.4g}"
         about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
         names = [job.fingerprint(about) for job in jobs]
         stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
@@ -254,15 +247,6 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
     if settings.result:
         jobs.append(final_grid(last, state(last), names, settings.landscape_size, seed))
     return jobs
-
-
-def _first_loss(
-    loss: MeanLoss, job: LandscapeGrid, batches: tuple[Batch, ...], device: Any, options: EvaluationOptions
-) -> float:
-    """The loss of a few samples at the origin: fails early if the loss cannot be computed."""
-    once = replace(options, compile=False, points_at_once=1)
-    flat = FlatPlane(Plane(opened(job.anchor), {}, {}), device, TRUE_PRECISIONS.get(options.precision or ""))
-    return first_loss(lambda: PlaneLoss(loss, flat, batches[:1], once, move=move_to_device), loss)
 
 
 def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:

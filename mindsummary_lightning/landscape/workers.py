@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,20 +20,20 @@ from lightning.fabric.plugins.environments.lsf import LSFEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.fabric.strategies.single_device import SingleDeviceStrategy
-from lightning.fabric.utilities import move_data_to_device
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from mindsummary_lightning.landscape.batches import Batch
+from mindsummary_lightning.landscape.checkpoints import RowStore
 from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.progress import Progress
-from mindsummary_lightning.landscape.row_store import RowStore
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 
 AnyAccelerator: TypeAlias = str | Accelerator
-Rows: TypeAlias = dict[int, NDArray[np.float64]]
 
+_TENTHS = 10
+_SECONDS_BETWEEN_LINES = 5.0
 _LAUNCHERS = (TorchElasticEnvironment, SLURMEnvironment, LSFEnvironment)
 _KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 
@@ -103,11 +104,6 @@ def _environment_of_workers() -> Iterator[None]:
             del os.environ[name]
 
 
-def move_to_device(batch: Any, device: torch.device) -> Any:
-    """A batch with its tensors on a device, as Lightning moves it."""
-    return move_data_to_device(batch, device)
-
-
 def compute_rows(
     fabric: Fabric,
     jobs: Sequence[LandscapeGrid],
@@ -119,28 +115,48 @@ def compute_rows(
     """The losses of every row of every job; what to give :func:`launch`.
 
     Each process takes the next row that no other has taken, so that a slow one does not hold the others, and stores
-    what it finishes in the store of the row's job. The rows are gathered from the processes, so that each returns all
-    of them.
+    what it finishes in the store of the row's job. Each returns all rows: they are exchanged through the store of the
+    process group, which ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13); then the
+    group is ended.
     """
     all_rows = [job.rows() for job in jobs]
-    stored = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
+    found = [store.rows(rows) for store, rows in zip(stores, all_rows, strict=True)]
     # Every process must have read the stores before one of them stores more, or their lists of rows would differ.
     fabric.barrier()
-    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in stored[job]]
-    mine: list[Rows] = stored if fabric.global_rank == 0 else [{} for _ in jobs]
-    positions = _positions(fabric, len(missing), stores[0].directory)
+    missing = [(job, row) for job, rows in enumerate(all_rows) for row in range(len(rows)) if row not in found[job]]
+    shared = None
+    if fabric.world_size > 1:
+        c10d: Any = torch.distributed.distributed_c10d
+        shared = c10d.PrefixStore(f"mindsummary_lightning/{stores[0].directory}", c10d._get_default_store())
     with Progress(len(missing), fabric.global_rank == 0) as progress, _alone(fabric):
 
         def finish(position: int, losses: NDArray[np.float64]) -> None:
             job, row = missing[position]
-            mine[job][row] = losses
+            found[job][row] = losses
             stores[job].write(row, losses)
-            progress.show(position + 1, jobs[job].tag, mine[job])
+            if shared is not None:
+                shared.set(str(position), losses.tobytes().hex())
+            progress.show(position + 1, jobs[job].tag, found[job])
 
+        positions = _positions(fabric, len(missing), shared)
         for job, some in itertools.groupby(positions, lambda position: missing[position][0]):
-            ways = (loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast, move_to_device)
-            _compute(partial(loss_on_plane, *ways), jobs[job], ((each, missing[each][1]) for each in some), finish)
-    return _gathered(fabric, all_rows, mine)
+            make = partial(loss_on_plane, loss, jobs[job], tuple(batches), fabric.device, options, fabric.autocast)
+            _compute(make, jobs[job], ((each, missing[each][1]) for each in some), finish)
+    return _gathered(fabric, found, missing, shared)
+
+
+def _gathered(
+    fabric: Fabric, found: Sequence[dict[int, NDArray[np.float64]]], missing: Sequence[tuple[int, int]], shared: Any
+) -> list[list[NDArray[np.float64]]]:
+    """All rows of all jobs, those that another process has computed among them; ends the process group."""
+    if shared is not None:
+        fabric.barrier()  # all are there
+        for position, (job, row) in enumerate(missing):
+            found[job][row] = np.frombuffer(bytes.fromhex(shared.get(str(position)).decode()))
+        fabric.barrier()  # all are read, and the process that has the store may end
+        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
+        torch.distributed.destroy_process_group()
+    return [[rows[row] for row in range(len(rows))] for rows in found]
 
 
 def _compute(
@@ -152,36 +168,19 @@ def _compute(
     """The losses of rows of one job. A function of its own: its plane is gone when that of the next job is made."""
     points = job.rows()
     plain, fastest = make()
-    active: PlaneLoss | None = None
-    with ExitStack() as prepared:
+    with plain.prepared(), fastest.prepared():
         for position, row in work:
             # The path has few points, which a reader compares with the training's losses.
-            wanted = plain if row == len(job.y) else fastest
-            if wanted is not active:
-                prepared.close()  # what one has changed in the network must not be where the other starts
-                prepared.enter_context(wanted.prepared())
-                active = wanted
-            finish(position, wanted.losses(points[row]))
+            finish(position, (plain if row == len(job.y) else fastest).losses(points[row]))
     plain.release()
 
 
-def _positions(fabric: Fabric, count: int, name: str) -> Iterator[int]:
-    """Positions in the list of missing rows that this process is to compute: one of its own, then the next free ones.
-
-    Counts, under a name, in the process group's store, which
-    ``torch.distributed.distributed_c10d._get_default_store`` returns (torch 2.5 to 2.13).
-    """
-    if fabric.world_size == 1:
-        return iter(range(count))
-    store = torch.distributed.distributed_c10d._get_default_store()
-
-    def free() -> Iterator[int]:
-        position = fabric.global_rank
-        while position < count:
-            yield position
-            position = fabric.world_size + store.add(f"mindsummary_lightning/{name}", 1) - 1
-
-    return free()
+def _positions(fabric: Fabric, count: int, shared: Any) -> Iterator[int]:
+    """Positions of missing rows that this process is to compute: one of its own, then the next free ones."""
+    position = fabric.global_rank
+    while position < count:
+        yield position
+        position = fabric.world_size + shared.add("taken", 1) - 1 if shared else position + 1
 
 
 @contextlib.contextmanager
@@ -201,28 +200,38 @@ def _alone(fabric: Fabric) -> Iterator[None]:
         members.WORLD = group
 
 
-def _gathered(
-    fabric: Fabric, all_rows: Sequence[Sequence[NDArray[np.float64]]], mine: Sequence[Rows]
-) -> list[list[NDArray[np.float64]]]:
-    """The losses of all rows of all jobs, from the one process that has each; ends the process group."""
-    known = [of_job.get(index) for rows, of_job in zip(all_rows, mine, strict=True) for index in range(len(rows))]
-    lengths = [len(points) for rows in all_rows for points in rows]
-    flat = np.concatenate([np.full(n, np.nan) if row is None else row for n, row in zip(lengths, known, strict=True)])
-    if fabric.world_size > 1:
-        has = np.repeat([row is not None for row in known], lengths)
-        # As bytes, because some accelerators have no float64; not as objects, which not every backend of torch can
-        # gather.
-        own = torch.from_numpy(np.concatenate([flat.view(np.uint8), has.view(np.uint8)])).to(fabric.device)
-        others = [torch.empty_like(own) for _ in range(fabric.world_size)]
-        torch.distributed.all_gather(others, own)
-        for other in others:
-            content = other.cpu().numpy()
-            theirs = content[flat.nbytes :].view(bool)
-            flat[theirs] = content[: flat.nbytes].view(np.float64)[theirs]
-        # A process that exits before its process group is destroyed is sometimes aborted by one of the group's threads.
-        # Destroying it waits for them, with Python's lock in torch 2.5, and they need that lock to free a tensor. So it
-        # is here, where ``own`` and ``others`` still exist.
-        fabric.barrier()
-        torch.distributed.destroy_process_group()
-    rows_of_all = iter(np.split(flat, np.cumsum(lengths)[:-1]))
-    return [list(itertools.islice(rows_of_all, len(rows))) for rows in all_rows]
+class Progress:
+    """Shows how many of ``total`` rows are done, and the losses of the current landscape; a context manager."""
+
+    def __init__(self, total: int, is_shown: bool) -> None:
+        self._total, self._is_shown = total, is_shown and total > 0
+        has_bar = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self._bar: Any = tqdm(total=total, unit="row", dynamic_ncols=True, disable=not (self._is_shown and has_bar))
+        self._tenth = 0
+        self._start = self._last_line = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, done: int, tag: str, rows: Mapping[int, NDArray[np.float64]]) -> None:
+        """Say that ``done`` rows are finished, ``rows`` of them of the landscape with this tag."""
+        if not self._bar.disable:
+            self._bar.set_description(tag, refresh=False)
+            self._bar.set_postfix_str(_range(rows), refresh=False)
+            self._bar.update(done - self._bar.n)
+            return
+        tenth, now = _TENTHS * done // max(self._total, 1), time.monotonic()
+        if self._is_shown and tenth > self._tenth and now > self._last_line + _SECONDS_BETWEEN_LINES:
+            self._tenth, self._last_line = tenth, now
+            seconds = now - self._start
+            text = f"loss landscape: {done} of {self._total} rows in {seconds:.0f} s, {tag}, {_range(rows)}"
+            sys.stderr.write(text + "\n")
+
+
+def _range(rows: Mapping[int, NDArray[np.float64]]) -> str:
+    every = np.concatenate(list(rows.values()))
+    good = every[np.isfinite(every)]
+    return f"loss {good.min():.4g} to {good.max():.4g}" if good.size else "loss not finite"

@@ -45,7 +45,7 @@ from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver, landscape_writer
+from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver, landscape_saver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -248,8 +248,8 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        writer = landscape_writer(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
-        self._landscape = LandscapeSaver(writer, self._guard)
+        for_landscape = (self._specified, self._landscape_max_bytes, trainer, pl_module, self._guard)
+        self._landscape = landscape_saver(record, *for_landscape)
         self._runs[0].announce()
 
     # ---- the hot path

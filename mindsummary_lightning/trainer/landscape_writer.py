@@ -50,18 +50,18 @@ class LandscapeSaver:
                 writer.end(step if writer.unit == "step" else max(1, epoch), module.state_dict())
 
 
-def landscape_writer(
-    record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module
-) -> LandscapeCheckpointWriter | None:
-    """What saves the parameters for landscapes, or ``None`` if none are wanted or they cannot be saved."""
+def landscape_saver(
+    record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module, guard: HookGuard
+) -> LandscapeSaver:
+    """What saves the parameters for landscapes: nothing if none are wanted or they cannot be saved."""
     settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
     if settings is None:
-        return None
+        return LandscapeSaver(None, guard)
     # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
     if any(is_flattened(parameter) for parameter in module.parameters()):
         level = logging.WARNING if is_asked_for else logging.DEBUG
         _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
-        return None
+        return LandscapeSaver(None, guard)
     writer = LandscapeCheckpointWriter(
         record.directory,
         type(module).__name__,
@@ -71,5 +71,6 @@ def landscape_writer(
         record.options.mode,
         all_or_nothing=not is_asked_for,
     )
-    writer.check_budget(module)
-    return writer
+    with guard(_WHAT):
+        writer.begin(module.state_dict())
+    return LandscapeSaver(writer, guard)

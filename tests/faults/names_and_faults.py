@@ -27,8 +27,7 @@ import torch
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
-from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter, RowStore
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.values import TrainInfo

@@ -10,10 +10,10 @@ from torch import nn
 
 from mindsummary_lightning.landscape.batches import Batch, take_batches
 from mindsummary_lightning.landscape.checkpoint_names import moving_names
-from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss, first_loss
 from mindsummary_lightning.landscape.grid import LandscapeGrid
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.plane import FlatPlane, Plane
+from mindsummary_lightning.landscape.plane import FlatPlane, FlatState, Plane
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from tests.landscape import nets
 
@@ -26,8 +26,15 @@ def plane_of(net: nn.Module, names: list[str] | None = None) -> Plane:
     names = moving_names(net) if names is None else names
     tensors = dict(net.named_parameters()) | dict(net.named_buffers())
     anchor = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    first, second = ({name: 0.3 * torch.randn_like(anchor[name]) for name in names} for _ in range(2))
-    return Plane(anchor, first, second)
+    return Plane(anchor, *(flat({name: 0.3 * torch.randn_like(anchor[name]) for name in names}) for _ in range(2)))
+
+
+def flat(parts: dict[str, torch.Tensor]) -> FlatState:
+    """A direction of these parts."""
+    direction = FlatState({name: part.shape for name, part in parts.items()}, next(iter(parts.values())).dtype)
+    for name, part in parts.items():
+        direction[name].copy_(part)
+    return direction
 
 
 def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = nets.LOSS) -> np.ndarray:
@@ -43,7 +50,7 @@ def plain_loop(net: nn.Module, plane: Plane, loader: object, loss_fn: object = n
 
 
 def job_of(plane: Plane) -> LandscapeGrid:
-    return LandscapeGrid((1,), plane, np.linspace(-1, 1, 5), np.linspace(-0.9, 0.9, 5))
+    return LandscapeGrid((1,), lambda: plane, np.linspace(-1, 1, 5), np.linspace(-0.9, 0.9, 5))
 
 
 def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] | None = None) -> PlaneLoss:
@@ -54,5 +61,5 @@ def without_shortcuts(net: nn.Module, plane: Plane, batches: tuple[Batch, ...] |
 def evaluation(net: nn.Module, plane: Plane, loss_fn: object = nets.LOSS, **options: object) -> PlaneLoss:
     batches = take_batches(nets.loader(net), 96, 0)
     loss = MeanLoss(net, loss_fn)
-    PlaneLoss(loss, FlatPlane(Plane(plane.anchor, {}, {}), CPU), batches[:1], EvaluationOptions()).try_out()
+    first_loss(loss, plane.anchor, batches, CPU, EvaluationOptions())
     return loss_on_plane(loss, job_of(plane), batches, CPU, EvaluationOptions(**options))[1]

@@ -114,7 +114,7 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
         expected = [1, 2, 3, 4, 6, 8]
     assert written == expected
     assert len(caplog.records) == 1
-    assert "raise landscape_max_bytes" in caplog.text
+    assert "Set landscape_max_bytes=" in caplog.text
     if written:
         assert saved(tmp_path) == written
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from mindsummary_lightning.landscape import directions as d
+from mindsummary_lightning.landscape.plane import FlatState
 
 
 def checkpoints(count: int = 5) -> list[dict[str, torch.Tensor]]:
@@ -72,8 +73,8 @@ def test_scaling_gives_each_tensor_the_norm_of_its_parameter() -> None:
     found = d.scaled(d.random_directions(state, names, 0)[0], state)
     for name in names:
         assert found[name].norm().item() == pytest.approx(state[name].norm().item())
-    assert (found["a.weight"].dtype, found["c.weight"].dtype) == (torch.float32, torch.float64)
-    assert d.scaled({"a.bias": torch.zeros(10).double()}, state)["a.bias"].abs().sum() == 0
+    assert (found.flat.dtype, d.random_directions(state, ["a.weight"])[0].flat.dtype) == (torch.float64, torch.float32)
+    assert d.scaled(FlatState({"a.bias": (10,)}), state).flat.abs().sum() == 0
 
 
 def test_path_coordinates_are_the_least_squares_ones() -> None:
@@ -87,7 +88,7 @@ def test_path_coordinates_are_the_least_squares_ones() -> None:
 def test_a_direction_of_zeros_leaves_its_coordinate_at_zero() -> None:
     states = checkpoints()
     first, _ = (d.scaled(x, states[-1]) for x in d.pca_directions(states, list(states[0])))
-    path = d.path_coordinates(states, first, {name: torch.zeros_like(part) for name, part in first.items()})
+    path = d.path_coordinates(states, first, FlatState(first.shapes))
     assert np.abs(path[:, 1]).max() == 0
     assert np.abs(path[:-1, 0]).min() > 0
     x, y = d.path_axes(path, 4)

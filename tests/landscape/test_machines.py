@@ -25,11 +25,11 @@ SCRIPT = """
 import os, signal, sys
 import torch
 from mindsummary_lightning import SummaryLandscape
-from mindsummary_lightning.landscape import row_store
+from mindsummary_lightning.landscape.checkpoints import RowStore
 from tests.landscape import nets
 
 torch.set_num_threads(1)
-write, rows = row_store.RowStore.write, []
+write, rows = RowStore.write, []
 
 def write_and_die(self, index, losses):
     write(self, index, losses)
@@ -37,7 +37,7 @@ def write_and_die(self, index, losses):
     if len(rows) == int(os.environ["ROWS_UNTIL_DEATH"]) and os.environ["GROUP_RANK"] == "1":
         os.kill(os.getpid(), signal.SIGKILL)
 
-row_store.RowStore.write = write_and_die
+RowStore.write = write_and_die
 net = nets.Mlp()
 found = SummaryLandscape(sys.argv[1]).generate(
     net, nets.loader(net), nets.LOSS, accelerator="cpu", devices=int(sys.argv[2]), num_nodes=2

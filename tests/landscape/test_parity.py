@@ -19,6 +19,7 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.plane import Plane
 from mindsummary_lightning.landscape.shortcuts import loss_on_plane
 from mindsummary_lightning.values import LossLandscape
+from tests.landscape.plain_loop import flat
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "mindspore.json").read_text())
 STATES = [{name: torch.tensor(value) for name, value in state.items()} for state in GOLDEN["checkpoints"]]
@@ -60,8 +61,8 @@ def test_an_interval_landscape_is_mindspores() -> None:
 
 def test_a_final_landscape_is_mindspores_in_its_random_directions() -> None:
     golden = GOLDEN["landscapes"]["landscape_[6]"]
-    first, second = (scaled(split(torch.tensor(vector)), STATES[-1]) for vector in GOLDEN["random"])
-    job = LandscapeGrid((6,), Plane(STATES[-1], first, second), *final_axes(8))
+    first, second = (scaled(flat(split(torch.tensor(vector))), STATES[-1]) for vector in GOLDEN["random"])
+    job = LandscapeGrid((6,), lambda: Plane(STATES[-1], first, second), *final_axes(8))
     ours = computed(job)
     assert job.tag == "landscape_[6]"
     assert ours.metadata.decomposition == golden["metadata"]["decomposition"] == "Random"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.landscape.kept_layer import KeptLayerLoss
+from mindsummary_lightning.landscape.shortcuts import KeptLayerLoss
 from tests.landscape import nets
 from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of
 

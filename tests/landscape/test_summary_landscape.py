@@ -190,7 +190,7 @@ def test_a_killed_process_leaves_its_rows(run: Path) -> None:
     script = f"""
 import os, signal
 from tests.landscape import nets
-from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.landscape.checkpoints import RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 write, written = RowStore.write, []
 def write_and_die(self, index, losses):

@@ -18,8 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from mindsummary_lightning.landscape import summary_landscape, workers
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter
-from mindsummary_lightning.landscape.row_store import RowStore
+from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter, RowStore
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings

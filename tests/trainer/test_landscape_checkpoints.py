@@ -78,7 +78,7 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplo
     (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
     assert line.levelname == "INFO"
     assert "19 checkpoints" in line.message
-    assert "raise it" in line.message
+    assert "none is saved. Set landscape_max_bytes=" in line.message
 
 
 @pytest.mark.slow
