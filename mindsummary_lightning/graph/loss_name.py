@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mindsummary_lightning.graph.module_names import module_class_name, torch_class_name
-from mindsummary_lightning.graph.node_details import familiar_name
+from mindsummary_lightning.graph.module_names import is_compiled, module_class_name, torch_class_name
 
 _FUNCTIONS = re.compile(r"\w+_loss|(linear_)?cross_entropy|binary_cross_entropy(_with_logits)?|kl_div")
 _OF_AUTOGRAD = {
@@ -59,18 +58,18 @@ def _may_be_a_loss(module: nn.Module) -> bool:
 class WatchedLosses:
     """Names of loss modules that are called until :meth:`end`, as :func:`loss_name` takes them.
 
-    For a training whose graph is not observed. Parts that are compiled are left alone: a hook would compile them again.
+    For a training whose graph is not observed. What is inside a compiled part is left alone: a hook would compile it
+    again. Autograd knows no loss function in it either.
     """
 
     def __init__(self, network: nn.Module) -> None:
         self.names: dict[int, str] = {}
-        parts = list(network.modules())
-        if any(type(part).__name__ == "OptimizedModule" or part._compiled_call_impl is not None for part in parts):
-            parts = []
+        compiled = [part for part in network.modules() if is_compiled(part)]
+        closed = {network, *(inner for part in compiled for inner in part.modules())}
         self._hooks = [
             part.register_forward_hook(self._note)
-            for part in parts
-            if part is not network and not isinstance(part, torch.jit.ScriptModule)
+            for part in network.modules()
+            if part not in closed and not isinstance(part, torch.jit.ScriptModule)
             if _has_loss_class(part) or _may_be_a_loss(part)
         ]
 
@@ -84,12 +83,12 @@ class WatchedLosses:
             self._hooks.pop().remove()
 
 
-def loss_name(loss: torch.Tensor, observed: Mapping[int, str], module: nn.Module) -> str | None:
+def loss_name(loss: torch.Tensor, observed: Mapping[int, str]) -> str | None:
     """The name of a loss that has not been propagated back yet; ``None`` if it comes from no known function.
 
     ``observed`` holds names by the sequence number of the function that autograd has for the result. A sum of several
-    losses has all their names, if all are known. What was not observed gets the class of a loss module of torch that
-    the model has for that function, else the name of the function.
+    losses has all their names, if all are known. What was not observed gets the name of the function, as autograd
+    knows it.
     """
     names: dict[str, None] = {}  # as an ordered set
     waiting = [loss.grad_fn]
@@ -105,7 +104,7 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str], module: nn.Module
             names[name] = None
         elif kind in _OF_AUTOGRAD:
             is_log_softmax = kind.startswith("NllLoss") and bool(inputs) and _kind(inputs[0]) == "LogSoftmax"
-            names[_in_model("cross_entropy" if is_log_softmax else _OF_AUTOGRAD[kind], module)] = None
+            names["cross_entropy" if is_log_softmax else _OF_AUTOGRAD[kind]] = None
         elif kind in _JOINING or (_PASSING.fullmatch(kind) and len(inputs) == 1):
             waiting += reversed(inputs)
         else:
@@ -116,8 +115,3 @@ def loss_name(loss: torch.Tensor, observed: Mapping[int, str], module: nn.Module
 def _kind(function: torch.autograd.graph.Node) -> str:
     """What one of torch's own functions computed; those of a user's ``autograd.Function`` have no number."""
     return re.sub(r"Backward\d+$", "", function.name())
-
-
-def _in_model(name: str, module: nn.Module) -> str:
-    kind = familiar_name(name, None)
-    return kind if any(torch_class_name(part) == kind for part in module.modules()) else name

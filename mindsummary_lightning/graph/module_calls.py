@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.graph.module_names import is_compiled
 
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
@@ -188,8 +189,7 @@ def _room_for_frames() -> Iterator[None]:
 
 def _is_one_node(module: nn.Module) -> bool:
     """Whether a module is shown as one node: it is compiled, scripted, or about to use a fused kernel."""
-    is_compiled = type(module).__name__ == "OptimizedModule" or module.__dict__.get("_compiled_call_impl") is not None
-    if is_compiled or isinstance(module, torch.jit.ScriptModule):
+    if is_compiled(module) or isinstance(module, torch.jit.ScriptModule):
         return True
     if module.training or not isinstance(module, _HAVE_FUSED_KERNELS):
         return False

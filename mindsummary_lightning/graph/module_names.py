@@ -26,6 +26,11 @@ def unwrapped(module: nn.Module) -> nn.Module:
     return unwrapped(inner) if isinstance(inner, nn.Module) else module
 
 
+def is_compiled(module: nn.Module) -> bool:
+    """Whether a module runs through ``torch.compile``, by either way of asking for it."""
+    return type(module).__name__ == "OptimizedModule" or module.__dict__.get("_compiled_call_impl") is not None
+
+
 def module_class_name(module: nn.Module) -> str:
     """Class of the user's module, also of a scripted or fully sharded one."""
     inner = unwrapped(module)

@@ -221,13 +221,8 @@ def _fitting_numbers(intervals: tuple[tuple[int, ...], ...], capacity: int) -> f
         return frozenset({max(wanted)} if capacity else ())  # enough for the landscape around the last checkpoint
     last = intervals[-(capacity // SHORTEST_INTERVAL) :]
     share = capacity // len(last)
-    return frozenset(number for interval in last for number in _evenly(interval, share))
-
-
-def _evenly(interval: tuple[int, ...], count: int) -> list[int]:
-    if count >= len(interval):
-        return list(interval)
-    return [interval[round(index * (len(interval) - 1) / (count - 1))] for index in range(count)]
+    evenly = {len(interval): np.linspace(0, len(interval) - 1, share).round().astype(int) for interval in last}
+    return frozenset(interval[index] for interval in last for index in evenly[len(interval)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,26 +245,21 @@ class LandscapeCheckpoints:
         path = os.path.join(directory, _METADATA)
         try:
             metadata = json.loads(read_regular(path, root=os.fspath(summary_dir)))
+            settings = LandscapeSettings.from_dict(
+                {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
+            )
+            # MindSpore writes absolute paths, which are wrong once a run has been moved.
+            names = {int(number): os.path.basename(name) for number, name in metadata["model_params_file_map"].items()}
+            files = {number: os.path.join(directory, name) for number, name in names.items()}
+            return cls(directory, settings, int(metadata["step_per_epoch"]), files)
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{path} does not exist: train the run with SummaryCollector and collect_landscape switched on, and "
                 "with a landscape_max_bytes that holds the checkpoints"
             ) from None
-        except (ValueError, RecursionError) as error:
-            raise LandscapeCheckpointError(f"{path} is not JSON: {error}") from error
-        try:
-            settings = LandscapeSettings.from_dict(
-                {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
-            )
-            # MindSpore writes absolute paths, which are wrong once a run has been moved.
-            files = {
-                int(number): os.path.join(directory, os.path.basename(name))
-                for number, name in metadata["model_params_file_map"].items()
-            }
-            return cls(directory, settings, int(metadata["step_per_epoch"]), files)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise LandscapeCheckpointError(
-                f"{path} does not have the keys that a collector writes ({', '.join(_KEYS)}): {error}"
+                f"{path} is not JSON with the keys that a collector writes ({', '.join(_KEYS)}): {error}"
             ) from error
 
     def with_saved_intervals(self) -> LandscapeCheckpoints:

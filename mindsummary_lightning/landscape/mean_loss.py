@@ -51,8 +51,7 @@ class MeanLoss(nn.Module):
         _leave_training(self.module)
         self._steps = {} if loss_fn is not None else _steps(self.module)
         self._transfers = [_transfer_hook(name, self.module, datamodule) for name in _TRANSFERS]
-        is_asked = any(hook and hook.__self__ is datamodule for hook in self._transfers)  # type: ignore[attr-defined]
-        self._datamodule = datamodule if is_asked else None
+        self._datamodule = datamodule if any(is_overridden(datamodule, name) for name in _TRANSFERS) else None
         self._names: dict[str, str] = {}
         self.needs_gradients: bool = False
         self._trainer: Any = None  # an idle one, for a step that asks
@@ -87,9 +86,7 @@ class MeanLoss(nn.Module):
         Floating-point tensors get ``dtype`` if it is not ``None``, as in Lightning's true precisions.
         """
         if dtype is not None:
-            batch = tree_map_only(
-                Tensor, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch
-            )
+            batch = tree_map_only(Tensor, lambda one: one.to(dtype) if one.is_floating_point() else one, batch)
         before, transfer, after = self._transfers
         with self._data_with(self._trainer):
             batch = before(batch, 0) if before else batch
@@ -122,9 +119,8 @@ class MeanLoss(nn.Module):
         if self.loss_fn is not None or self._trainer is None:
             return error
         if isinstance(error, AttributeError) and isinstance(error.obj, nn.Module):
-            missing = (
-                f"reads {error.name!r}, which {type(error.obj).__name__} does not have outside of a fit; set it, or "
-            )
+            owner = type(error.obj).__name__
+            missing = f"reads {error.name!r}, which {owner} does not have outside of a fit; set it, or "
         elif any(word in (frame.line or "") for word in ("trainer", "optimizer", "scheduler", "logger")):
             missing = f"needs the Trainer of its training ({error}); "
         else:
@@ -158,9 +154,8 @@ def _pickled(attributes: dict[str, Any]) -> bytes:
         # Not pickle's own way: views of one memory are views of one memory again in the other process.
         torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=NetworkPickler, __name__="pickle"))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"several devices need a module and loss that can be pickled ({error}); use devices=1"
-        ) from error
+        reason = f"several devices need a module and loss that can be pickled ({error}); use devices=1"
+        raise TypeError(reason) from error
     return buffer.getvalue()
 
 
@@ -207,10 +202,9 @@ def _argument_count(name: str, step: str, method: Callable[..., Any]) -> int:
     parameters = list(inspect.signature(method).parameters.values())
     if parameters and parameters[0].name == "dataloader_iter":
         raise TypeError(f"{step} of {name} reads the dataloader_iter itself; {_WAY_OUT}")
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [parameter for parameter in parameters if parameter.kind in kinds]
+    positional = [parameter for parameter in parameters if "POSITIONAL" in parameter.kind.name]
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-        return max(2, len(positional))
+        return max(2, len(positional) - 1)
     required = sum(parameter.default is inspect.Parameter.empty for parameter in positional)
     return min(3, max(required, min(2, len(positional))))
 

@@ -271,7 +271,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         """Take the loss, if asked for, and learn from the first batch which function it comes from."""
         self._chain.before_backward(loss)
         if self._lineage is not None and self._lineage.is_first_batch:
-            self._lineage.loss_computed(pl_module, loss, self._graph.losses)
+            self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Collect gradients and their statistics, if asked for: accumulated, unscaled and not clipped yet."""

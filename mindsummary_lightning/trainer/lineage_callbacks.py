@@ -128,7 +128,7 @@ class TrainLineage(_LineageCallback):
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
         """Learn from the first batch which function the loss comes from."""
         if self._lineage is not None and self._lineage.is_first_batch:
-            self._lineage.loss_computed(pl_module, loss, {})
+            self._lineage.loss_computed(loss, {})
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Keep the loss."""

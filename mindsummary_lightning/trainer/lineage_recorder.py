@@ -124,10 +124,10 @@ class LineageRecorder:
         if self._sizes is not None and has_read_all(trainer):
             self._sizes.end_epoch()
 
-    def loss_computed(self, module: Any, loss: Any, observed: Mapping[int, str]) -> None:
+    def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
         """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
         watched = {} if self._watched is None else self._watched.names
-        self._losses[value_or_default(_NO_NAME, loss_name, loss, {**watched, **observed}, module)] = None
+        self._losses[value_or_default(_NO_NAME, loss_name, loss, {**watched, **observed})] = None
 
     def end_first_batch(self, trainer: Any, module: Any, has_dataset: bool = True) -> None:
         """Write what the first batch has shown, of the training job and of its data."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mindsummary_lightning.graph.loss_name import loss_name
+from mindsummary_lightning.graph.loss_name import WatchedLosses, loss_name
 from mindsummary_lightning.graph.step_observer import StepObserver
 
 Loss = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -67,37 +67,37 @@ def by_hand(net: Net, scores: torch.Tensor, target: torch.Tensor) -> torch.Tenso
     return (scores - target).square().mean()
 
 
-# What computes the loss -> its name in an observed step, and without one.
-LOSSES: dict[str, tuple[Loss, str | None, str | None]] = {
-    "module": (lambda net, x, y: net.mse(x, y), "MSELoss", "MSELoss"),
-    "module, smoothed": (lambda net, x, y: net.ce(x, classes(y)), "CrossEntropyLoss", None),
-    "function": (lambda net, x, y: F.smooth_l1_loss(x, y), "smooth_l1_loss", "smooth_l1_loss"),
-    "function beside its module": (lambda net, x, y: F.mse_loss(x, y), "mse_loss", "MSELoss"),
+# What computes the loss -> its name in an observed step, and by watched modules and autograd alone where that differs.
+LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]] = {
+    "module": (lambda net, x, y: net.mse(x, y), "MSELoss"),
+    "module, smoothed": (lambda net, x, y: net.ce(x, classes(y)), "CrossEntropyLoss"),
+    "function": (lambda net, x, y: F.smooth_l1_loss(x, y), "smooth_l1_loss"),
+    "function beside its module": (lambda net, x, y: F.mse_loss(x, y), "mse_loss"),
     "function without a class in autograd": (lambda net, x, y: F.l1_loss(x, y), "l1_loss", None),
-    "cross entropy": (lambda net, x, y: F.cross_entropy(x, classes(y)), "cross_entropy", "CrossEntropyLoss"),
-    "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss", "CrossEntropyLoss"),
-    "nll alone": (lambda net, x, y: F.nll_loss(x, classes(y)), "nll_loss", "nll_loss"),
+    "cross entropy": (lambda net, x, y: F.cross_entropy(x, classes(y)), "cross_entropy"),
+    "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss", "cross_entropy"),
+    "nll alone": (lambda net, x, y: F.nll_loss(x, classes(y)), "nll_loss"),
     "module made in the step": (lambda net, x, y: nn.HuberLoss()(x, y), "HuberLoss", "huber_loss"),
-    "module without the word": (lambda net, x, y: net.dice(x, y), "Dice", None),
-    "module with a parameter": (lambda net, x, y: net.weighted(x, y), "WeightedLoss", None),
-    "not reduced": (lambda net, x, y: F.mse_loss(x, y, reduction="none").mean(1).sum(), "mse_loss", "MSELoss"),
-    "masked": (lambda net, x, y: (F.mse_loss(x, y, reduction="none") * y).sum() / y.sum(), "mse_loss", "MSELoss"),
-    "masked by an index": (lambda net, x, y: F.mse_loss(x, y, reduction="none")[y > 0.5].mean(), "mse_loss", "MSELoss"),
+    "module without the word": (lambda net, x, y: net.dice(x, y), "Dice"),
+    "module with a parameter": (lambda net, x, y: net.weighted(x, y), "WeightedLoss"),
+    "not reduced": (lambda net, x, y: F.mse_loss(x, y, reduction="none").mean(1).sum(), "mse_loss"),
+    "masked": (lambda net, x, y: (F.mse_loss(x, y, reduction="none") * y).sum() / y.sum(), "mse_loss"),
+    "masked by an index": (lambda net, x, y: F.mse_loss(x, y, reduction="none")[y > 0.5].mean(), "mse_loss"),
     "masked by zeros": (lambda net, x, y: torch.where(y > 0, F.mse_loss(x, y, reduction="none"), 0).sum(),
-                        "mse_loss", "MSELoss"),
-    "scaled and cast": (lambda net, x, y: (F.mse_loss(x, y) * 0.5 / 3).double(), "mse_loss", "MSELoss"),
-    "view": (lambda net, x, y: F.mse_loss(x, y).reshape(1).squeeze(), "mse_loss", "MSELoss"),
-    "root of a loss": (lambda net, x, y: F.mse_loss(x, y).sqrt(), None, None),
-    "sum": (lambda net, x, y: F.mse_loss(x, y) + 0.1 * net.ce(x, y), "mse_loss + CrossEntropyLoss", None),
-    "sum of the same": (lambda net, x, y: sum(F.mse_loss(x, y) for _ in range(3)), "mse_loss", "MSELoss"),
+                        "mse_loss"),
+    "scaled and cast": (lambda net, x, y: (F.mse_loss(x, y) * 0.5 / 3).double(), "mse_loss"),
+    "view": (lambda net, x, y: F.mse_loss(x, y).reshape(1).squeeze(), "mse_loss"),
+    "root of a loss": (lambda net, x, y: F.mse_loss(x, y).sqrt(), None),
+    "sum": (lambda net, x, y: F.mse_loss(x, y) + 0.1 * net.ce(x, y), "mse_loss + CrossEntropyLoss"),
+    "sum of the same": (lambda net, x, y: sum(F.mse_loss(x, y) for _ in range(3)), "mse_loss"),
     "mean of several": (lambda net, x, y: torch.stack([F.mse_loss(x, y), F.huber_loss(x, y)]).mean(),
-                        "mse_loss + huber_loss", "MSELoss + huber_loss"),
-    "sum with a penalty": (lambda net, x, y: F.mse_loss(x, y) + x.square().mean(), None, None),
-    "weighted by what is trained": (lambda net, x, y: F.mse_loss(x, y) * net.weighted.weight, None, None),
-    "plain mean": (lambda net, x, y: x.mean(), None, None),
-    "by hand": (by_hand, None, None),
-    "the user's autograd function": (lambda net, x, y: MseLoss.apply(x), None, None),
-    "a network that gives one number": (lambda net, x, y: net.head(x).sum(), None, None),
+                        "mse_loss + huber_loss"),
+    "sum with a penalty": (lambda net, x, y: F.mse_loss(x, y) + x.square().mean(), None),
+    "weighted by what is trained": (lambda net, x, y: F.mse_loss(x, y) * net.weighted.weight, None),
+    "plain mean": (lambda net, x, y: x.mean(), None),
+    "by hand": (by_hand, None),
+    "the user's autograd function": (lambda net, x, y: MseLoss.apply(x), None),
+    "a network that gives one number": (lambda net, x, y: net.head(x).sum(), None),
 }  # fmt: skip
 
 
@@ -106,16 +106,22 @@ LOSSES: dict[str, tuple[Loss, str | None, str | None]] = {
 def test_a_loss_has_the_name_of_what_computed_it(kind: str, is_observed: bool) -> None:
     compute, *expected = LOSSES[kind]
     net = Net(compute)
-    observer = StepObserver(net)
+    observer, watched = StepObserver(net), WatchedLosses(net)
     if is_observed:
         observer.arm()
     loss = net.training_step(torch.rand(4, 3), 0)
 
-    assert loss_name(loss, observer.losses, net) == expected[0 if is_observed else 1]
+    assert loss_name(loss, observer.losses if is_observed else watched.names) == expected[0 if is_observed else -1]
 
 
 def test_a_loss_that_needs_no_gradient_has_no_name() -> None:
-    assert loss_name(torch.tensor(1.0), {}, nn.MSELoss()) is None
+    assert loss_name(torch.tensor(1.0), {}) is None
+
+
+def test_only_what_is_not_compiled_is_watched() -> None:
+    net = nn.Sequential(torch.compile(nn.Sequential(Dice())), nn.MSELoss(), Dice())
+    WatchedLosses(net)
+    assert [bool(part._forward_hooks) for part in net.modules()] == [False] * 4 + [True] * 2
 
 
 def test_a_sum_without_end_has_no_name() -> None:
@@ -123,4 +129,4 @@ def test_a_sum_without_end_has_no_name() -> None:
     for _ in range(2000):
         loss = loss + 1
 
-    assert loss_name(loss, {}, nn.MSELoss()) is None
+    assert loss_name(loss, {}) is None

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-SAMPLES, WIDTH, CLASSES = 16, 12, 3
+from tests.landscape.nets import CLASSES, Small
+
+SAMPLES, WIDTH = 16, 12
 
 
 def batches() -> list[Any]:
@@ -21,19 +23,10 @@ def batches() -> list[Any]:
     ]
 
 
-class Bound(lightning.LightningModule):
+class Bound(lightning.LightningModule, Small):
     """What all of them are; ``forward`` gives scores of the classes."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(WIDTH, 8), nn.Tanh(), nn.Linear(8, CLASSES))
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Add what one of them has."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
+    inputs = WIDTH
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         return cross_entropy(self(batch[0]), batch[1])
@@ -111,7 +104,7 @@ class Preallocated(Bound):
     """Writes its activations into memory that it made once."""
 
     def prepare(self) -> None:
-        self.out = torch.zeros(SAMPLES, 8)
+        self.out = torch.zeros(SAMPLES, 6)
 
     def forward(self, x: Tensor) -> Tensor:
         torch.mm(x, self.net[0].weight.detach().T, out=self.out)
@@ -119,7 +112,7 @@ class Preallocated(Bound):
 
 
 class FirstBatch(Bound):
-    """Normalizes all batches by the first that it sees, element by element, in a variable of a hook."""
+    """Normalizes all batches by the first that it sees, in a variable of a hook."""
 
     def prepare(self) -> None:
         first: list[Tensor] = []

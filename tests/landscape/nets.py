@@ -13,6 +13,29 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpointWriter
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 
+WIDTH, CLASSES = 8, 3
+
+
+def small(inputs: int = WIDTH) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, 6), nn.Tanh(), nn.Linear(6, CLASSES))
+
+
+class Small(nn.Module):
+    """A small network, ``net``; others have more or something else by ``prepare``, and change ``forward``."""
+
+    inputs = WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net: Any = small(self.inputs)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Add what one of them has."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x)
+
 
 class Mlp(nn.Sequential):
     """Its first layer is wide enough to be served by three passes."""

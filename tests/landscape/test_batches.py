@@ -1,5 +1,12 @@
+"""Samples are read once, the same ones in every call, and a user's generators are where they were."""
+
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -7,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning.landscape.batches import Batch, digest, joined, take_batches
 
 DATA = TensorDataset(torch.arange(20.0).view(10, 2), torch.arange(10))
+MORE = TensorDataset(torch.arange(40.0).view(20, 2))
 
 
 def counts(batches: tuple[Batch, ...]) -> list[int]:
@@ -27,13 +35,6 @@ def test_an_endless_loader_is_read_no_further_than_needed() -> None:
         pytest.fail("read on")
 
     assert counts(take_batches(endless(), 8, 0)) == [4, 4]
-
-
-def test_a_shuffling_loader_depends_on_the_seed_alone_and_leaves_the_random_state() -> None:
-    state = torch.get_rng_state()
-    once, again, other = (take_batches(DataLoader(DATA, 4, shuffle=True), 10, seed) for seed in (1, 1, 2))
-    assert digest(once) == digest(again) != digest(other)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_batch_may_be_an_object_with_tensors_and_is_joined_with_no_other() -> None:
@@ -75,3 +76,45 @@ def test_batches_are_joined_as_far_as_they_fit() -> None:
 )
 def test_batches_that_cannot_be_joined_stay_apart(one: object, other: object) -> None:
     assert counts(joined((Batch(one, 2), Batch(other, 2)), 100)) == [2, 2]
+
+
+class Shuffled:
+    """A loader that shuffles by a generator of NumPy or Python."""
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        order = list(range(20))
+        self.generator.shuffle(order)
+        yield torch.tensor(order)
+
+
+LOADERS = {
+    "torch": lambda: DataLoader(MORE, 4, shuffle=True, generator=torch.Generator().manual_seed(5)),
+    "global torch": lambda: DataLoader(MORE, 4, shuffle=True),
+    "numpy": lambda: Shuffled(np.random.default_rng(5)),
+    "old numpy": lambda: Shuffled(np.random.RandomState(5)),
+    "python": lambda: Shuffled(random.Random(5)),
+    "global": lambda: Shuffled(random),
+}
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_a_loader_with_its_own_generator_gives_the_same_samples_twice_and_is_where_it_was(kind: str) -> None:
+    loader, untouched = LOADERS[kind](), LOADERS[kind]()
+    before = random.getstate(), torch.get_rng_state()
+    once, again, other = (digest(take_batches(loader, 8, seed)) for seed in (0, 0, 1))
+    assert once == again != other
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.get_rng_state(), before[1])
+    if "global" not in kind:
+        assert [str(batch) for batch in loader] == [str(batch) for batch in untouched]
+
+
+def test_several_loaders_are_read_as_lightning_combines_them() -> None:
+    short, long = DataLoader(MORE, 10), DataLoader(MORE, 4)
+    batches = take_batches({"a": short, "b": long}, 100, 0)
+    assert len(batches) == 5
+    assert [len(part[0]) for part in batches[0].data.values()] == [10, 4]
+    assert len(take_batches([short, long], 100, 0)[0].data) == 2

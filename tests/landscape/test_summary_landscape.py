@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,20 +74,11 @@ def test_the_written_file_holds_the_landscapes(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_call_gives_the_same_landscapes(run: Path) -> None:
-    assert_equal(generate(run), generate(run))
-
-
-@pytest.mark.slow
-def test_a_shuffling_loader_gives_the_same_samples_each_time(run: Path) -> None:
+def test_the_same_call_gives_the_same_landscapes_of_a_shuffling_loader_too(run: Path) -> None:
     net = nets.Mlp()
-    torch.manual_seed(0)
-    data = TensorDataset(*net.data())
-    settings = {"num_samples": 32}
+    loader = DataLoader(TensorDataset(*net.data()), 16, shuffle=True)
     calls = [
-        SummaryLandscape(run).generate(
-            net, DataLoader(data, 16, shuffle=True), nets.LOSS, accelerator="cpu", collect_landscape=settings
-        )
+        SummaryLandscape(run).generate(net, loader, nets.LOSS, accelerator="cpu", collect_landscape={"num_samples": 32})
         for _ in range(2)
     ]
     assert_equal(*calls)
@@ -228,18 +220,12 @@ def test_losses_that_are_not_finite_become_the_largest_finite_one(run: Path, cap
 
     net = nets.Mlp()
     loader = DataLoader(TensorDataset(*next(iter(nets.loader(net, 96)))), 96)
-    with caplog.at_level(logging.WARNING):
-        made = (
-            SummaryLandscape(run)
-            .generate(
-                net, loader, exploding, accelerator="cpu", collect_landscape={"create_landscape": {"train": False}}
-            )[TAGS[1]]
-            .surface.z
-        )
+    final = {"create_landscape": {"train": False}}
+    made = SummaryLandscape(run).generate(net, loader, exploding, accelerator="cpu", collect_landscape=final)
     assert [record.message for record in caplog.records if "not finite" in record.message] == [
         f"landscape_[6]: 3 losses that are not finite were replaced by {limit:g}"
     ]
-    np.testing.assert_allclose(made, np.minimum(plain, np.float32(limit)), rtol=1e-6)
+    np.testing.assert_allclose(made[TAGS[1]].surface.z, np.minimum(plain, np.float32(limit)), rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -292,90 +278,86 @@ def test_intervals_that_a_short_run_cuts_to_the_same_ends_give_one_landscape(tmp
     assert list(generate(run)) == ["landscape_[1, 5]", "landscape_[5]"]
 
 
-class TestNothingIsComputedBefore:
-    @pytest.fixture(autouse=True)
-    def _no_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(evaluation.PlaneLoss, "losses", lambda *_: pytest.fail("a loss was computed"))
+def of(net: nn.Module) -> Callable[[Path], Any]:
+    return lambda run: SummaryLandscape(run).generate(net, nets.loader(nets.Mlp()), nets.LOSS)
 
-    def test_a_missing_checkpoint_is_named(self, run: Path) -> None:
-        (run / "ckpt_dir" / "Mlp_4_step.ckpt").unlink()
-        with pytest.raises(LandscapeCheckpointError, match=r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"):
-            generate(run)
 
-    def test_an_interval_that_was_not_saved_is_named(self, run: Path) -> None:
-        with pytest.raises(LandscapeCheckpointError, match="no checkpoint of step 7, 8"):
-            generate(run, collect_landscape={"intervals": [[5, 6, 7, 8]]})
+def changed(**settings: object) -> Callable[[Path], Any]:
+    return lambda run: generate(run, collect_landscape=settings)
 
-    def test_an_interval_that_is_too_short(self, run: Path) -> None:
-        with pytest.raises(ValueError, match="each interval needs at least 3 numbers"):
-            generate(run, collect_landscape={"intervals": [[1, 2]]})
 
-    def test_another_network(self, run: Path) -> None:
-        net = nets.ConvNet()
-        with pytest.raises(LandscapeCheckpointError, match=r"is not of ConvNet: it has no '0\.weight'"):
-            SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
+def without_step_four(run: Path) -> None:
+    (run / "ckpt_dir" / "Mlp_4_step.ckpt").unlink()
+    generate(run)
 
-    def test_a_network_of_other_shapes(self, run: Path) -> None:
-        net = nets.Mlp()
-        net[1] = nn.Linear(81, 16)
-        with pytest.raises(
-            LandscapeCheckpointError, match=r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)"
-        ):
-            SummaryLandscape(run).generate(net, nets.loader(net), nets.LOSS)
 
-    def test_an_empty_loader(self, run: Path) -> None:
-        with pytest.raises(ValueError, match="the dataloader is empty"):
-            SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS)
+def of_other_width() -> nn.Module:
+    net = nets.Mlp()
+    net[1] = nn.Linear(81, 16)
+    return net
 
-    def test_no_checkpoints(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match="train the run with SummaryCollector"):
-            generate(tmp_path)
 
-    def test_another_unit(self, run: Path) -> None:
-        with pytest.raises(ValueError, match="one checkpoint per step, so unit cannot be 'epoch'"):
-            generate(run, collect_landscape={"unit": "epoch"})
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (without_step_four, LandscapeCheckpointError, r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]"),
+        (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
+        (changed(intervals=[[1, 2]]), ValueError, "each interval needs at least 3 numbers"),
+        (changed(unit="epoch"), ValueError, "one checkpoint per step, so unit cannot be 'epoch'"),
+        (of(nets.ConvNet()), LandscapeCheckpointError, r"is not of ConvNet: it has no '0\.weight'"),
+        (
+            of(of_other_width()),
+            LandscapeCheckpointError,
+            r"'1.weight' has shape \(16, 80\), the network's has \(16, 81\)",
+        ),
+        (lambda run: SummaryLandscape(run).generate(nets.Mlp(), [], nets.LOSS), ValueError, "the dataloader is empty"),
+        (lambda run: SummaryLandscape(run).generate(nets.Mlp(), []), TypeError, "pass loss_fn"),
+        (lambda run: SummaryLandscape(run).generate(None, [], nets.LOSS), TypeError, r"module must be an nn\.Module"),
+        (lambda run: SummaryLandscape(run).generate(nn.Linear, []), TypeError, "not the class Linear itself"),
+        (lambda run: by_mindspores_call(run, 3), TypeError, "callback_fn must be a function, not 3"),
+        (lambda run: by_mindspores_call(run, nets.Mlp), TypeError, r"\(model, network, dataset, metrics\), not Mlp"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_a_loss_is_computed(
+    run: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], Any], error: type[Exception], says: str
+) -> None:
+    monkeypatch.setattr(evaluation.PlaneLoss, "losses", lambda *_: pytest.fail("a loss was computed"))
+    with pytest.raises(error, match=says):
+        call(run)
+    assert not list(run.glob("*summary*"))
 
-    def test_nothing_to_make_is_nothing_written_as_with_mindspore(self, run: Path) -> None:
-        assert generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}}) == {}
-        assert not list(run.glob("*summary*"))
 
-    def test_no_way_to_the_loss(self, run: Path) -> None:
-        with pytest.raises(TypeError, match="pass loss_fn"):
-            SummaryLandscape(run).generate(nets.Mlp(), [])
+def test_nothing_to_make_is_nothing_written_as_with_mindspore(run: Path) -> None:
+    assert generate(run, collect_landscape={"create_landscape": {"train": False, "result": False}}) == {}
+    assert not list(run.glob("*summary*"))
 
-    @pytest.mark.parametrize(
-        ("argument", "value", "error", "says"),
-        [
-            *(("device_ids", ids, ValueError, "device_ids must") for ids in ([], [-1])),
-            *(("device_ids", ids, TypeError, "device_ids must") for ids in (["0"], 0)),
-            ("output", 3, TypeError, "output must"),
-            ("collect_landscape", {"size": 3}, ValueError, "does not know"),
-            ("collect_landscape", {123: 1}, ValueError, "does not know"),
-            ("collect_landscape", {"landscape_size": 2}, ValueError, "landscape_size must"),
-            ("collect_landscape", {"unit": "hour"}, ValueError, "unit must"),
-            *(
-                ("collect_landscape", {key: 1.5}, TypeError, f"{key} must")
-                for key in ("landscape_size", "unit", "num_samples", "create_landscape", "intervals")
-            ),
-        ],
-    )
-    def test_a_wrong_argument_of_mindspores_call_is_refused_before_the_callback_runs(
-        self, run: Path, argument: str, value: object, error: type[Exception], says: str
-    ) -> None:
-        called: list[None] = []
-        landscape = SummaryLandscape(run)
-        with pytest.raises(error, match=says):
-            landscape.gen_landscapes_with_multi_process(lambda: called.append(None), **{argument: value})  # type: ignore
-        assert not called
-        assert not list(run.glob("*summary*"))
 
-    def test_a_callback_that_returns_something_else(self, run: Path) -> None:
-        with pytest.raises(TypeError, match=r"must return \(model, network, dataset, metrics\), not Mlp"):
-            SummaryLandscape(run).gen_landscapes_with_multi_process(nets.Mlp)  # type: ignore[arg-type]
+def by_mindspores_call(run: Path, callback_fn: Any, **arguments: Any) -> Any:
+    return SummaryLandscape(run).gen_landscapes_with_multi_process(callback_fn, **arguments)
 
-    def test_a_module_that_is_none(self, run: Path) -> None:
-        with pytest.raises(TypeError, match=r"module must be an nn\.Module"):
-            SummaryLandscape(run).generate(None, [], nets.LOSS)  # type: ignore[arg-type]
+
+@pytest.mark.parametrize(
+    ("argument", "value", "error", "says"),
+    [
+        *(("device_ids", ids, ValueError, "device_ids must") for ids in ([], [-1])),
+        *(("device_ids", ids, TypeError, "device_ids must") for ids in (["0"], 0)),
+        ("output", 3, TypeError, "output must"),
+        ("collect_landscape", {"size": 3}, ValueError, "does not know"),
+        ("collect_landscape", {123: 1}, ValueError, "does not know"),
+        ("collect_landscape", {"landscape_size": 2}, ValueError, "landscape_size must"),
+        ("collect_landscape", {"unit": "hour"}, ValueError, "unit must"),
+        *(
+            ("collect_landscape", {key: 1.5}, TypeError, f"{key} must")
+            for key in ("landscape_size", "unit", "num_samples", "create_landscape", "intervals")
+        ),
+    ],
+)
+def test_a_wrong_argument_of_mindspores_call_is_refused_before_the_callback_runs(
+    run: Path, argument: str, value: object, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        by_mindspores_call(run, lambda: pytest.fail("called"), **{argument: value})
+    assert not list(run.glob("*summary*"))
 
 
 def test_a_failing_loss_leaves_no_file(run: Path) -> None:
@@ -392,12 +374,3 @@ def test_clean_ckpt_removes_the_checkpoints(run: Path) -> None:
     SummaryLandscape(run).clean_ckpt()
     assert not (run / "ckpt_dir").exists()
     remove_checkpoints(run)
-
-
-def test_a_class_and_what_is_no_function_are_refused_by_name(tmp_path: Path) -> None:
-    landscape = SummaryLandscape(tmp_path)
-
-    with pytest.raises(TypeError, match=r"must be an nn\.Module, not the class Linear itself"):
-        landscape.generate(torch.nn.Linear, [])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="callback_fn must be a function, not 3"):
-        landscape.gen_landscapes_with_multi_process(3)  # type: ignore[arg-type]

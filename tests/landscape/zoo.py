@@ -19,8 +19,9 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
 from tests.landscape import bound_networks, nets
+from tests.landscape.nets import CLASSES, WIDTH, Small, small
 
-COUNT, WIDTH, CLASSES = 24, 8, 3
+COUNT = 24
 LOSS = nn.CrossEntropyLoss()
 
 
@@ -36,41 +37,26 @@ def pairs(width: int = WIDTH) -> list[Any]:
     return list(zip(x.split(10), y.split(10), strict=True))
 
 
-def small(inputs: int = WIDTH) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, 6), nn.Tanh(), nn.Linear(6, CLASSES))
-
-
-class Aliased(nn.Module):
+class Aliased(Small):
     """A submodule with two names."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def prepare(self) -> None:
+        del self.net
         self.first = nn.Linear(64, 6)
         self.net = nn.Sequential(self.first, nn.ReLU(), nn.Linear(6, CLASSES))
         self.last = self.net[2]
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
-
-class UsedTwice(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class UsedTwice(Small):
+    def prepare(self) -> None:
         layer = nn.Linear(64, 64)
         self.net = nn.Sequential(layer, nn.Tanh(), layer, nn.Linear(64, CLASSES))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
-
-class FrozenBackbone(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class FrozenBackbone(Small):
+    def prepare(self) -> None:
         self.backbone = nn.Linear(64, 8).requires_grad_(False)
         self.net = nn.Sequential(self.backbone, nn.ReLU(), nn.Linear(8, CLASSES))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
 
 class SharedMemory(nn.Module):
@@ -78,21 +64,17 @@ class SharedMemory(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.Linear(WIDTH, WIDTH)
-        self.decoder = nn.Linear(WIDTH, WIDTH)
+        self.encoder, self.decoder, self.head = (nn.Linear(WIDTH, size) for size in (WIDTH, WIDTH, CLASSES))
         self.decoder.weight = nn.Parameter(self.encoder.weight.data)
-        self.head = nn.Linear(WIDTH, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.decoder(self.encoder(x).tanh()))
 
 
-class RunningMean(nn.Module):
+class RunningMean(Small):
     """Normalises by a mean of its own, which each call moves in place, and in evaluation too."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.register_buffer("mean", torch.zeros(WIDTH))
         self.register_buffer("calls", torch.tensor(0))
 
@@ -102,12 +84,10 @@ class RunningMean(nn.Module):
         return self.net(x - self.mean) * (1 + 0.1 * self.calls)
 
 
-class MemoryBank(nn.Module):
+class MemoryBank(Small):
     """A buffer that is not saved, bound anew in each call."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.register_buffer("bank", torch.zeros(CLASSES), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -116,12 +96,10 @@ class MemoryBank(nn.Module):
         return out + self.bank
 
 
-class Counting(nn.Module):
+class Counting(Small):
     """State in plain attributes: a number, a list, an object."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.calls, self.losses, self.state = 0, [], Memory()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -143,12 +121,11 @@ class Slotted:
         self.total = 0
 
 
-class Hidden(nn.Module):
+class Hidden(Small):
     """State where no attribute has it: slots, variables of a hook and of a partial, generators of its own."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net, self.state = small(), Slotted()
+    def prepare(self) -> None:
+        self.state = Slotted()
         self.numbers, self.python, self.older = np.random.default_rng(0), random.Random(0), np.random.RandomState(0)
         self.net[0].register_forward_hook(counting_hook())
         self.net[1].register_forward_hook(partial(counting_in, {"calls": 0}))
@@ -177,13 +154,10 @@ def counting_in(store: dict[str, int], module: nn.Module, inputs: Any, output: T
     return output * (1 + 0.1 * store["calls"])
 
 
-class Caching(nn.Module):
+class Caching(Small):
     """Computes a weight once, in its first call."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
-        self.cached: Tensor | None = None
+    cached: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         if self.cached is None:
@@ -191,12 +165,10 @@ class Caching(nn.Module):
         return self.net(x) + nn.functional.linear(x, self.cached[:CLASSES])
 
 
-class Viewed(nn.Module):
+class Viewed(Small):
     """Its parameters are parts of one buffer, and views of them are used too."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.flat = torch.cat([parameter.detach().flatten() for parameter in self.net.parameters()])
         start = 0
         for parameter in self.net.parameters():
@@ -210,25 +182,19 @@ class Viewed(nn.Module):
         return self.prior.log_prob(self.net(x) * self.flat.norm() + nn.functional.linear(x, self.half))
 
 
-class Scripted(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class Scripted(Small):
+    def prepare(self) -> None:
         self.net = nn.Sequential(torch.jit.script(small(64)), nn.Linear(CLASSES, CLASSES))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
-
-class SparseGraph(nn.Module):
+class SparseGraph(Small):
     """Sparse buffers, and a sparse matrix in each batch."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.register_buffer("mixing", torch.eye(WIDTH).roll(1, 0).to_sparse())
         self.register_buffer("rows", torch.eye(WIDTH).to_sparse_csr())
 
-    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
+    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:  # type: ignore[override]
         return self.net(neighbours @ x + (self.mixing @ x.T).T + (self.rows @ x.T).T)
 
 
@@ -247,12 +213,10 @@ class Spectral(nn.Module):
         return self.head(torch.fft.irfft(spectrum, n=WIDTH)[:, self.order_weight].tanh() + x)
 
 
-class Awaking(nn.Module):
+class Awaking(Small):
     """Changes its buffer only where the loss is large, so that not every point does."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
+    def prepare(self) -> None:
         self.register_buffer("scale", torch.ones(()))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -262,31 +226,22 @@ class Awaking(nn.Module):
         return out * self.scale
 
 
-class OldWeightNorm(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class OldWeightNorm(Small):
+    def prepare(self) -> None:
         self.net = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(64, 6)), nn.ReLU(), nn.Linear(6, CLASSES))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
-
-class Parametrized(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class Parametrized(Small):
+    def prepare(self) -> None:
         one = torch.nn.utils.parametrizations.weight_norm(nn.Linear(64, 6))
         other = torch.nn.utils.parametrizations.spectral_norm(nn.Linear(6, CLASSES))
         self.net = nn.Sequential(one, nn.ReLU(), other)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
 
 class Packed(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(4, 5, batch_first=True)
-        self.head = nn.Linear(5, CLASSES)
+        self.lstm, self.head = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         lengths = torch.arange(len(x)) % 2 + 1
@@ -298,8 +253,7 @@ class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
-        self.norm = nn.LayerNorm(4)
-        self.head = nn.Linear(4, CLASSES)
+        self.norm, self.head = nn.LayerNorm(4), nn.Linear(4, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.view(-1, 2, 4)
@@ -311,19 +265,18 @@ class MaxNorm(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(4, 6, max_norm=0.5)
-        self.head = nn.Linear(6, CLASSES)
+        self.embedding, self.head = nn.Embedding(4, 6, max_norm=0.5), nn.Linear(6, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.embedding((x[:, 0] > 0).long()))
 
 
-class Captured(nn.Module):
+class Captured(Small):
     """What refers to its parameters outside of their modules, and a hook."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small(64)
+    inputs = 64
+
+    def prepare(self) -> None:
         self.weights = [self.net[0].weight, self.net[2].weight]
         self.net[0].register_forward_hook(double)
 
@@ -335,12 +288,8 @@ def double(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
     return 2 * output
 
 
-class Lit(lightning.LightningModule):
+class Lit(lightning.LightningModule, Small):
     """The usual one; the others change it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = small()
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         loss = cross_entropy(self.net(batch[0]), batch[1])
@@ -349,8 +298,7 @@ class Lit(lightning.LightningModule):
 
 
 class Metrics(Lit):
-    def __init__(self) -> None:
-        super().__init__()
+    def prepare(self) -> None:
         self.accuracy = torchmetrics.Accuracy("multiclass", num_classes=CLASSES)
         self.scores = torchmetrics.CatMetric()
 
@@ -363,13 +311,9 @@ class Metrics(Lit):
         return {"loss": loss * (1 + self.accuracy.compute())}
 
 
-class LazyNet(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
+class LazyNet(Small):
+    def prepare(self) -> None:
         self.net = nn.Sequential(nn.LazyLinear(6), nn.LazyBatchNorm1d(), nn.Linear(6, CLASSES))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
 
 
 def materialized(module: nn.Module) -> nn.Module:
@@ -382,8 +326,7 @@ def materialized(module: nn.Module) -> nn.Module:
 
 
 class Configured(Lit):
-    def __init__(self) -> None:
-        super().__init__()
+    def prepare(self) -> None:
         self.net = None
 
     def configure_model(self) -> None:
@@ -414,8 +357,7 @@ class Distilled(lightning.LightningModule):
 
 
 class Ema(Lit):
-    def __init__(self) -> None:
-        super().__init__()
+    def prepare(self) -> None:
         self.ema = copy.deepcopy(self.net).requires_grad_(False)
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
@@ -425,8 +367,7 @@ class Ema(Lit):
 
 
 class Transferring(Lit):
-    def __init__(self) -> None:
-        super().__init__()
+    def prepare(self) -> None:
         self.register_buffer("mean", torch.full((WIDTH,), 0.3))
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:

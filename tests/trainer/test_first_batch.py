@@ -129,7 +129,7 @@ class Hyper(Net):
     def __init__(self, loss: str | None = None, compute: Any = F.mse_loss) -> None:
         super().__init__()
         self.save_hyperparameters("loss")
-        self.unused, self.compute = nn.L1Loss(), compute
+        self.unused, self.compute = nn.ModuleList([nn.L1Loss(), nn.MSELoss()]), compute
 
     def total_loss(self, batch: Any) -> torch.Tensor:
         return self.compute(self(batch[0]), F.one_hot(batch[1], 2).float())
