@@ -99,6 +99,7 @@ def run_two_ranks(
 def as_script(path: Path, *arguments: object) -> None:
     """Run a file as Python runs a script."""
     sys.argv = [str(path), *map(str, arguments)]
+    sys.path.insert(0, str(path.parent))
     runpy.run_path(str(path), run_name="__main__")
 
 

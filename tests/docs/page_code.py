@@ -3,8 +3,8 @@
     python -m tests.docs.page_code [PAGE ...]     # in an empty directory; without names every page
 
 ``python`` and ``console`` blocks run; with prompts (``>>>``, ``$``) they must print what is printed there, where
-``...`` stands for anything. ``<!-- not run: reason -->`` before a block keeps it from running. Needs the standard
-library only.
+``...`` stands for anything. A block that begins with ``# name.py`` or ``# name.yaml`` is saved as that file.
+``<!-- not run: reason -->`` before a block keeps it from running. Needs the standard library only.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.docs.pages import ROOT, Block, blocks, english_pages
 
 FIRST_RUN = "docs/first-run.md"
 EXAMPLE_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+_FILE = re.compile(r"# (\w+\.\w+)\n")
 
 
 def run_page(name: str, command: Callable[[str], str]) -> None:
@@ -38,16 +39,18 @@ def run_page(name: str, command: Callable[[str], str]) -> None:
     page = ROOT / name
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in runnable(page.read_text(encoding="utf-8")):
-        if block.language == "python":
+        if saved := _FILE.match(block.code):
+            Path(saved[1]).write_text(block.code, encoding="utf-8")
+        elif block.language == "python":
             _run_python(block, page, names)
         else:
             _run_console(block, command)
 
 
 def runnable(text: str) -> Iterator[Block]:
-    """The blocks that are run."""
+    """The blocks that are run, and those that are saved."""
     for block in blocks(text):
-        if block.language in ("python", "console") and block.mark != "not run":
+        if block.mark != "not run" and (block.language in ("python", "console") or _FILE.match(block.code)):
             yield block
 
 
@@ -93,7 +96,7 @@ def _run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
 
 
 def _run_console(block: Block, command: Callable[[str], str]) -> None:
-    for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code, re.MULTILINE):
+    for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code.replace("\\\n", ""), re.MULTILINE):
         printed = command(line)
         same = doctest.OutputChecker().check_output(expected, printed, EXAMPLE_FLAGS)
         assert same, f"{line} prints\n{printed}\nbut the page says\n{expected}"
