@@ -536,7 +536,7 @@ def looking_commands(wheel: str) -> list[list[str]]:
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
     """Build the site into site/; a warning is an error. Needs PyTorch, as the reference describes what trains."""
-    run_in_project(session, "sphinx-build", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
+    run_in_project(session, "sphinx-build", "-E", "-n", "-W", "--keep-going", "docs", "site", *session.posargs)
 
 
 @nox.session(python="3.11")  # atheris has wheels for a few versions only

@@ -4,7 +4,6 @@
 
 const REFERENCES = /^(reference\/|file-format|changelog|contributing|performance|index$|zh\/index$)/;
 const QUERY = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
-const WORDS = ` ${QUERY.replace(/[\u4e00-\u9fff]+/g, " $& ")} `;
 const isChinese = /[\u4e00-\u9fff]/.test(QUERY) || navigator.language.startsWith("zh");
 
 var Scorer = {
@@ -20,27 +19,29 @@ var Scorer = {
   partialTerm: 2,
 };
 
-// Sphinx finds a page that has all words of a query; here one that lacks some is found too, and a rare word counts more.
-// Among the pairs that a Chinese query is cut into, some lie across two words and are in no page. An entry of the index
-// counts within a longer query, too.
+// Sphinx finds a page that has all words of a query; here one that lacks some is found too, and a rare word counts more,
+// one that no page has most. Among the pairs that a Chinese query is cut into, some lie across two words and are in no page.
+// A word of a page's main entries of the index counts as one of its title.
 const findPages = Search.performTermsSearch;
 Search.performTermsSearch = (terms, excluded) => {
-  const found = new Map();
-  let total = 0;
-  for (const term of terms) {
-    const pages = findPages(new Set([term]), excluded);
-    const weight = pages.length && Math.log2(1 + Search._index.docnames.length / pages.length);
-    total += weight;
-    for (const page of pages) found.set(page[0], page.with(4, (found.get(page[0])?.[4] ?? 0) + page[4] * weight));
-  }
   const { docnames, filenames, titles, indexentries } = Search._index;
+  const stemmer = new Stemmer(), asked = new Map(), found = new Map();
   for (const [entry, places] of Object.entries(indexentries)) {
-    const isInside = /[\u4e00-\u9fff]/.test(entry) ? QUERY.includes(entry) : WORDS.includes(` ${entry} `);
-    if (!isInside || entry === QUERY) continue;
-    for (const [file] of places) {
-      const page = found.get(docnames[file]) ?? [docnames[file], titles[file], "", null, 0, filenames[file], "text"];
-      found.set(page[0], page.with(4, page[4] + (25 * total * entry.length) / QUERY.length));
+    const files = places.filter(([, , isMain]) => isMain).map(([file]) => file);
+    for (const word of splitQuery(entry)) {
+      const term = stemmer.stemWord(word.toLowerCase());
+      asked.set(term, [...(asked.get(term) ?? []), ...files]);
     }
+  }
+  let total = 0;
+  for (const term of new Set([...terms, ...(QUERY.match(/\b\d+\b/g) ?? [])])) { // Sphinx leaves numbers out
+    const pages = new Map(findPages(new Set([term]), excluded).map((page) => [page[0], page]));
+    for (const file of asked.get(term) ?? []) {
+      pages.set(docnames[file], [docnames[file], titles[file], "", null, Scorer.title, filenames[file], "text"]);
+    }
+    const weight = Math.log2(1 + docnames.length / (pages.size || 1));
+    total += weight;
+    for (const [name, page] of pages) found.set(name, page.with(4, (found.get(name)?.[4] ?? 0) + page[4] * weight));
   }
   return [...found.values()].map((page) => page.with(4, page[4] / (total || 1)));
 };

@@ -23,6 +23,10 @@ ENGLISH = {
     "computational graph": "graphs",
     "vanishing gradients": "which-layer",
     "install": "install",
+    "profiler": "viewer",
+    "wandb": "tensorboard",
+    "batch size finder": "logger",
+    "403 forbidden": "viewer",
 }
 
 CHINESE = {
@@ -46,4 +50,8 @@ CHINESE = {
     "安装": "zh/install",
     "读取训练日志": "zh/reading",
     "第一次训练": "zh/first-run",
+    "多卡训练": "zh/accelerators",
+    "多机训练": "zh/accelerators",
+    "性能分析": "zh/viewer",
+    "自定义训练循环": "zh/recipes",
 }
