@@ -37,7 +37,7 @@ def sentence(part: Part, limit: float) -> str:
     )
     tolerance = "" if part.link in ("backward", "update") else f" (tolerance {limit:.1g})"
     far = max(pair.distance for pair in part.tensors)
-    return f"The runs part at step {part.step}, {where} {far:.1e} apart{tolerance}{settings}."
+    return f"The runs differ from step {part.step} on, first {where} {far:.1e} apart{tolerance}{settings}."
 
 
 def _where(place: PartingPlace, pair: RowPair) -> str:
@@ -67,7 +67,7 @@ def lines(chain: Chain) -> Iterator[str]:
     for link in chain.links:
         far = "-" if link.distance is None else f"{link.distance:.1e}"
         is_here = part is not None and part.link == _CLASSES.get(link.name, link.name)
-        mark = "parts here" if is_here else "follows from it" if is_later and link.distance else ""
+        mark = "differs first" if is_here else "follows from it" if is_later and link.distance else ""
         is_later |= is_here
         counts = f"{link.compared:8}    {link.alone[0]:6}, {link.alone[1]:5}"
         yield f"  {_LINKS[link.name]:12} {counts}  {far:9} {mark}".rstrip()

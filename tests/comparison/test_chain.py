@@ -149,7 +149,7 @@ def test_a_mistake_is_named_at_the_first_link_that_it_changes(mistake: str, tmp_
     assert (first.step, first.kind) == (1, kind)
     assert name in named
     assert comparison.to_dict()["first_difference"]["class"] == kind
-    assert comparison.sentence.startswith("The runs part at step 1, in")
+    assert comparison.sentence.startswith("The runs differ from step 1 on, first in")
 
 
 @pytest.mark.parametrize("word", ["weight", "table"])
