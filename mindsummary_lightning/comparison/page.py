@@ -94,7 +94,7 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         yield f"<h2>{say('At step {}', first.step)}</h2>" + _table((say("distance"), "a", "b"), tensors)
     trend = [(name.replace("_", " "), f"{value:.4g}") for name, value in comparison.trend.items() if value is not None]
     if trend:
-        yield f"<h2>{say("Trends")}</h2>" + _table(("", ""), trend)
+        yield f"<h2>{say('Trends')}</h2>" + _table(("", ""), trend)
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):
         if differences:
             rows = [(tag, f"{value:.1e}") for tag, value in list(differences.items())[:20]]

@@ -178,7 +178,8 @@ def _download(address: str | None, folder: str, say: Callable[[str], object]) ->
     done = _run([*pip, "download", *options, *quiet])
     wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
     if done.returncode or not wheels:
-        said = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if not line.startswith("WARNING")]  # retries
+        lines = f"{done.stdout}\n{done.stderr}".splitlines()
+        said = [line for line in lines if not line.startswith("WARNING")]  # of retries
         raise OSError(_failed(" ".join(" ".join(said).split())[-400:]))
     return os.path.join(folder, wheels[0])
 
