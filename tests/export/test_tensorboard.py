@@ -147,22 +147,17 @@ def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
     assert set(HParamsPluginData.FromString(content).session_start_info.hparams) == {"temperature", "fold"}
 
 
-def test_a_tag_of_two_kinds_becomes_two_tags(tmp_path: Path) -> None:
-    write_summary(tmp_path / "run", [values_at(1, {"w": 1.0}), values_at(1, {"w": histogram(1, 2)})])
+@pytest.mark.parametrize(
+    ("scalars", "renamed"), [(["w"], "w/histogram"), (["w", "w/histogram"], "w/histogram/histogram")]
+)
+def test_a_tag_of_two_kinds_becomes_two_tags_none_of_which_is_another(
+    tmp_path: Path, scalars: list[str], renamed: str
+) -> None:
+    write_summary(tmp_path / "run", [values_at(1, dict.fromkeys(scalars, 1.0)), values_at(1, {"w": histogram(1, 2)})])
 
     tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
 
-    assert (tags["scalars"], tags["histograms"]) == (["w"], ["w/histogram"])
-
-
-def test_a_tag_that_is_named_like_a_second_kind_keeps_its_name(tmp_path: Path) -> None:
-    write_summary(
-        tmp_path / "run", [values_at(1, {"w": 1.0, "w/histogram": 2.0}), values_at(1, {"w": histogram(1, 2)})]
-    )
-
-    tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
-
-    assert (tags["scalars"], tags["histograms"]) == (["w", "w/histogram"], ["w/histogram/histogram"])
+    assert (tags["scalars"], tags["histograms"]) == (scalars, [renamed])
 
 
 def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:

@@ -125,16 +125,6 @@ def test_a_value_whose_file_has_become_a_device_is_not_read_from_it(tmp_path: Pa
         read_value(sample.location)
 
 
-def test_a_file_that_was_rewritten_is_read_from_its_start(tmp_path: Path) -> None:
-    path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), values_at(2, {"x": 2.0})])
-    found = followed(tmp_path)
-
-    path.write_bytes(values_at(5, {"y": 1.0}))
-    found.refresh()
-
-    assert found.tags()["scalar"] == ["y"]
-
-
 def test_a_file_that_was_replaced_by_one_of_the_same_size_is_read_again(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
     found = followed(tmp_path)
@@ -274,17 +264,6 @@ def test_a_file_rewritten_in_place_and_longer_shows_its_new_values_alone(tmp_pat
     assert path.stat().st_ino == inode
     assert found.tags() == reader.tags()
     assert (found.tags()["scalar"], len(found.scalars("longer/tag"))) == (["longer/tag"], 9)
-
-
-def test_what_was_computed_is_cached_until_a_file_is_rewritten(tmp_path: Path) -> None:
-    path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
-    found = followed(tmp_path)
-    assert [found.cached("key", lambda: "first"), found.cached("key", lambda: "second")] == ["first", "first"]
-
-    path.write_bytes(b"")
-    found.refresh()
-
-    assert found.cached("key", lambda: "second") == "second"
 
 
 def test_a_file_of_damaged_records_is_given_up_with_one_warning(

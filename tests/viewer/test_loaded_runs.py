@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages.tensors import described_tensors
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 
@@ -178,30 +176,6 @@ def _nbytes(run: FollowedRun | None) -> int:
     assert run is not None
     assert run.nbytes > 10_000
     return run.nbytes
-
-
-def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_path: Path) -> None:
-    def values(number: float) -> bytes:
-        return values_at(1, {"loss": number, "weights": Tensor(np.full(3, number, np.float32))})
-
-    path = write_summary(tmp_path / "a", [values(0.5)])
-    runs, _ = loaded(tmp_path)
-    state = path.stat()
-
-    def shown() -> list[float]:
-        run = runs.run("./a")
-        assert run is not None
-        ((_, weights),) = described_tensors(run, "weights")
-        assert weights.statistics is not None
-        return [*run.scalars("loss").values.tolist(), weights.statistics["max"]]
-
-    assert shown() == [0.5, 0.5]
-    with open(path, "r+b") as file:
-        file.write(write_summary(tmp_path / "other", [values(0.25)]).read_bytes())
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
-
-    assert shown() == [0.25, 0.25]
-    assert (path.stat().st_ino, path.stat().st_size) == (state.st_ino, state.st_size)
 
 
 def test_run_directories_hold_a_state_of_the_lineage_files_that_is_at_most_a_second_old(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ def _two_runs(base: Path) -> LoadedRuns:
     return LoadedRuns(str(base))
 
 
+def _curves(runs: LoadedRuns, *train_ids: object) -> dict[str, Any]:
+    found: dict[str, Any] = ask(runs, "run-table/curves", body=json.dumps({"train_ids": train_ids}).encode())["curves"]
+    return found
+
+
 def test_values_in_which_runs_differ_are_columns_and_the_others_are_said_once(tmp_path: Path) -> None:
     answer = ask(_two_runs(tmp_path), "run-table")
 
@@ -99,7 +104,7 @@ def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path) -> Non
     before = ask(runs, "run-table")
     for name in ("a", "b"):
         write_lineage(tmp_path / name, [TrainInfo(network="ResNet", learning_rate=0.5)], 1700000001)
-    ticks = itertools.count(10.0, 5.0)
+    ticks = itertools.count(10.0, 6.0)
     runs.clock = lambda: next(ticks)
 
     half, whole = ask(runs, "run-table"), ask(runs, "run-table")
@@ -114,15 +119,11 @@ def test_as_many_curves_are_given_as_can_be_read_in_a_second(tmp_path: Path) -> 
     ticks = itertools.count(0.0, 2.0)
     runs.clock = lambda: next(ticks)
 
-    answer = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a", "./b"]}')
-
-    assert list(answer["curves"]) == ["./a"]
+    assert list(_curves(runs, "./a", "./b")) == ["./a"]
 
 
 def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> None:
-    runs = _two_runs(tmp_path)
-
-    answer = ask(runs, "run-table/curves", body=json.dumps({"train_ids": ["./a", "./nothing"]}).encode())["curves"]
+    answer = _curves(_two_runs(tmp_path), "./a", "./nothing")
 
     assert answer["./nothing"] == {}
     curve = answer["./a"]
@@ -145,7 +146,7 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
 def test_which_scalar_is_the_loss(tmp_path: Path, tags: list[str], chosen: str | None) -> None:
     write_summary(tmp_path, [values_at(step, dict.fromkeys(tags, 1.0)) for step in (3, 7)])
 
-    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
     assert (curve["tag"], curve["steps"]) == (chosen, 7)
     assert curve["line"] == ([] if chosen is None else [1.0, 1.0])
@@ -153,18 +154,18 @@ def test_which_scalar_is_the_loss(tmp_path: Path, tags: list[str], chosen: str |
 
 def test_a_curve_is_read_again_only_if_its_run_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
-    runs, body = LoadedRuns(str(tmp_path)), b'{"train_ids": ["./"]}'
-    first = ask(runs, "run-table/curves", body=body)
+    runs = LoadedRuns(str(tmp_path))
+    first = _curves(runs, "./")
     with monkeypatch.context() as patch:
         patch.delattr(FollowedRun, "scalars")
-        assert ask(runs, "run-table/curves", body=body) == first
+        assert _curves(runs, "./") == first
 
     write_summary(tmp_path, [values_at(2, {"loss": 0.5})], 1700000001)
-    assert ask(runs, "run-table/curves", body=body)["curves"]["./"]["loss"] == 0.5
+    assert _curves(runs, "./")["./"]["loss"] == 0.5
 
 
 def test_a_run_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> None:
-    runs, body = LoadedRuns(str(tmp_path)), b'{"train_ids": ["./a"]}'
+    runs = LoadedRuns(str(tmp_path))
 
     def loss(*values: float) -> Any:
         write_summary(tmp_path / "a", [values_at(step, {"loss": value}) for step, value in enumerate(values)])
@@ -172,7 +173,7 @@ def test_a_run_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> 
             os.utime(path, (1700000000, 1700000000))
         runs.scan_again()
         ask(runs, "run-table")
-        return ask(runs, "run-table/curves", body=body)["curves"]["./a"]["loss"]
+        return _curves(runs, "./a")["./a"]["loss"]
 
     first = loss(1.0)
     shutil.rmtree(tmp_path / "a")
@@ -192,7 +193,7 @@ def test_a_run_whose_lineage_says_no_end_grows_while_it_is_written(tmp_path: Pat
         written = time.time() - age
         for path in (tmp_path / "a").iterdir():
             os.utime(path, (written, written))
-        curve = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a"]}')["curves"]["./a"]
+        curve = _curves(runs, "./a")["./a"]
         assert curve["written"] == pytest.approx(written)
         return bool(curve["is_growing"])
 
@@ -202,7 +203,6 @@ def test_a_run_whose_lineage_says_no_end_grows_while_it_is_written(tmp_path: Pat
 def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path) -> None:
     runs = _two_runs(tmp_path)
     write_summary(tmp_path / "c", [values_at(1, {"loss": 1.0})])
-    body = json.dumps({"train_ids": ["./a", "./b", "./c"]}).encode()
     ask(runs, "run-table")
     now = time.time()
     for path in (*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()):
@@ -214,7 +214,7 @@ def test_a_run_grows_while_it_is_written_and_has_not_ended_since(tmp_path: Path)
                 resumed.write(values_at(200, {"loss": 1.0}, now))
         os.utime(summary, (now, now))
 
-    curves = ask(runs, "run-table/curves", body=body)["curves"]
+    curves = _curves(runs, "./a", "./b", "./c")
 
     assert {name: curve["is_growing"] for name, curve in curves.items()} == {"./a": False, "./b": True, "./c": True}
 
@@ -227,7 +227,7 @@ def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: P
     (tmp_path / "a" / "checkpoints").mkdir()
     (tmp_path / "a" / "notes.txt").touch()
 
-    curve = ask(runs, "run-table/curves", body=b'{"train_ids": ["./a"]}')["curves"]["./a"]
+    curve = _curves(runs, "./a")["./a"]
 
     assert (curve["is_growing"], curve["written"]) == (False, 1_700_000_000)
 
@@ -238,7 +238,7 @@ def test_lineage_alone_dates_its_run_which_does_not_grow(tmp_path: Path) -> None
     runs = LoadedRuns(str(tmp_path))
     ask(runs, "run-table")
 
-    answer = ask(runs, "run-table/curves", body=b'{"train_ids": ["./", ["./"]]}')["curves"]
+    answer = _curves(runs, "./", ["./"])
 
     assert (answer["./"]["is_growing"], answer["./"]["written"]) == (False, 1_700_000_000)
     assert answer["['./']"] == {}
@@ -248,7 +248,7 @@ def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
     (tmp_path / "model.pb").touch()
     os.utime(tmp_path / "model.pb", (1_700_000_000, 1_700_000_000))
 
-    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
     assert (curve["is_growing"], curve["written"], curve["loss"]) == (False, 1_700_000_000, None)
 
@@ -256,7 +256,7 @@ def test_a_saved_graph_alone_dates_its_run(tmp_path: Path) -> None:
 def test_a_loss_that_is_no_longer_a_number_is_said(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(step, {"loss": value}) for step, value in enumerate([1.0, math.nan])])
 
-    curve = ask(LoadedRuns(str(tmp_path)), "run-table/curves", body=b'{"train_ids": ["./"]}')["curves"]["./"]
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
 
     assert math.isnan(curve["loss"])
     assert curve["line"] == [1.0, None]
