@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from mindsummary_lightning.comparison.names import carried_weights
     from mindsummary_lightning.comparison.result import Comparison
     from mindsummary_lightning.comparison.verdict import compare_runs
-    from mindsummary_lightning.landscape.plot import plot_landscapes
     from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
     from mindsummary_lightning.lineage.query import filter_summary_lineage, get_summary_lineage
     from mindsummary_lightning.lineage.table import lineage_to_pandas
+    from mindsummary_lightning.reading.landscape_plot import plot_landscapes
     from mindsummary_lightning.reading.many_runs import find_runs, read_scalars
     from mindsummary_lightning.reading.summary_reader import SummaryReader
     from mindsummary_lightning.recording.summary_record import SummaryRecord
@@ -76,7 +76,7 @@ _MODULES = {
     "comparison.result": ["Comparison"],
     "comparison.verdict": ["compare_runs"],
     "trainer.collector": ["SummaryCollector"],
-    "landscape.plot": ["plot_landscapes"],
+    "reading.landscape_plot": ["plot_landscapes"],
     "landscape.summary_landscape": ["SummaryLandscape"],
     "trainer.lineage_callbacks": ["EvalLineage", "TrainLineage"],
     "lineage.query": ["filter_summary_lineage", "get_summary_lineage"],

@@ -82,13 +82,13 @@ class LineageQuerySummaryDataError(MindSummaryError, RuntimeError):
     """The lineage files were found, but what they hold cannot be queried."""
 
 
-def closest(name: str, names: Iterable[str]) -> str:
+def closest(name: object, names: Iterable[str]) -> str:
     """Text such as ``; closest: 'metric/val/accuracy'``; empty if none of the names is like the given one."""
     import difflib  # here: a start needs no error
 
-    known = sorted(names)
-    alike = [other for other in known if name and name.lower() in other.lower()]
-    alike += difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    asked, known = str(name), sorted(names)
+    alike = [other for other in known if asked and asked.lower() in other.lower()]
+    alike += difflib.get_close_matches(asked, known, n=3, cutoff=0.6)
     return f"; closest: {', '.join(map(repr, list(dict.fromkeys(alike))[:3]))}" if alike else ""
 
 

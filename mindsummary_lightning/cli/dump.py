@@ -11,8 +11,8 @@ from typing import Any
 
 from mindsummary_lightning.cli.arguments import argument
 from mindsummary_lightning.cli.output import Answer, UsageError, say
+from mindsummary_lightning.conversion.json_events import plain_event
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.export.json_events import plain_event
 from mindsummary_lightning.fileformat.file_names import is_lineage_name
 from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event

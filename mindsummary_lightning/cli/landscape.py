@@ -33,15 +33,19 @@ ARGUMENTS = (
     argument("--plot", metavar="FILE", help="plot them too, into a .png, .svg or .pdf (needs matplotlib)"),
     json_of("the landscapes"),
 )
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
     """A table of the landscapes; 1 if there is none."""
-    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:  # before hours of work
-        raise missing_packages("--plot", "matplotlib")
+    if arguments.plot is not None:  # before hours of work
+        if importlib.util.find_spec("matplotlib") is None:
+            raise missing_packages("--plot", "matplotlib")
+        if not arguments.plot.lower().endswith(_PICTURES):
+            raise UsageError(f"--plot writes a file that ends in {', '.join(_PICTURES)}, not {arguments.plot}")
     made = _computed(arguments) if arguments.module else _recorded(arguments)
     if arguments.plot is not None and made:
-        from mindsummary_lightning.landscape.plot import plot_landscapes
+        from mindsummary_lightning.reading.landscape_plot import plot_landscapes
 
         plot_landscapes([landscape for _, landscape in made], arguments.plot)
     facts, rows = [], [["tag", "grid", "smallest loss", "largest loss"]]
@@ -50,7 +54,10 @@ def run(arguments: argparse.Namespace) -> Answer:
         low, high = float(z.min()), float(z.max())
         facts.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
         rows.append([tag, f"{x.size} x {y.size}", short_number(low), short_number(high)])
-    return Answer({"landscapes": facts}, table_lines(rows, right=[2, 3]), int(not made))
+    if not made:
+        lack = f"{arguments.run_dir} has no loss landscape; to compute those of a collector, name a function: --module"
+        return Answer({"landscapes": []}, code=1, problems=[lack])
+    return Answer({"landscapes": facts}, table_lines(rows, right=[2, 3]))
 
 
 def _recorded(arguments: argparse.Namespace) -> list[tuple[str, RecordedLandscape]]:

@@ -106,13 +106,13 @@ def _condition(arguments: argparse.Namespace, directory: str, known: Collection[
 def _field(asked: str, known: Collection[str]) -> str:
     """The field of a name, or of the last part of one that the runs have."""
     ending = [field for field in known if field.endswith(f"/{asked}")]
+    hint = f"; which of {listed(sorted(ending), 5)}?" if ending else closest(asked, known)
     try:
-        return known_field(asked, "the field of --where or --sort")
+        return known_field(asked, "--where or --sort", hint=hint)
     except LineageSearchConditionParamError as error:
         if len(ending) == 1:
             return ending[0]
-        alike = f"; which of {listed(sorted(ending), 5)}?" if ending else closest(asked, known)
-        raise UsageError(f"no field {asked!r}{alike}; {error}") from error
+        raise UsageError(str(error)) from error
 
 
 def _parsed(text: str, known: Collection[str]) -> tuple[str, str, Cell]:

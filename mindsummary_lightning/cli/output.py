@@ -195,12 +195,13 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
 
 def error_line(error: Exception) -> str:
     """An expected error as one line: what is wrong where, and what helps against damage."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+    if isinstance(error, FileNotFoundError) and error.strerror and error.filename is not None:
         above = os.path.dirname(os.fsdecode(error.filename))
-        if isinstance(error, FileNotFoundError) and above and not os.path.exists(above):
+        if above and not os.path.exists(above):
             return f"{os.fsdecode(error.filename)}: there is no directory {above}"
-        return f"{os.fsdecode(error.filename)}: {error.strerror[:1].lower()}{error.strerror[1:]}"
-    text = " ".join(str(error).split()) or type(error).__name__
+    from mindsummary_lightning.values.text import error_text  # imported late, as above
+
+    text = error_text(error)
     is_silent = isinstance(error, DamagedFileError) and "mindsummary repair" not in text
     return f"{text}; run `mindsummary repair`" if is_silent else text
 

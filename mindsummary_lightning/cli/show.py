@@ -14,9 +14,9 @@ from mindsummary_lightning.cli.arguments import FOLLOW, argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, escaped, short_number, width
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
-from mindsummary_lightning.export.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.module_tables import module_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files

@@ -132,6 +132,7 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         The arrays of ``weights``, in the order of ``like``. Counters such as ``num_batches_tracked`` are skipped.
 
     Raises:
+        TypeError: one of them is no mapping.
         ValueError: a name of ``like`` has no partner with as many elements, or one of another shape.
 
     Example:
@@ -139,6 +140,9 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         >>> carried_weights({"bn.gamma": np.ones(2)}, {"bn.weight": np.zeros(2)})
         {'bn.weight': array([1., 1.])}
     """
+    if not isinstance(weights, Mapping) or not isinstance(like, Mapping):
+        found = f"{type(weights).__name__} and {type(like).__name__}"
+        raise TypeError(f"weights and like must be dicts of arrays by their names, not {found}")
     wanted = {name: array for name, array in like.items() if not name.endswith("num_batches_tracked")}
     match = match_names(
         [TensorName(name, math.prod(array.shape)) for name, array in weights.items()],

@@ -102,12 +102,12 @@ def _int_in(smallest: float, largest: float, name: str, value: Any, kind: str, e
     return value
 
 
-def checked_name(name: Any) -> str:
+def checked_name(name: Any, what: str = "name") -> str:
     """A tag, as UTF-8 can hold it."""
     if not isinstance(name, str):
-        raise TypeError(f"name must be a str, not {name!r}")
+        raise TypeError(f"{what} must be a str, not {name!r}")
     if not name:
-        raise ValueError("name must not be empty")
+        raise ValueError(f"{what} must not be empty")
     return utf8_text(name)
 
 
@@ -172,9 +172,9 @@ def check_export_options(export_options: Any) -> bool:
         raise TypeError(f"keys of export_options must be str, not {[*export_options]}")
     if not all(isinstance(value, (str, type(None))) for value in export_options.values()):
         raise TypeError(f"values of export_options must be str or None, not {[*export_options.values()]}")
-    unknown = set(export_options) - {"tensor_format"}
+    unknown = sorted(set(export_options) - {"tensor_format"})
     if unknown:
-        raise ValueError(f"export_options knows only 'tensor_format', not {sorted(map(repr, unknown))}")
+        raise ValueError(f"export_options knows only 'tensor_format', not {', '.join(map(repr, unknown))}")
     tensor_format = export_options.get("tensor_format")
     if tensor_format not in (None, "npy"):
         raise ValueError(f"tensor_format of export_options must be 'npy' or None, not {tensor_format!r}")

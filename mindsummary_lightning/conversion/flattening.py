@@ -37,6 +37,14 @@ def mapping_items(value: Any) -> Items | None:
     return [(_key_text(key), _item(value, key)) for key in value]
 
 
+def items_of(values: Any) -> list[tuple[Any, Any]]:
+    """Names and values of a mapping of numbers, or of pairs; raises TypeError for anything else."""
+    try:
+        return list(dict(values).items())
+    except (TypeError, ValueError):
+        raise TypeError(f"a dict of numbers by their names is expected, not {type(values).__name__}") from None
+
+
 def field_items(value: Any) -> Items | None:
     """Names and values of the fields of a dataclass; ``None`` for anything else."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
@@ -61,11 +69,11 @@ def batch_items(value: Any) -> Items | None:
 
 
 def leaves(
-    root: Any, items_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
+    root: Any, parts_of: Callable[[Any], Items | None] = mapping_items, empty: Any = None
 ) -> Iterator[tuple[str, Any]]:
     """Walk nested containers in order; give the ``outer/inner`` key and value of each leaf.
 
-    ``items_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose items cannot be read,
+    ``parts_of`` gives the keys and values of a container, ``None`` for a leaf. A container whose items cannot be read,
     that is within itself, or more than 16 levels deep is a leaf; ``empty`` stands for an empty one, ``None`` skips it.
     """
     todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", root, ())]
@@ -74,7 +82,7 @@ def leaves(
             return
         key, value, outer = todo.pop()
         is_leaf = len(outer) > _MAX_DEPTH or any(value is container for container in outer)
-        items = None if is_leaf else value_or_default(None, items_of, value)
+        items = None if is_leaf else value_or_default(None, parts_of, value)
         if items is None:
             if key:
                 yield key, value

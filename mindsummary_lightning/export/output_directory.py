@@ -46,8 +46,11 @@ class OutputDirectory:
         """Refuse a directory that is not empty.
 
         Raises:
+            NotADirectoryError: it is a file.
             FileExistsError: there are files, and not all are of an earlier conversion that may be replaced.
         """
+        if os.path.isfile(self._path):
+            raise NotADirectoryError(f"{self._path} is a file; give an --out that is a new or empty directory")
         remove_stale_temporaries(self._path)
         found = files_below(self._path).keys()
         if found and not self._force:

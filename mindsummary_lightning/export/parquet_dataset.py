@@ -12,10 +12,10 @@ import numpy as np
 
 from mindsummary_lightning.conversion.arguments import refuse_remote
 from mindsummary_lightning.errors import DamagedFileError, missing_packages
-from mindsummary_lightning.export.lineage_text import lineage_values
 from mindsummary_lightning.export.output_directory import ExportedFiles, OutputDirectory, mode_of_runs
 from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.lineage_text import lineage_values
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
 from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of

@@ -29,8 +29,8 @@ from mindsummary_lightning.landscape.directions import opened
 from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, EvaluationOptions, first_loss
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
-from mindsummary_lightning.landscape.plot import Landscapes
 from mindsummary_lightning.landscape.workers import AnyAccelerator, compute_rows, launch, make_fabric
+from mindsummary_lightning.reading.landscape_plot import Landscapes
 from mindsummary_lightning.recording.summary_record import SummaryRecord
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings

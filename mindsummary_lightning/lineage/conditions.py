@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
 from mindsummary_lightning.lineage.json_values import JsonValue
 
 TEXT_FIELDS = (
@@ -115,7 +115,7 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     tests: list[Test] = []
     for name, expressions in condition.items():
         if name not in _SETTINGS:
-            known = known_field(name, "a field of search_condition", _SETTINGS)
+            known = known_field(name, "search_condition", _SETTINGS)
             place = f"search_condition[{known!r}]"
             if not isinstance(expressions, Mapping):
                 raise _refusal(place, "a dict of operators, like {'eq': ...}", expressions)
@@ -124,8 +124,8 @@ def parse_condition(condition: object, base_dir: str) -> SearchCondition:
     return SearchCondition(tuple(tests), _ordering(condition), _page(condition), _lineage_types(condition))
 
 
-def known_field(name: object, place: str, others: Sequence[str] = ()) -> str:
-    """The field of a name; ``place`` is where it stands, and ``others`` could stand there, too.
+def known_field(name: object, place: str, others: Sequence[str] = (), hint: str = "") -> str:
+    """The field of a name; ``place`` is where it stands, and ``others`` may stand there; ``hint`` helps who is refused.
 
     Raises:
         LineageSearchConditionParamError: there is none.
@@ -135,8 +135,9 @@ def known_field(name: object, place: str, others: Sequence[str] = ()) -> str:
             return name
         if name.startswith(_OLD_METRIC) and name != _OLD_METRIC:
             return _METRIC + name[len(_OLD_METRIC) :]
-    known = (*sorted(_PLAIN_FIELDS), "'metric/<name>'", "'user_defined/<name>'", *others)
-    raise _refusal(place, f"one of {', '.join(known)}", name)
+    known = (*sorted(_PLAIN_FIELDS), *others)
+    all_fields = f"; fields are metric/{name} or user_defined/{name} if you recorded it, {', '.join(known)}"
+    raise LineageSearchConditionParamError(f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}")
 
 
 def checked_test(place: str, value_place: str, name: str, key: object, value: Any, base_dir: str) -> Test:

@@ -195,8 +195,9 @@ class FollowedRun:
                 call = f"reader.{others[0]}s({tag!r})"
                 raise LookupError(f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}")
             known, near = listed([*map(repr, self._tags[kind])], 10), closest(tag, self._tags[kind])
-            suffix = f"; MindInsight adds the /{kind} of its pages to {tag[: -len(kind) - 1]!r}"
-            more = suffix if tag.endswith(f"/{kind}") and tag[: -len(kind) - 1] in self._tags[kind] else near
+            plain = str(tag).removesuffix(f"/{kind}")
+            suffix = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
+            more = suffix if plain in self._tags[kind] else near
             raise LookupError(f"{self.run_dir} has no {kind} {tag!r}{more}; it has {known or 'none'}")
         return files
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from mindsummary_lightning.reading.run_directory import local_path
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.series import ScalarSeries, scalar_table
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -30,7 +31,7 @@ def find_runs(runs_dir: str | os.PathLike[str]) -> list[str]:
         >>> find_runs("runs")  # doctest: +SKIP
         ['runs/digits/version_0', 'runs/digits/version_1']
     """
-    return find_run_directories(os.fspath(runs_dir))
+    return find_run_directories(local_path("runs_dir", runs_dir))
 
 
 def read_scalars(
@@ -48,6 +49,7 @@ def read_scalars(
 
     Raises:
         ImportError: pandas is not installed.
+        TypeError: ``runs`` is no path and no iterable, or ``tags`` is a str.
         OSError: a directory is missing, or is no run but holds some.
         DamagedFileError: a file is damaged.
 
@@ -55,8 +57,10 @@ def read_scalars(
         >>> table = read_scalars("runs", tags=["loss"])  # doctest: +SKIP
         >>> table.pivot_table(index="step", columns="run", values="value", observed=True)  # doctest: +SKIP
     """
-    if isinstance(runs, (str, os.PathLike)):
-        base = os.fspath(runs)
+    if isinstance(tags, str):
+        raise TypeError(f"tags must be a collection of names, not {tags!r}; write [{tags!r}]")
+    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
+        base = local_path("runs", runs)
         named = {os.path.relpath(run, base): run for run in find_runs(base)}
     else:
         named = {os.fspath(run): os.fspath(run) for run in runs}

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
 
 _SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
+
+
+def local_path(name: str, path: Any) -> str:
+    """The text of a path that runs are read from.
+
+    Raises:
+        TypeError: it is no path.
+        NotADirectoryError: it is the address of a remote store.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {path!r}")
+    text = os.fspath(path)
+    if "://" in text:
+        raise NotADirectoryError(f"{text} is in a remote store; bring it here first: mindsummary sync {text} runs")
+    return text
 
 
 def summary_files(run_dir: str) -> list[str]:

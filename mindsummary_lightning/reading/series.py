@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion.flattening import field_items, leaves, mapping_items
 from mindsummary_lightning.errors import imported
+from mindsummary_lightning.reading.lineage_text import lineage_fields
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     import pandas
 
 _T = TypeVar("_T")
+
+
+def html_table(rows: Mapping[str, str]) -> str:
+    """Names and texts as a notebook shows them; on the left, where JupyterLab would have them on the right."""
+    cell = '<td style="text-align: left">{}</td>'.format
+    cells = "".join(f"<tr>{cell(escape(name))}{cell(escape(text))}</tr>" for name, text in rows.items())
+    return f"<table>{cells}</table>"
 
 
 class Sample(tuple[int, float, _T]):
@@ -98,13 +105,15 @@ class RunLineage:
     dataset: DatasetGraph | None = None
     custom: UserDefinedInfo | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(name for name in self.__slots__ if getattr(self, name))})"
+
+    def __str__(self) -> str:
+        fields = lineage_fields(self)
+        return "\n".join(f"{name:{max(map(len, fields))}}  {text}" for name, text in fields.items())
+
     def _repr_html_(self) -> str:
-        parts = {"train": self.train, "evaluation": self.evaluation, "dataset": self.dataset}
-        rows = [(part, *row) for part, info in parts.items() for row in leaves(info, _items) if row[1] is not None]
-        rows += [("custom", *row) for row in leaves(self.custom.values if self.custom else {})]
-        texts = ([part, name, f"{value:.6g}" if isinstance(value, float) else str(value)] for part, name, value in rows)
-        cells = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in texts)
-        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        return html_table(lineage_fields(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +152,11 @@ class RecordedLandscape:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.tag!r}, step {self.step}, {surface_text(self.surface, self.intervals)})"
 
+    def _repr_png_(self) -> bytes | None:
+        from mindsummary_lightning.reading.landscape_plot import picture_of  # here: it imports this module
+
+        return picture_of([self])
+
 
 def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]) -> pandas.DataFrame:
     """A row per sample: a categorical column for each of ``names``, which names every series, then step, time, value.
@@ -164,8 +178,3 @@ def scalar_table(names: Mapping[str, Sequence[str]], found: Sequence[ScalarSerie
     ):
         columns[column] = np.concatenate([np.empty(0, dtype), *(getattr(series, field) for series in found)])
     return pandas.DataFrame(columns)
-
-
-def _items(value: Any) -> list[tuple[str, Any]] | None:
-    items = mapping_items(value)
-    return field_items(value) if items is None else items

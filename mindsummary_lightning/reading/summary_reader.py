@@ -20,10 +20,17 @@ from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics, read_statistics
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from mindsummary_lightning.reading.series import RecordedLandscape, RunLineage, Sample, ScalarSeries, scalar_table
+from mindsummary_lightning.reading.series import (
+    RecordedLandscape,
+    RunLineage,
+    Sample,
+    ScalarSeries,
+    html_table,
+    scalar_table,
+)
 from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -69,11 +76,10 @@ class SummaryReader:
     """
 
     def __init__(self, run_dir: str | os.PathLike[str]) -> None:
-        self.run_dir: str = os.fspath(run_dir)
+        self.run_dir: str = local_path("run_dir", run_dir)
         if not os.path.isdir(self.run_dir):
-            remote = f"in a remote store; bring it here first: mindsummary sync {self.run_dir} runs"
-            local = "not a directory; give the one that holds the run's event files"
-            raise NotADirectoryError(f"{self.run_dir} is {remote if '://' in self.run_dir else local}")
+            named = self.run_dir or "''"
+            raise NotADirectoryError(f"{named} is not a directory; give the one that holds the run's event files")
         self._run = FollowedRun(self.run_dir, on_damage="raise")
 
     def __reduce__(self) -> tuple[type[SummaryReader], tuple[str]]:  # to a process of workers
@@ -83,9 +89,8 @@ class SummaryReader:
         return f"{type(self).__name__}({self.run_dir!r})"
 
     def _repr_html_(self) -> str:
-        tags = {kind: escape(", ".join(tags)) for kind, tags in self.tags().items()}
-        rows = (f"<tr><td>{kind}</td><td>{names}</td></tr>" for kind, names in tags.items())
-        return f"<b>{escape(self.run_dir)}</b><table>{''.join(rows)}</table>"
+        table = html_table({kind: ", ".join(tags) for kind, tags in self.tags().items()})
+        return f"<b>{escape(self.run_dir)}</b>{table}"
 
     def __fspath__(self) -> str:
         return self.run_dir

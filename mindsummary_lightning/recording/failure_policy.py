@@ -108,5 +108,8 @@ class FailurePolicy:
 
 def _whole_part(value: Any) -> tuple[int, str]:
     """The whole part of a number, and the number as a text if it has another."""
-    number = int(value)
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"a whole number is expected, not {value!r}") from None
     return number, "" if number == value else repr(value)

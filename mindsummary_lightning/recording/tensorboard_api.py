@@ -14,10 +14,12 @@ import numpy as np
 from mindsummary_lightning.conversion.arguments import checked_name, optional_module
 from mindsummary_lightning.conversion.arrays import at_least_1d, to_array
 from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits
+from mindsummary_lightning.conversion.flattening import items_of
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.conversion.user_images import boxes_to_image, check_dataformats, figure_to_image, to_image
+from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import SummaryValue, UserDefinedInfo
 
@@ -25,7 +27,8 @@ NO_EXAMPLE = (
     "%s records no graph: it needs an input. Give it one, or give the module an example_input_array; a "
     "SummaryCollector records the graph of the first training step without"
 )
-_NO_PAGE = [
+NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
+_WITHOUT_PAGE = [
     "add_audio",
     "add_custom_scalars",
     "add_custom_scalars_marginchart",
@@ -72,7 +75,7 @@ class TensorBoardMethods:
     ) -> None:
         """Record several numbers under ``main_tag/key``, in this run (TensorBoard creates a run for each)."""
         main = checked_name(main_tag)
-        items = self._recorder.policy.converted("scalars", main, lambda: list(tag_scalar_dict.items())) or []
+        items = self._recorder.policy.converted("scalars", main, items_of, tag_scalar_dict) or []
         pairs: list[tuple[str, SummaryValue]] = []
         for key, value in items:
             tag = checked_name(f"{main}/{key}")
@@ -215,12 +218,12 @@ class TensorBoardMethods:
     if not TYPE_CHECKING:  # it would make every name known
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _NO_PAGE:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name not in _WITHOUT_PAGE:
+                alike = "" if name.startswith("_") else closest(name, [*dir(type(self)), *_WITHOUT_PAGE])
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
             def skip(*_: Any, **__: Any) -> None:
-                text = "%s is skipped: MindInsight has no page for what it records"
-                self._recorder.policy.warnings.warn(name, text, name)
+                self._recorder.policy.warnings.warn(name, NO_PAGE, name)
 
             return skip
 

@@ -36,7 +36,10 @@ class Store:
         try:
             self.files, root = fsspec.core.url_to_fs("file:///" if self.is_local else address)
         except Exception as error:  # drivers raise whatever their libraries raise
-            text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
+            lack = re.search(r"install (\w+)", str(error), re.IGNORECASE)
+            hint = f": pip install {lack[1]}" if lack and isinstance(error, ImportError) else ""
+            more = "OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL"
+            text = f"{self.name} cannot be reached ({more}): {error}{hint}"
             raise RemotePathError(without_secrets(text, address)) from None
         self.root: str = (os.path.realpath(address) if self.is_local else root).rstrip("/")
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:

@@ -158,7 +158,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._has_updates = checked_bool("collect_parameter_updates", collect_parameter_updates)
         self._statistics_names: RowDescriptions[str] | None = None
         self._landscape_max_bytes = positive_int("landscape_max_bytes", landscape_max_bytes)
-        self._loss_name = None if loss is None else checked_name(loss)
+        self._loss_name = None if loss is None else checked_name(loss, "loss, the name of a logged metric,")
         self._guard = HookGuard(_LOG, "SummaryCollector")
         self._chain = ChainRecorder(checked_outputs(collect_output_statistics), self._guard)
         self._warn_once = WarnOnce(_LOG)

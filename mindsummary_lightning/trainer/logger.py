@@ -26,8 +26,9 @@ from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.conversion.user_images import check_dataformats, figure_to_image, to_image
+from mindsummary_lightning.errors import closest
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE
+from mindsummary_lightning.recording.tensorboard_api import NO_EXAMPLE, NO_PAGE
 from mindsummary_lightning.trainer.fit_run import FitRun, run_directory
 from mindsummary_lightning.trainer.metric_scalars import MetricScalars, checked_step, without_added_epoch
 from mindsummary_lightning.trainer.namespaces import (
@@ -322,7 +323,11 @@ class MindInsightLogger(LoggerBase):
         def __getattr__(self, name: str) -> Any:
             if name in ("setup", "on_exception"):  # what Lightning calls of a callback before it trains
                 raise TypeError("a MindInsightLogger is in the Trainer's callbacks; give it as logger=...")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if name in ("log_text", "log_table"):  # as ``experiment.add_text``
+                return rank_zero_only(lambda *_, **__: self._run.recorder().policy.warnings.warn(name, NO_PAGE, name))
+            alike = "" if name.startswith("_") else closest(name, dir(type(self)))
+            alike = "; a SummaryCollector(collect_gradients='.*') records gradients" if name == "watch" else alike
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{alike}")
 
     def __getstate__(self) -> dict[str, Any]:
         # A spawned process never hands its decision back, so the number is claimed before it starts.

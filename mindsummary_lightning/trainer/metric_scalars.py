@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from mindsummary_lightning.conversion.flattening import leaves
+from mindsummary_lightning.conversion.flattening import items_of, leaves
 from mindsummary_lightning.conversion.numeric import to_scalar
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values import SummaryValue
@@ -49,7 +49,7 @@ class MetricScalars:
 
 
 def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
-    return record.policy.converted("metrics of", "log_metrics", lambda: dict(metrics).items()) or []
+    return record.policy.converted("metrics of", "log_metrics", items_of, metrics) or []
 
 
 def without_added_epoch(metrics: Any, logger: Any) -> Any:

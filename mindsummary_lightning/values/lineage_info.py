@@ -139,7 +139,9 @@ def repeated_fields(custom: Mapping[str, CustomValue], train: TrainInfo) -> dict
     return {name: entry for name, entry in custom.items() if name in known and entry == known[name]}
 
 
-def _checked(values: Mapping[str, Any]) -> Mapping[str, CustomValue]:
+def _checked(values: Any) -> Mapping[str, CustomValue]:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values of UserDefinedInfo must be a dict, not {values!r}")
     for key in values:
         if not isinstance(key, str):
             raise TypeError(f"keys of UserDefinedInfo must be str, not {key!r}")

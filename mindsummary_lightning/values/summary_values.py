@@ -57,6 +57,10 @@ class Tensor:
             object.__setattr__(self, "data_type", data_type_of(np.asarray(self.data).dtype))
         object.__setattr__(self, "data", owned(self.data, np.float32))
 
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.data.shape)) or "one number"
+        return f"{type(self).__name__}({shape}, {self.data_type.name.lower()})"
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.data, dtype=dtype) if copy or dtype is not None else self.data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -67,7 +68,11 @@ def counted(number: int, noun: str) -> str:
 def error_text(error: BaseException) -> str:
     """The message of an error in one line, or its type's name if it has none or fails to give it."""
     try:
-        return printable(" ".join(str(error).split())) or type(error).__name__
+        text = str(error)
+        if isinstance(error, OSError) and error.strerror:  # not "[Errno 2] No such file or directory: 'a'"
+            where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
+        return printable(" ".join(text.split())) or type(error).__name__
     except KeyboardInterrupt:
         raise
     except BaseException:  # a user's class of errors; SystemExit is no better than the others here

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mindsummary_lightning.errors import closest
+
 if TYPE_CHECKING:
     from mindsummary_lightning.viewer.notebook import Shown, show
 
@@ -13,7 +15,7 @@ if not TYPE_CHECKING:  # a checker would take every name for known
 
     def __getattr__(name: str) -> Any:
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{closest(name, __all__)}")
         from mindsummary_lightning.viewer import notebook  # here: aiohttp is imported by those who serve
 
         return getattr(notebook, name)

@@ -7,7 +7,8 @@ import html
 import os
 import threading
 
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.conversion.arguments import positive_int
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.access import Access, new_token
 from mindsummary_lightning.viewer.addresses import page_addresses
 from mindsummary_lightning.viewer.app import create_site
@@ -34,6 +35,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
         What a notebook draws as the pages; ``close()`` ends the server.
 
     Raises:
+        TypeError, ValueError: ``directory`` is no path, or ``height`` no number of pixels.
         NotADirectoryError: ``directory`` is not one.
         OSError: the front end cannot be fetched, or no port can be listened on.
 
@@ -41,9 +43,10 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
         >>> from mindsummary_lightning.viewer import show  # doctest: +SKIP
         >>> show("runs")  # doctest: +SKIP
     """
-    path = os.path.realpath(directory)
+    path = os.path.realpath(local_path("directory", directory))
     if not os.path.isdir(path):
-        raise NotADirectoryError(f"{os.fspath(directory)} is not a directory")
+        raise NotADirectoryError(f"{os.fspath(directory)} is not a directory (the working one is {os.getcwd()})")
+    positive_int("height", height, "an int of pixels")
     shown = _running.get(path)
     if shown is None or not shown.is_running:
         shown = _running[path] = Shown(path, frontend_wheel(print), height)

@@ -46,12 +46,12 @@ def listen(host: str, port: int | None) -> socket.socket:
         OSError: ``port`` of ``host`` cannot be listened on.
     """
     try:
-        return _listen(host, _CUSTOMARY_PORT if port is None else port)
+        return _listen(host, wanted := _CUSTOMARY_PORT if port is None else port)
     except OSError as error:
         if port is None and error.errno in (errno.EADDRINUSE, errno.EACCES):
             return _listen(host, 0)
         reason = error.strerror or str(error)
-        raise OSError(error.errno, f"cannot listen on port {port} of {host} ({reason}); choose another") from error
+        raise OSError(error.errno, f"cannot listen on port {wanted} of {host} ({reason}); choose another") from error
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -123,24 +123,6 @@ def test_a_function_in_the_current_directory_computes_and_plots_the_landscapes(
     assert png_size(tmp_path / "out.png") == (1650, 750)
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("json", "expected package.module:function"),
-        (":f", "expected package.module:function"),
-        ("nowhere:f", "No module named"),
-        ("json:nothing", "no attribute"),
-        ("json:__name__", "is a str, not a function"),
-    ],
-)
-def test_a_reference_that_names_no_function_is_a_wrong_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], reference: str, message: str
-) -> None:
-    answer = mindsummary(capsys, "landscape", tmp_path, "--module", reference)
-
-    assert (answer.code, message in answer.err) == (2, True)
-
-
 def test_a_reference_names_a_function() -> None:
     assert callback_from_reference("json:loads") is json.loads
 

@@ -7,43 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import mindsummary
-from tests.reading.runs import values_at, write_lineage, write_summary
-
-
-@pytest.mark.parametrize(
-    ("word", "verb"), [("lsit", "list"), ("verfy", "verify"), ("linage", "lineage"), ("exp", "export")]
-)
-def test_a_mistyped_verb_gets_the_closest_one(word: str, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, word, "runs")
-
-    assert answer.code == 2
-    assert f"no verb '{word}'; closest: '{verb}'" in answer.err
+from tests.reading.runs import values_at, write_summary
 
 
 @pytest.mark.parametrize("words", [("--debug", "show", "nothing"), ("show", "nothing", "--debug")])
 def test_debug_stands_on_either_side_of_the_verb(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FileNotFoundError):
         mindsummary(capsys, *words)
-
-
-def test_dump_of_a_run_names_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [write_summary(tmp_path, []), write_lineage(tmp_path, [])]
-
-    answer = mindsummary(capsys, "dump", tmp_path)
-
-    assert answer.code == 2
-    assert answer.err.endswith(f"is a directory, dump takes a file; its files are: {paths[0]} {paths[1]}\n")
-
-
-def test_dump_of_another_file_says_what_it_looks_like(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "train.py"
-    path.write_text("import torch\n\ntorch.manual_seed(7)\n")
-
-    answer = mindsummary(capsys, "dump", path)
-
-    assert (answer.code, answer.out) == (2, "")
-    assert "train.py is not an event file, or it is damaged: " in answer.err
-    assert "it begins with b'import torch'" in answer.err
 
 
 def test_a_directory_without_runs_is_answered_alike_by_every_verb(
@@ -78,15 +48,6 @@ def test_a_file_and_a_missing_directory_are_answered_alike_by_every_verb(
         }
 
 
-def test_a_page_for_a_directory_that_is_missing_names_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
-    page = tmp_path / "nowhere" / "page.html"
-
-    answer = mindsummary(capsys, "report", tmp_path / "run", "-o", page)
-
-    assert (answer.code, answer.err) == (1, f"mindsummary: {page}: there is no directory {page.parent}\n")
-
-
 def test_verify_tells_a_missing_path_from_damage_by_its_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,16 +67,3 @@ def test_damage_that_ends_a_verb_says_what_helps(tmp_path: Path, capsys: pytest.
         answer = mindsummary(capsys, words[0], tmp_path / "run", *words[1:])
         assert answer.err.startswith("mindsummary: record at byte ")
         assert answer.err.endswith("; run `mindsummary repair`\n")
-
-
-def test_follow_needs_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
-
-    answers = [
-        mindsummary(capsys, verb, tmp_path, "--follow", *more)
-        for verb in ("list", "show")
-        for more in ((), ("--json",))
-    ]
-
-    assert [answer.code for answer in answers] == [2] * 4
-    assert "--follow draws on a terminal" in answers[0].err

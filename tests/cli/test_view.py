@@ -66,22 +66,6 @@ def test_without_aiohttp_it_is_named(
     assert answer.err.count("\n") == 1
 
 
-def test_a_directory_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, "view", "nowhere")
-
-    assert (answer.code, answer.err) == (1, "mindsummary: nowhere is not a directory\n")
-
-
-@pytest.mark.parametrize("option", [("--port", "70000"), ("--memory", "0")])
-def test_an_impossible_number_is_refused(
-    option: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = mindsummary(capsys, "view", tmp_path, *option)
-
-    assert answer.code == 2
-    assert option[1] in answer.err
-
-
 def test_the_memory_of_loaded_runs_is_given_in_megabytes(
     runs: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,12 +38,6 @@ def test_what_a_shell_makes_of_a_star_is_listed_and_checked(runs: Path, capsys: 
     assert "b: nothing is damaged" in mindsummary(capsys, "repair", "a", "b").out
 
 
-def test_one_of_several_directories_that_is_missing_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = mindsummary(capsys, "list", "a", "nowhere")
-
-    assert (answer.code, answer.err) == (1, "mindsummary: nowhere: no such file or directory\n")
-
-
 def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,27 +46,6 @@ def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
     assert mindsummary(capsys, "repair").code == 2
     monkeypatch.chdir(runs / "b")
     assert "loss" in mindsummary(capsys, "show").out
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("list", "--exat"), "mindsummary list: error: no option --exat; closest: '--exact'"),
-        (("lineage", "--srt=loss"), "mindsummary lineage: error: no option --srt; closest: '--sort'"),
-        (("lineage", "a", "b"), "mindsummary lineage: error: it takes DIR; there is b too"),
-        (("compare", "a", "b", "--tolerance", "abc"), "argument --tolerance: must be float32, bfloat16, float16 or a"),
-        (("lineage", "--limit", "x"), "argument --limit: must be a whole number of at least 1, not 'x'"),
-    ],
-    ids=" ".join,
-)
-def test_a_wrong_word_is_told_with_the_usage_of_its_verb(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer = mindsummary(capsys, *words)
-
-    assert answer.code == 2
-    assert answer.err.startswith(f"usage: mindsummary {words[0]} ")
-    assert told in answer.err
 
 
 def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from io import BytesIO
@@ -132,9 +133,10 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
     assert repr(surface) == "LossLandscape(4 x 4 points, loss 1 to 1)"
     assert repr(reader.landscapes()) == "[RecordedLandscape('land', step 1, 4 x 4 points, loss 1 to 1)]"
     assert repr(Graph((GraphNode("a", "Add"),), "net")) == "Graph('net', 1 nodes, 0 parameters, 0 constants)"
-    html = reader.lineage()._repr_html_()
-    assert "<td>network</td><td>LeNet &lt;5&gt;</td>" in html
-    assert "<td>custom</td><td>lr</td><td>0.1</td>" in html
+    assert repr(Tensor(np.zeros((2, 3)))) == "Tensor(2 x 3, float64)"
+    assert repr(reader.lineage()) == "RunLineage(train, custom)"
+    assert str(reader.lineage()) == "epoch    3\nnetwork  LeNet <5>\nlr       0.1"
+    assert re.findall("<td [^>]*>(.*?)</td>", reader.lineage()._repr_html_())[2:4] == ["network", "LeNet &lt;5&gt;"]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.export.lineage_text import lineage_fields
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.lineage_text import lineage_fields
 from mindsummary_lightning.reading.module_tables import origin_text, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_at, read_parameter_table
 from mindsummary_lightning.reading.series import ScalarSeries

@@ -46,10 +46,15 @@ def plot_landscapes(
 
     Raises:
         ImportError: matplotlib is not installed.
+        TypeError: something else than landscapes is given.
         ValueError: there is nothing to draw, the extension is unknown, axes or titles are not as many as landscapes,
             or the coordinates of one have other dimensions.
     """
-    drawn = list(landscapes.values() if isinstance(landscapes, Mapping) else landscapes)
+    given = landscapes.values() if isinstance(landscapes, Mapping) else landscapes
+    drawn: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(each, (LossLandscape, RecordedLandscape)) for each in drawn):
+        expected = "those of SummaryLandscape.generate() or of SummaryReader.landscapes()"
+        raise TypeError(f"landscapes must be {expected}, not {landscapes!r}")
     if not drawn:
         raise ValueError("there is no landscape to draw")
     try:
@@ -80,10 +85,15 @@ class Landscapes(dict[str, LossLandscape]):
     """Landscapes by tag; a notebook draws them."""
 
     def _repr_png_(self) -> bytes | None:
-        try:
-            return _png(plot_landscapes(self)) if self else None
-        except ImportError:
-            return None
+        return picture_of(self) if self else None
+
+
+def picture_of(landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape]) -> bytes | None:
+    """What a notebook draws; ``None`` without matplotlib."""
+    try:
+        return _png(plot_landscapes(landscapes))
+    except ImportError:
+        return None
 
 
 def _png(figure: Figure) -> bytes:

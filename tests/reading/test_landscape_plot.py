@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
-from mindsummary_lightning.landscape.plot import Landscapes, plot_landscapes
+from mindsummary_lightning.reading.landscape_plot import Landscapes, plot_landscapes
 from mindsummary_lightning.values import LandscapeMetadata, LossLandscape, Points
 
 AXIS = np.linspace(-1, 1, 6, dtype=np.float32)
@@ -39,6 +39,7 @@ def test_a_landscape_that_was_read_back_can_be_plotted(tmp_path: Path) -> None:
     plot_landscapes({"flat": FLAT}, tmp_path / "made.png")
 
     assert (tmp_path / "read.png").read_bytes() == (tmp_path / "made.png").read_bytes()
+    assert landscape._repr_png_() == Landscapes({"flat": FLAT})._repr_png_()
 
 
 @pytest.mark.slow

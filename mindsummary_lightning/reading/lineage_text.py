@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mindsummary_lightning.conversion.flattening import leaves
-from mindsummary_lightning.export.json_events import plain, train_fields
-from mindsummary_lightning.reading.series import RunLineage
+from mindsummary_lightning.conversion.json_events import plain, train_fields
 from mindsummary_lightning.values.lineage_info import parsed_metric
 from mindsummary_lightning.values.text import utf8_json
+
+if TYPE_CHECKING:
+    from mindsummary_lightning.reading.series import RunLineage
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
