@@ -129,10 +129,13 @@ def _put_compiled(plugin: str, name: str, value: Any) -> None:
 def _as_tensor(value: Any) -> torch.Tensor | None:
     """The numbers of a value while a compiler traces; ``None`` if there are none, for an error would end the training.
 
-    In lists only numbers are read, and tensors of one element.
+    In lists only numbers are read, or tensors of one shape.
     """
     if isinstance(value, torch.Tensor):
-        return value
+        return None if value.is_meta else value
+    if isinstance(value, (list, tuple)) and value and all(isinstance(part, torch.Tensor) for part in value):
+        is_even = all(part.shape == value[0].shape and not part.is_meta for part in value)
+        return torch.stack([part.detach() for part in value]) if is_even else None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         value = float(value) if abs(value) < _LARGEST else math.copysign(math.inf, value)
     if isinstance(value, (bool, int, float, complex)) or _shape(value) is not None:
@@ -163,7 +166,13 @@ class _Unreadable:
         raise TypeError(f"expected a number, an array or a tensor; found {self._kind}")
 
 
-_KINDS = (("None", type(None)), ("a text", str), ("a dict", dict), ("a ragged list, or one of objects", (list, tuple)))
+_KINDS = (
+    ("None", type(None)),
+    ("a text", str),
+    ("a dict", dict),
+    ("a tensor without data", torch.Tensor),
+    ("a ragged list, or one of objects", (list, tuple)),
+)
 _LARGEST = 2**1023  # of the ints that are taken as a float
 # A compiler removes an operation without results unless it changes something it can see.
 _SIDE_EFFECT = torch.zeros(1)

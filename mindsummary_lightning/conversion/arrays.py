@@ -31,8 +31,7 @@ def to_array(value: Any) -> NDArray[Any]:
 
     Raises:
         TypeError: ``value`` holds no real numbers (complex, text, ``None``, objects), or a tensor without data on this
-            process (meta, nested, sharded).
-        ValueError: the nested lists are ragged.
+            process (meta, nested, sharded), or the nested lists are ragged.
     """
     if _is_torch_tensor(value):
         return _torch_to_numpy(value)
@@ -40,8 +39,12 @@ def to_array(value: Any) -> NDArray[Any]:
         raise TypeError(f"expected {_EXPECTED}; found a masked array: fill it first, for example with NaN")
     try:
         array = np.asarray(value)
+    except (RuntimeError, TypeError):
+        if not isinstance(value, (list, tuple)):
+            raise
+        return to_array([to_array(part) for part in value])  # tensors that require grad, or are on a device
     except ValueError as error:
-        raise ValueError(
+        raise TypeError(
             f"expected {_EXPECTED}; found a {type(value).__name__} that is not an array: {error}"
         ) from error
     return _in_a_known_dtype(array, value)

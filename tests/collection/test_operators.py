@@ -671,6 +671,34 @@ def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_compiled", [False, True])
+def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(tmp_path: Path, is_compiled: bool) -> None:
+    weight = torch.arange(6.0, requires_grad=True)
+
+    def step(x: Tensor) -> Tensor:
+        tensor_summary("view", weight.view(2, 3)[1])
+        tensor_summary("list", [weight[:2], weight[2:4]])  # type: ignore[arg-type]
+        tensor_summary("sparse", weight.detach().to_sparse())
+        tensor_summary("expanded", x[:1].expand(3))
+        tensor_summary("conjugate", torch.conj(x * 1j).imag)
+        tensor_summary("no data", torch.empty(2, device="meta"))
+        return x * weight.sum()
+
+    torch._dynamo.reset()
+    run = torch.compile(step, backend="aot_eager") if is_compiled else step
+    with SummaryRecord(tmp_path) as record:
+        run(torch.ones(2))
+        assert not record.record(1)  # one tensor has no data
+
+    reader = SummaryReader(tmp_path)
+    found = {tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]}
+    assert found == {
+        "view": [3, 4, 5], "list": [[0, 1], [2, 3]], "sparse": [0, 1, 2, 3, 4, 5], "expanded": [1, 1, 1],
+        "conjugate": [-1, -1],
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_part_of_the_loss_that_turns_none_ends_a_training_only_if_asked_to(
     tmp_path: Path, is_compiled: bool, raises: bool, caplog: pytest.LogCaptureFixture

@@ -117,8 +117,16 @@ def test_what_holds_no_real_numbers_is_refused_by_name(value: Any, found: str) -
 
 
 def test_ragged_lists_are_refused() -> None:
-    with pytest.raises(ValueError, match="found a list that is not an array"):
+    with pytest.raises(TypeError, match="found a list that is not an array"):
         to_array([[1, 2], [3]])
+
+
+def test_a_list_of_tensors_that_require_grad_is_read_and_one_without_data_is_named() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    assert to_array([weight, (weight * 2)]).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    assert to_array([weight.sum(), 3.0]).tolist() == [2.0, 3.0]
+    with pytest.raises(TypeError, match="has a shape but no data"):
+        to_array([torch.empty(2, device="meta")])
 
 
 @pytest.mark.slow
