@@ -21,7 +21,6 @@ from mindsummary_lightning.reading.run_directory import files_size
 from mindsummary_lightning.reading.run_numbers import HistogramStatistics
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
-from mindsummary_lightning.values.statistics_columns import STATISTICS_TAG
 from mindsummary_lightning.values.text import shortest_float32
 
 _LOSS = "loss/auto"
@@ -121,8 +120,7 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     if not scalars and not histograms:
         raise FileNotFoundError(f"{reader.run_dir} holds no scalar and no histogram; give the directory of one run")
     tensors = {tag.removesuffix(AUTO): statistics for tag, statistics in histograms.items()}
-    table = reader.parameter_statistics() if STATISTICS_TAG in reader.tags()["tensor"] else None
-    of_tensors = tensors, whole_tensors(reader), table, reader.module_statistics()
+    of_tensors = tensors, whole_tensors(reader), reader.parameter_statistics(), reader.module_statistics()
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
 
 

@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
-from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.reading.module_tables import origin_text
 from mindsummary_lightning.values.text import listed
 
-_ROUNDING = 3e-6  # of a tensor's largest element; differences that are smaller give no ratio
-_CLEAR = 1e-4  # as above, of updates
+_CLEAR = 1e-4  # of a tensor's largest element; updates that are smaller give no ratio
 _SAME_RATIO = 0.02  # spread of what is called one ratio
-_MAX_FACTOR = 2e-3  # of a tensor's own value
-_FEW = 8  # steps
 _LISTED = 5
 
 
@@ -26,7 +22,7 @@ class Hint:
     """What numbers are.
 
     Attributes:
-        rule: ``loss_ratio``, ``update_ratio``, ``proportional``, ``unchanged``, ``not_finite``, ``losses_apart``,
+        rule: ``loss_ratio``, ``update_ratio``, ``unchanged``, ``not_finite``, ``losses_apart``,
             ``shares`` or ``walks``.
         text: the rule in words, with its numbers.
         numbers: the numbers and names that the text uses.
@@ -87,8 +83,7 @@ def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Itera
         numbers = {"ratio": ratio, "batch_size_a": sizes[0], "batch_size_b": sizes[1]}
         yield Hint("loss_ratio", f"the first losses differ by the factor {ratio}{known}", numbers)
     yield from _unchanged(alignment)
-    if column is not None:
-        yield from structure(alignment, column)
+    yield from update_ratio(alignment, column)
 
 
 def loss_ratio(alignment: Alignment) -> int | None:
@@ -111,48 +106,25 @@ def _unchanged(alignment: Alignment) -> Iterator[Hint]:
         if names := [getattr(alignment.names.pairs[index], run) for index in still.tolist()]:
             text = f"{listed(names, _LISTED)}: minimum, maximum and mean are the same at all {alignment.steps.size} "
             yield Hint("unchanged", f"{text}steps in {run}", {"run": run, "tensors": names})
-        gaps = np.unique(np.diff(np.flatnonzero(one.any(axis=0)))).tolist()
-        if alignment.steps.size > _FEW and other.any(axis=0).all() and len(gaps) == 1 and gaps[0] > 1:
-            text = f"{run} changes its weights at every step of {gaps[0]}, the other run at every one"
-            yield Hint("unchanged", text, {"run": run, "every": gaps[0]})
 
 
-def structure(alignment: Alignment, column: int) -> list[Hint]:
-    """How the differences of a step are one multiple of the updates, or of the tensors, which no rounding is."""
-    pairs, tensors = alignment.names.pairs, alignment.tensors
-    at = max(column, 1)  # what was before the first step is not known, and the weights have hardly parted after it
-    if at < alignment.steps.size and alignment.steps[at] - alignment.steps[at - 1] == 1:
-        one, other = tensors[:, :, at] - tensors[:, :, at - 1]
-        largest = np.abs(tensors[:, :, at - 1 : at + 1]).max(axis=(0, 2, 3))
-        clear = (np.abs(one) > _CLEAR * np.maximum(largest, 1e-12)[:, None]) & alignment.is_weight[:, None]
-        names = [pairs[index].a for index in np.flatnonzero(clear.any(axis=1)).tolist()]
-        ratio = _ratio(one[clear], other[clear]) if len(names) > 1 else None
-        if ratio is not None:
-            step = int(alignment.steps[at])
-            text = f"from step {step - 1} to {step} nearly all of {len(names)} tensors change {ratio:.4g} times as much"
-            return [Hint("update_ratio", f"{text} in b", {"ratio": ratio, "step": step, "tensors": names})]
-    one, difference = tensors[0, :, column], tensors[1, :, column] - tensors[0, :, column]
-    largest = np.abs(difference).max(axis=1)
-    far = alignment.is_weight & (largest > _ROUNDING * np.abs(one).max(axis=1)) & np.isfinite(largest)
-    with np.errstate(invalid="ignore", divide="ignore"):  # a tensor of zeros gives no factor
-        factors = (difference * one).sum(axis=1)[far] / (one * one).sum(axis=1)[far]
-    middle = float(np.median(factors)) if far.any() else 0.0
-    rest = np.abs(difference[far] - factors[:, None] * one[far]).max(axis=1)
-    is_one = (rest <= 0.3 * largest[far]).all() and (np.abs(factors - middle) <= 0.3 * abs(middle)).all()
-    if not is_one or not 0 < abs(middle) < _MAX_FACTOR:
+def update_ratio(alignment: Alignment, column: int | None) -> list[Hint]:
+    """Whether nearly all updates of weights in a step have one ratio, which no rounding has."""
+    at = max(column or 0, 1)  # what was before the first step is not known, and the weights have hardly parted after it
+    if column is None or at >= alignment.steps.size or alignment.steps[at] - alignment.steps[at - 1] != 1:
         return []
-    names = [pairs[index].a for index in np.flatnonzero(far).tolist()]
-    text = f"{listed(names, _LISTED)} differ by {abs(middle):.2g} times their own value at step "
-    text += f"{int(alignment.steps[column])}, the smaller ones in {'a' if middle > 0 else 'b'}"
-    return [Hint("proportional", text, {"factor": middle, "tensors": names})]
-
-
-def _ratio(one: Floats, other: Floats) -> float | None:
-    """The ratio that nearly all of at least three pairs of numbers have, if it is not one."""
-    ratios = (other / one)[np.isfinite(one) & np.isfinite(other)]
-    if ratios.size < 3:
-        return None
+    one, other = np.diff(alignment.tensors[:, :, at - 1 : at + 1], axis=2)[:, :, 0]
+    largest = np.abs(alignment.tensors[:, :, at - 1 : at + 1]).max(axis=(0, 2, 3))
+    clear = (np.abs(one) > _CLEAR * np.maximum(largest, 1e-12)[:, None]) & alignment.is_weight[:, None]
+    names = [alignment.names.pairs[index].a for index in np.flatnonzero(clear.any(axis=1)).tolist()]
+    ratios = (other[clear] / one[clear])[np.isfinite(other[clear])]
+    if len(names) < 2 or ratios.size < 3:
+        return []
     ratio = float(np.median(ratios))
     close = np.abs(ratios - ratio) <= _SAME_RATIO * abs(ratio)
     spread = float(np.median(np.abs(ratios[close] - ratio))) if close.any() else 0.0
-    return ratio if close.mean() >= 0.8 and abs(ratio - 1) >= 3 * spread + 1e-4 else None
+    if close.mean() < 0.8 or abs(ratio - 1) < 3 * spread + 1e-4:
+        return []
+    step = int(alignment.steps[at])
+    text = f"from step {step - 1} to {step} nearly all of {len(names)} tensors change {ratio:.4g} times as much in b"
+    return [Hint("update_ratio", text, {"ratio": ratio, "step": step, "tensors": names})]

@@ -53,13 +53,7 @@ class TensorName(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two names of one tensor.
-
-    Attributes:
-        a: the name in the first run.
-        b: the name in the second run.
-        rule: ``map``, ``equal``, ``value``, ``sibling`` or ``place``.
-    """
+    """A tensor's names in both runs, and the rule that paired them: ``map``, ``equal``, ``value``, ``sibling``, ``place``."""
 
     a: str
     b: str
@@ -67,13 +61,7 @@ class Pair(NamedTuple):
 
 
 class NameMatch(NamedTuple):
-    """Names of two runs, matched.
-
-    Attributes:
-        pairs: in the order of the first run.
-        unmatched_a: names that only the first run has, in its order.
-        unmatched_b: names that only the second run has, in its order.
-    """
+    """Names of two runs, matched, and those that one run alone has; in the order of the runs."""
 
     pairs: tuple[Pair, ...]
     unmatched_a: tuple[str, ...]
@@ -155,8 +143,8 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         )
     carried = {pair.b: weights[pair.a] for pair in match.pairs}
     for name, array in wanted.items():
-        if tuple(carried[name].shape) != tuple(array.shape):
-            found, expected = tuple(carried[name].shape), tuple(array.shape)
+        found, expected = tuple(carried[name].shape), tuple(array.shape)
+        if found != expected:
             raise ValueError(f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself")
     return {name: carried[name] for name in wanted}
 
@@ -193,8 +181,9 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
             if not words:
                 continue
             if len(words) != 2 or words[0] in pairs:
-                problem = "a name of the first run and its name in the second run, each once"
-                raise ValueError(f"line {number} of {os.fspath(path)} must be {problem}, not {line.strip()!r}")
+                where = f"line {number} of {os.fspath(path)}"
+                must = "must be a name of the first run and its name in the second run, each once"
+                raise ValueError(f"{where} {must}, not {line.strip()!r}")
             pairs[words[0]] = words[1]
     return pairs
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.alignment import Alignment, Side
 from mindsummary_lightning.comparison.beginning import Beginning, update_shares
 from mindsummary_lightning.comparison.distances import Distances, Floats, largest
-from mindsummary_lightning.comparison.hints import structure
+from mindsummary_lightning.comparison.hints import update_ratio
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.result import DifferenceKind, FirstDifference, TensorDistance
 from mindsummary_lightning.values.text import listed
 
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights
 _ROUNDING = 1e-7  # of one number
+_FEW = 0.25  # of the tensors
 _CLEAN = 3e-7  # distance of tensors of one step that differ by rounding alone
 # By how much rounding was seen to grow in a step and in the four that follow (ResNets, with and without mkldnn): what a
 # difference makes jumps higher, or grows by the number of steps.
@@ -158,11 +159,11 @@ def _may_be_rounding(
 ) -> bool:
     """Whether a difference may be what an earlier one, below the tolerance, has become by rounding's growth."""
     shares = update_shares(alignment, column)
-    if column is not None and (structure(alignment, column) or (shares.size and np.median(shares) >= _OTHER_UPDATES)):
+    if update_ratio(alignment, column) or (shares.size and np.median(shares) >= _OTHER_UPDATES):
         return False
     middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
-    if after is None:  # most tensors are a little apart after the first step, and in no proportion
-        return not is_forward and column is not None and bool(middle[column] > _CLEAN)
+    if after is None:  # nearly all tensors are a little apart after the first step
+        return not is_forward and column is not None and bool(np.quantile(tensors[:, column], _FEW) > _CLEAN)
     if before == 0 or now > _FASTEST * before:
         return False
     begin = middle.size if column is None else column + is_forward

@@ -362,7 +362,7 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "adam, sgd", Pair(_GPT, _SGD, "the optimizer", **_UPDATE, may=("unchanged",))
     yield "adam, sgd of a cnn", Pair(_CNN, _SGD, "the optimizer", **_UPDATE, may=("unchanged",))
     adamw = {"optimizer": "AdamW", "options": {"lr": 1e-3, "weight_decay": 1e-2}}
-    yield "adam, adamw", Pair(_GPT, adamw, "the decay of all weights", **_UPDATE, may=("proportional",))
+    yield "adam, adamw", Pair(_GPT, adamw, "the decay of all weights", **_UPDATE)
     yield (
         "adam, adamw, noise",
         Pair(
@@ -478,7 +478,7 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
     yield "activation", Pair(_CNN, {"act": nn.GELU}, "another activation", **_FORWARD)
     yield "decay of norms", Pair(
         replace(_MLP, optimizer="SGD", options={"lr": 0.05, "weight_decay": 0.01}, groups="norms"), {"groups": ""},
-        "the decay of vectors", **_UPDATE, may=("proportional",),
+        "the decay of vectors", **_UPDATE,
     )  # fmt: skip
     yield "frozen", Pair(_CNN_SGD, {"frozen": "0."}, "one layer is not trained", steps=(1,), kinds=("update",))
     yield "frozen, gpt", Pair(_GPT, {"frozen": "h.0"}, "one block is not trained", steps=(1,), kinds=("update",))

@@ -150,7 +150,7 @@ def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None
         compare_runs(run, tmp_path / "empty")
 
 
-def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tmp_path: Path) -> None:
+def test_decay_of_some_tensors_is_a_difference_and_no_other_learning_rate(tmp_path: Path) -> None:
     names = {"out.weight": "out.bias"}
 
     def decayed(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
@@ -158,8 +158,10 @@ def test_decay_of_biases_that_did_not_begin_at_zero_is_no_other_learning_rate(tm
 
     comparison = compare_runs(write_run(tmp_path / "a", names=names), write_run(tmp_path / "b", decayed, names=names))
 
-    assert [hint.rule for hint in comparison.hints] == ["proportional"]
-    assert comparison.hints[0].numbers["tensors"] == ["fc.bias", "out.bias"]
+    first = comparison.first_difference
+    assert first is not None
+    assert (first.step, first.kind, comparison.hints) == (1, "update", ())
+    assert {tensor.a for tensor in first.tensors} == {"fc.bias", "out.bias"}
 
 
 def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
