@@ -53,7 +53,7 @@ class TensorName(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A tensor's names in both runs, and the rule that paired them: ``map``, ``equal``, ``value``, ``sibling``, ``place``."""
+    """Names of a tensor in both runs, and what paired them: ``map``, ``equal``, ``value``, ``sibling`` or ``place``."""
 
     a: str
     b: str
