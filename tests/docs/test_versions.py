@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from importlib import metadata
 
 from tests.docs.pages import ROOT
 
@@ -10,28 +12,48 @@ _PAGE = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
 _NOXFILE = (ROOT / "noxfile.py").read_text(encoding="utf-8")
 
 
+def _cells(feature: str) -> list[str]:
+    line = next(line for line in _PAGE.splitlines() if line.startswith(f"| {feature}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version.partition("+")[0])))
+
+
 def test_the_page_of_versions_has_the_lower_bounds_that_are_stated() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     bounds = re.findall(r'"(\w+)>=([\d.]+)', re.findall(r"^dependencies = \[(.*?)^\]", project, re.DOTALL | re.M)[0])
     (python,) = re.findall(r'requires-python = ">=([\d.]+)"', project)
-    lowest = next(line for line in _PAGE.splitlines() if line.startswith("| recording")).split("|")[2]
 
     assert len(bounds) >= 6
-    assert lowest.strip().split(", ") == [f"Python {python}", *sorted_as(lowest, bounds)]
-
-
-def sorted_as(lowest: str, bounds: list[tuple[str, str]]) -> list[str]:
-    """The bounds in the order of the page, which puts what people ask for first."""
-    return sorted((f"{name} {version}" for name, version in bounds), key=lowest.find)
+    assert sorted(_cells("recording")[1].split(", ")) == sorted(
+        " ".join(each) for each in [("Python", python), *bounds]
+    )
 
 
 def test_the_page_of_versions_has_what_the_judges_install() -> None:
     pinned = re.findall(r'"(mindspore)==([\d.]+)"', _NOXFILE)
     majors = re.findall(r'"([\d.]+)"', re.findall(r"PROTOBUF_MAJORS = \[(.*?)\]", _NOXFILE)[0])
+    block = re.findall(r"^LIBRARIES = \{(.*?)^\}", _NOXFILE, re.DOTALL | re.MULTILINE)[0]
+    libraries = re.findall(r'"([\w-]+)(?:\[\w+\])?"[,\]]', block)
     sessions = set(re.findall(r"`nox -s (\w+)`", _PAGE))
     torch = (ROOT / ".ci" / "constraints.txt").read_text().strip().replace("==", " ")
 
     assert [f"{name} {version}" for name, version in pinned if f"{name} {version}" not in _PAGE] == []
     assert [version for version in majors if version not in _PAGE] == []
     assert torch in _PAGE
+    assert sorted(_cells("trainings")[3].split(", ")) == sorted(libraries)
     assert [name for name in sessions if not re.search(rf"^def {name}\(", _NOXFILE, re.MULTILINE)] == []
+
+
+def test_no_session_has_a_newer_version_than_the_page_names() -> None:
+    """The session ``newest`` asks it too."""
+    newest: dict[str, tuple[int, ...]] = {}
+    for name, version in re.findall(r"\b(Python|torch|lightning|numpy|protobuf|pandas|aiohttp) (\d[\d.]*)", _PAGE):
+        newest[name] = max(newest.get(name, ()), _numbers(version))
+    here = {each.name: _numbers(each.version) for each in metadata.distributions() if each.name in newest}
+    here["Python"] = sys.version_info[:2]
+
+    assert len(newest) == 7
+    assert {name: has for name, has in here.items() if has[: len(newest[name])] > newest[name]} == {}
