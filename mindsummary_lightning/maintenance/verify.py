@@ -139,7 +139,7 @@ class _Samples:
 
     def add(self, steps: NDArray[np.int64]) -> None:
         follows = self.last is None or steps[0] > self.last
-        self.ascends = self.ascends and bool(follows and (steps.size == 1 or (np.diff(steps) > 0).all()))
+        self.ascends = self.ascends and bool(follows and (steps[1:] > steps[:-1]).all())
         self.count, self.last = self.count + steps.size, int(steps[-1])
 
 

@@ -91,7 +91,7 @@ def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list
 
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Indices of the last sample of each step, by step."""
-    if (np.diff(steps) > 0).all():
+    if (steps[1:] > steps[:-1]).all():  # a difference of steps may not fit 64 bits
         return np.arange(steps.size)
     _, from_the_end = np.unique(steps[::-1], return_index=True)
     return np.asarray(steps.size - 1 - from_the_end, np.int64)

@@ -22,7 +22,7 @@ from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import Image, TrainInfo
 from tests.faults.processes import run_victim
 from tests.fileio.faulty import FaultyWrites
-from tests.support import lineage_paths, read_events, read_lineage, read_scalars, read_values, summary_paths
+from tests.support import read_events, read_lineage, read_scalars, read_values
 
 pytestmark = pytest.mark.faults
 
@@ -152,17 +152,17 @@ def test_a_giant_tensor_is_skipped_and_the_run_continues(tmp_path: Path, is_full
         figure(14, "tensor of 10,000,001 elements and event of 500,000,001 bytes refused, 10,000,000 elements written")
 
 
-def test_files_are_private_under_any_umask(tmp_path: Path, figure: Figure) -> None:
+def test_files_are_private_under_any_umask_and_directories_follow_it(tmp_path: Path, figure: Figure) -> None:
     umask = os.umask(0)
     try:
-        with SummaryRecord(tmp_path) as record:
+        with SummaryRecord(tmp_path / "run") as record:
             record.add_scalar("a", 1.0)
             recorder_of(record).write_lineage(TrainInfo(epoch=1))
     finally:
         os.umask(umask)
 
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (*summary_paths(tmp_path), *lineage_paths(tmp_path))}
-    assert modes == {0o600}
+    run, *files = (tmp_path / "run", *(tmp_path / "run").iterdir())
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (run, *files)] == [0o777, 0o600, 0o600]
     figure(18, "umask 0: files 0600; file_mode=0o640 lets a group read")
 
 
