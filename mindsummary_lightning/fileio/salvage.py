@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterator
 from io import FileIO
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -96,6 +96,16 @@ def skip_hole(file: FileIO, at: int, size: int) -> int:
         return min(os.lseek(file.fileno(), at, os.SEEK_DATA), size)
     except OSError as error:  # ENXIO: only a hole follows; anything else: the file system does not tell
         return size if error.errno == errno.ENXIO else at
+
+
+def copy_data(file: FileIO, start: int, end: int, copy: IO[bytes]) -> None:
+    """Write a stretch of a file to the beginning of another; holes stay holes."""
+    at = start
+    while (at := skip_hole(file, at, end)) < end:
+        file.seek(at)
+        copy.seek(at - start)
+        at += max(copy.write(file.read(min(BLOCK, end - at))), 1)
+    copy.truncate(max(min(end, os.fstat(file.fileno()).st_size) - start, 0))  # somebody may have cut it meanwhile
 
 
 def shortage(file: FileIO, at: int, size: int) -> str:

@@ -14,10 +14,9 @@ from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.replace import damaged_path, replacement
-from mindsummary_lightning.fileio.salvage import Piece, pieces_of, skip_hole
+from mindsummary_lightning.fileio.salvage import Piece, copy_data, pieces_of
 
 _BEGINNING = 1 << 16  # bytes of a file that are shown to is_ours
-_CHUNK = 1 << 20
 
 
 def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
@@ -46,7 +45,9 @@ def cut_torn_tail(path: str, is_ours: Callable[[bytes], bool] = bool) -> int:
             return 0
         if (tail := _torn_tail(file, path)) is None:
             return 0
-        _keep(file, tail, damaged_path(path, f"cut-at-{tail.start}"))
+        kept = damaged_path(path, f"cut-at-{tail.start}")
+        with replacement(kept, root=os.path.dirname(os.path.dirname(kept))) as copy:
+            copy_data(file, tail.start, tail.end, copy)
         os.ftruncate(descriptor, tail.start)
         return tail.end - tail.start
 
@@ -60,15 +61,3 @@ def _torn_tail(file: FileIO, path: str) -> Piece | None:
         at = error.offset
     tail = next(pieces_of(file, at), None)
     return tail if tail is not None and tail.is_tail else None
-
-
-def _keep(file: FileIO, tail: Piece, path: str) -> None:
-    with replacement(path, root=os.path.dirname(os.path.dirname(path))) as kept:
-        at = tail.start
-        while (at := skip_hole(file, at, tail.end)) < tail.end:
-            file.seek(at)
-            chunk = file.read(min(_CHUNK, tail.end - at))
-            kept.seek(at - tail.start)
-            kept.write(chunk)
-            at += max(len(chunk), 1)
-        kept.truncate(tail.end - tail.start)

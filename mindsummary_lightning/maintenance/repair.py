@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.fileio.blocks import blocks_of
 from mindsummary_lightning.fileio.regular import open_regular, place_below
 from mindsummary_lightning.fileio.replace import damaged_path, replacement
-from mindsummary_lightning.fileio.salvage import Piece, read_pieces
+from mindsummary_lightning.fileio.salvage import Piece, copy_data, read_pieces
 from mindsummary_lightning.maintenance.verify import appearance, checked_lineage
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 
@@ -115,5 +114,5 @@ def _keep(path: str) -> str:
         except OSError:  # a file system without hard links
             mode = os.stat(path).st_mode & 0o777
             with open_regular(path) as damaged, replacement(backup, mode, root=os.path.dirname(path)) as kept:
-                shutil.copyfileobj(damaged, kept)
+                copy_data(damaged, 0, os.fstat(damaged.fileno()).st_size, kept)
     return backup

@@ -8,9 +8,8 @@ import logging
 import math
 import os
 import re
-import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from io import FileIO
@@ -20,6 +19,7 @@ from mindsummary_lightning.fileformat.file_names import is_summary_name
 from mindsummary_lightning.fileio.append import is_locked
 from mindsummary_lightning.fileio.regular import files_below, open_regular, path_of_open
 from mindsummary_lightning.fileio.replace import replacement
+from mindsummary_lightning.fileio.salvage import copy_data
 from mindsummary_lightning.reading.run_directory import files_by_run
 from mindsummary_lightning.values.text import without_secrets
 
@@ -45,10 +45,10 @@ class Store:
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
 
-    def list(self) -> dict[str, tuple[int, int, str]]:
+    def list(self, on_error: Callable[[OSError], object] = _WARN) -> dict[str, tuple[int, int, str]]:
         """Size (-1: no regular file), time of the last change in ns since 1970, and ETag of all that is not hidden."""
         if self.is_local:
-            listed = {name: (*facts, "") for name, facts in files_below(self.root, _WARN).items()}
+            listed = {name: (*facts, "") for name, facts in files_below(self.root, on_error).items()}
         else:
             self.files.invalidate_cache()
             listed = {}
@@ -87,8 +87,7 @@ class Store:
         with source.opened(name, size) as file:
             if self.is_local:
                 with replacement(os.path.join(self.root, name), root=self.root, is_synced=False) as copy:
-                    shutil.copyfileobj(file, copy, 1 << 20)
-                    copy.flush()
+                    copy_data(file, 0, os.fstat(file.fileno()).st_size, copy)
                     os.utime(copy.fileno() if os.utime in os.supports_fd else copy.name, ns=(ns, ns))
             else:
                 self.files.put_file(path_of_open(file), f"{self.root}/{name}")
@@ -112,9 +111,9 @@ class RunCopies:
 
     def send(self) -> bool:
         """Do one round; return whether the source has changed since the one before."""
-        before, self.problems = self._files, {}
+        before, self.problems, closed = self._files, {}, list[OSError]()
         try:
-            listed, there = self._source.list(), self._destination.list()
+            listed, there = self._source.list(), self._destination.list(closed.append)
         except Exception as error:
             self.problems = {f"{self._source.name} to {self._destination.name}": error}
             return True
@@ -123,6 +122,9 @@ class RunCopies:
         for names in self.runs.values():
             for name in names:
                 try:
+                    for unknown in closed:
+                        if f"{self._destination.root}/{name}".startswith(f"{unknown.filename}/"):
+                            raise unknown  # what is there
                     if self._is_due(name, *self._files[name] + there.get(name, (-2, 0, ""))):
                         self.sent += self._destination.put(name, self._source, *self._files[name])
                     self._made[name] = self._files[name]

@@ -113,10 +113,9 @@ def test_a_file_that_grows_while_it_is_sent_is_known_again(
         assert copy.read() == path.read_bytes()
 
 
-def test_a_directory_that_cannot_be_listed_is_warned_of(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "runs" / "closed").mkdir()
+@pytest.fixture
+def _closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of that name cannot be listed, though it can be written to."""
     real_scandir = os.scandir
 
     def refusing(path: str) -> Any:
@@ -125,11 +124,40 @@ def test_a_directory_that_cannot_be_listed_is_warned_of(
         return real_scandir(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
+
+
+@pytest.mark.usefixtures("_closed")
+def test_a_directory_that_cannot_be_listed_is_warned_of(
+    run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "runs" / "closed").mkdir()
     copies = _sent(tmp_path / "runs", tmp_path / "far")
 
     assert (copies.problems, len(copies.runs)) == ({}, 1)
     (message,) = caplog.messages
     assert message.startswith("skipped a directory that cannot be listed")
+
+
+@pytest.mark.usefixtures("_closed")
+@pytest.mark.parametrize("levels", [0, 1])
+def test_nothing_is_replaced_in_a_directory_that_cannot_be_listed(run: Path, tmp_path: Path, levels: int) -> None:
+    source, far = (run, *run.parents)[levels], tmp_path / "closed"
+    copy = far / summary_paths(run)[0].relative_to(source)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"newer")
+
+    problems = _sent(source, far).problems
+    assert [type(problem) for problem in problems.values()] == [PermissionError]
+    assert copy.read_bytes() == b"newer"
+
+
+def test_holes_of_a_file_are_holes_of_its_copy(run: Path, tmp_path: Path) -> None:
+    path = summary_paths(run)[0]
+    os.truncate(path, 10 << 30)
+
+    assert not _sent(run, tmp_path / "far").problems
+    copy = (tmp_path / "far" / path.name).stat()
+    assert (copy.st_size, copy.st_blocks < 1000) == (10 << 30, True)
 
 
 def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Path) -> None:
