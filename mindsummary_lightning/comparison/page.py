@@ -47,13 +47,16 @@ def _file(name: str) -> str:
 
 
 def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
-    # The sentences of a verdict are English everywhere, as those of the command are.
     chinese = json.loads(_file("page_zh.json")) if is_chinese else {}
 
     def say(text: str, *values: object) -> str:
         return escape(chinese.get(text, text).format(*values))
 
     yield f"<h1>{say(comparison.verdict.replace('_', ' '))}</h1>"
+    if is_chinese:  # the exact sentence, which the command prints too, is English everywhere
+        first = comparison.first_difference
+        kind = first.kind if first else "trend" if comparison.mode == "trend" else comparison.verdict
+        yield f"<p>{say(f'in short: {kind}', first.step if first else '')}</p>"
     yield f'<p class="verdict {comparison.verdict}" lang="en">{escape(comparison.sentence)}</p>'
     compared = say("compared: {}", ", ".join(f"{count} {say(what)}" for what, count in comparison.compared.items()))
     yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>{compared}</p>'
@@ -92,7 +95,11 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
         first = comparison.first_difference
         tensors = [(f"{tensor.distance:.1e}", tensor.a, tensor.b) for tensor in first.tensors]
         yield f"<h2>{say('At step {}', first.step)}</h2>" + _table((say("distance"), "a", "b"), tensors)
-    trend = [(name.replace("_", " "), f"{value:.4g}") for name, value in comparison.trend.items() if value is not None]
+    trend = [
+        (f"{say(name[:-2].replace('_', ' '))} {name[-1]}", f"{value:.4g}")  # which ends in the run, a or b
+        for name, value in comparison.trend.items()
+        if value is not None
+    ]
     if trend:
         yield f"<h2>{say('Trends')}</h2>" + _table(("", ""), trend)
     for kind, differences in (("scalar", comparison.scalars), ("tensor", comparison.whole_tensors)):

@@ -256,14 +256,14 @@ def _without_steps(alignment: Alignment, found: Distances, beginning: Beginning)
         step, far = int(alignment.steps[0]), float(np.nanmedian(found.tensors[alignment.is_weight, 0]))
         return (
             f"The runs began with other weights: after step {step}, the first that both recorded, half of them are "
-            f"more than {far:.1e} apart, farther than their updates lead. Only their courses are compared."
+            f"more than {far:.1e} apart, farther than their updates lead. Only their trends are compared."
         )
     has_losses = bool(found.losses.size)
     step = int((alignment.loss_steps if has_losses else alignment.steps)[0])
     return (
         f"The {f'losses are {found.losses[0]:.1e}' if has_losses else 'tensors are'} apart at step {step}, the first "
         "that both recorded; whether the weights before it were the same is not to be seen in what was recorded. Only "
-        "their courses are compared."
+        "their trends are compared."
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from mindsummary_lightning import compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
+from mindsummary_lightning.comparison.result import DifferenceKind, Verdict
 from tests.cli.command import mindsummary
 from tests.comparison.test_chain import ORIGINAL, PORT, train
 from tests.comparison.test_verdict import write_run
@@ -52,6 +56,13 @@ def test_heads_and_notes_of_a_page_are_chinese_where_asked_for(tmp_path: Path) -
     assert 'lang="zh-CN"' in page
     assert texts
     assert [text for _, text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
+    assert "从第 7 步起不同" in page
+
+
+def test_each_kind_of_difference_and_each_verdict_has_words_in_chinese() -> None:
+    words = json.loads((files("mindsummary_lightning.comparison") / "page_zh.json").read_text(encoding="utf-8"))
+    kinds = {"trend", None, *get_args(DifferenceKind), *get_args(Verdict)}
+    assert {f"in short: {kind}" for kind in kinds} <= words.keys()
 
 
 def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Path) -> None:
