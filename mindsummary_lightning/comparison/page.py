@@ -55,8 +55,8 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     yield f"<h1>{say(comparison.verdict.replace('_', ' '))}</h1>"
     if is_chinese:  # the exact sentence, which the command prints too, is English everywhere
         first = comparison.first_difference
-        kind = first.kind if first else "trend" if comparison.mode == "trend" else comparison.verdict
-        yield f"<p>{say(f'in short: {kind}', first.step if first else '')}</p>"
+        short = first.kind if first else "trend" if comparison.mode == "trend" else comparison.verdict
+        yield f"<p>{say(f'in short: {short}', first.step if first else '')}</p>"
     yield f'<p class="verdict {comparison.verdict}" lang="en">{escape(comparison.sentence)}</p>'
     compared = say("compared: {}", ", ".join(f"{count} {say(what)}" for what, count in comparison.compared.items()))
     yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>{compared}</p>'
