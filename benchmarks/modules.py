@@ -1,12 +1,15 @@
 """What the chain of a step costs: a step that is not recorded, one that is, and its bytes.
 
 ``python benchmarks/modules.py [--rounds N]``. A GPT and a ResNet, on the CPU with one thread. Steps without us, with a
-``StepRecorder`` that records none of them, and with one that records each, take turns.
+``StepRecorder`` that records none of them, and with one that records each, take turns; so do trainings in Lightning
+with the pair alone, and with ``collect_output_statistics`` of a step that never comes.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import logging
 import os
 import statistics
 import tempfile
@@ -15,10 +18,12 @@ from collections.abc import Callable
 
 import torch
 from every_parameter import Gpt
+from overhead import mlp, trained_in_turns
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.profiler import ProfilerActivity, profile
 
-from mindsummary_lightning import StepRecorder, SummaryReader
+from mindsummary_lightning import MindInsightLogger, StepRecorder, SummaryCollector, SummaryReader
 
 Loss = Callable[[nn.Module], torch.Tensor]
 
@@ -70,12 +75,37 @@ def seconds_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.o
     return time.process_time() - begin
 
 
+def peak_of(recorder: StepRecorder | None, net: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Loss) -> float:
+    """Greatest memory of tensors in one step beyond what they had before it, in MiB."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        seconds_of(recorder, net, optimizer, loss_of)
+    results = profiler.profiler.kineto_results
+    changes = [event.nbytes() for event in results.events() if event.name() == "[memory]"]
+    return max(itertools.accumulate(changes)) / 2**20
+
+
+def in_lightning(rounds: int) -> float:
+    """Steps that are not recorded, with the option in times of those without."""
+    seconds: list[dict[str, float]] = []
+    for _ in range(rounds):
+        ways = {
+            str(chosen): lambda directory, chosen=chosen: (
+                MindInsightLogger(directory),
+                [SummaryCollector(collect_output_statistics=chosen)],
+            )
+            for chosen in (None, (10**9,))
+        }
+        seconds.append(trained_in_turns(ways, mlp(1000, 784, 128, 32), 40))
+    return statistics.median(each["(1000000000,)"] / each["None"] for each in seconds)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
     for make in (resnet, gpt):
         net, loss_of = make()
         optimizer = torch.optim.AdamW(net.parameters(), 1e-4)
@@ -95,16 +125,20 @@ def main() -> None:
                 if name == "recorded" and turn % 5:
                     continue
                 seconds[name].append(seconds_of(recorders[name], net, optimizer, loss_of))
+        ways = ("plain", "recorded")
         plain = statistics.median(seconds["plain"])
         free = statistics.median(b / a for a, b in zip(seconds["plain"], seconds["not recorded"], strict=True))
         recorded = statistics.median(seconds["recorded"])
+        peaks = [peak_of(recorders[name], net, optimizer, loss_of) for name in ways]
         table = SummaryReader(directory).module_statistics()
         assert table is not None
         size = sum(entry.stat().st_size for entry in os.scandir(directory) if "summary" in entry.name)
         print(
             f"{make.__name__}: plain step {plain * 1e3:.1f} ms; not recorded {free:.3f} of it; recorded "
-            f"{recorded / plain:.2f} of it; {len(table.rows)} rows, {size / table.steps.size / 1e3:.1f} kB a step"
+            f"{recorded / plain:.2f} of it; {len(table.rows)} rows, {size / table.steps.size / 1e3:.1f} kB a step; "
+            f"peak of tensors {peaks[0]:.2f} MiB, recorded {peaks[1]:.2f}"
         )
+    print(f"a training of Lightning that records no chain: {in_lightning(rounds // 2):.3f} of one without the option")
 
 
 if __name__ == "__main__":
