@@ -115,10 +115,11 @@ def parting(
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
-    may_be_alone = unmatched[0] != unmatched[1] and (parameters[0] != parameters[1] or parameters[0] is None)
-    # Nothing compared parted in the first step, and the second is of the same data.
+    # Nothing compared parted in the first step, and the second is of the same data: what remains is what was not compared.
+    is_unknown = parameters[0] != parameters[1] or parameters[0] is None
+    may_be_alone = all(unmatched) or (any(unmatched) and is_unknown)
     if may_be_alone and is_forward and after is not None and (alignment.at(after), column) == (0, 1) and not is_other:
-        text = f"The runs differ from step {after} on, first in the update of tensors that one of them alone recorded: "
+        text = f"The runs differ from step {after} on, first in the update of tensors that one run alone recorded: "
         text += f"its loss and the compared tensors are the same, the losses of step {step} are {now:.1e} apart, and "
         text += f"most updates of that step agree ({found.tolerances})."
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text

@@ -125,7 +125,7 @@ def compare_runs(
         compared={
             "steps": int(np.union1d(alignment.steps, alignment.loss_steps).size),
             "tensors": len(alignment.names.pairs),
-            "losses": int(alignment.loss_steps.size),
+            "losses": int(compared.loss_steps.size),
         },
         alone=alone,
         largest={"loss": largest(counting.losses), "tensor": largest(counting.tensors)},

@@ -63,7 +63,7 @@ def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
     """
     paths, owners, rows = run.rows("histogram", tag)
     tails = np.ascontiguousarray(rows["tail"]).view(np.uint8).reshape(-1, TAIL)
-    numbers = np.full((4, rows.size), np.nan)
+    numbers = np.full((3, rows.size), np.nan)  # minimum, maximum, and sum, later mean
     counts = np.zeros((4, rows.size), np.int64)
     is_left = np.ones(rows.size, np.bool_)
     for size in range(1, _MAX_VARINT + 1):  # of the count's varint, which is the same for most samples of a tag
@@ -73,7 +73,7 @@ def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
             is_usual &= fields[name] == key
         is_usual &= (tails[:, TAIL - size : TAIL - 1] >= 128).all(axis=1)
         for index, name in enumerate(("min", "max", "sum")):
-            numbers[index, is_usual] = fields[name][is_usual]
+            np.copyto(numbers[index], fields[name], where=is_usual)
         for index in range(size):
             counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(np.int64) << 7 * index
         is_left &= ~is_usual
@@ -83,10 +83,12 @@ def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
         for row in np.flatnonzero(is_left).tolist():
             bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
             value = cast("Histogram", files.value(Location(paths[owners[row]], *bounds)))
-            numbers[:3, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
+            numbers[:, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
             counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
-    minimum, maximum, total, _ = numbers
     finite = counts[0] - counts[1:].sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(finite > 0, total / finite, np.nan)
-    return HistogramStatistics(rows["step"].copy(), minimum, maximum, mean, *counts)
+        np.divide(numbers[2], finite, out=numbers[2])
+    numbers[2, finite <= 0] = np.nan
+    # What most tensors have none of takes no memory.
+    kept = (each.copy() if each.any() else np.broadcast_to(np.int64(0), each.shape) for each in counts)
+    return HistogramStatistics(rows["step"].copy(), *numbers, *kept)

@@ -299,3 +299,19 @@ def test_a_comparison_says_its_sentence_and_frames_its_page(run: Path) -> None:
 
     assert repr(comparison) == f"Comparison('same', {comparison.sentence!r})"
     assert comparison._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+
+
+def test_adapters_in_the_place_of_weights_part_in_the_first_update(tmp_path: Path) -> None:
+    """Of what both recorded nothing parts in the first step; the second loss shows the tensors that one has alone."""
+    a = write_run(tmp_path / "a")
+    b = write_run(tmp_path / "b", loss=lambda step: 1.0 / step + (1e-3 if step > 1 else 0.0),
+                  names={"fc.weight": "lora_a", "fc.bias": "lora_b"}, change=_adapted)  # fmt: skip
+
+    first = compare_runs(a, b).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind, first.tensors) == (1, "update", ())
+
+
+def _adapted(step: int, name: str, tensor: np.ndarray) -> np.ndarray:
+    return tensor * (1 + 1e-4 * (step - 1)) if name == "out.weight" else tensor[: tensor.size // 10]
