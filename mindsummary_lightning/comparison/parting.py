@@ -115,7 +115,7 @@ def parting(
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
-    # Nothing compared parted in the first step, and the second is of the same data: what remains is what was not compared.
+    # Nothing compared parted in the first step, and the second is of the same data: what is left was not compared.
     is_unknown = parameters[0] != parameters[1] or parameters[0] is None
     may_be_alone = all(unmatched) or (any(unmatched) and is_unknown)
     if may_be_alone and is_forward and after is not None and (alignment.at(after), column) == (0, 1) and not is_other:
