@@ -19,7 +19,7 @@ from mindsummary_lightning.export.output_directory import ExportedFiles
 from mindsummary_lightning.export.tensorboard import export_tensorboard, import_tensorboard
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import DataType, Histogram, Tensor, TrainInfo, UserDefinedInfo
-from tests.reading.runs import histogram, values_at, write_lineage, write_summary
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 
 def _exported(tmp_path: Path) -> tuple[ExportedFiles, EventAccumulator]:
@@ -136,11 +136,3 @@ def test_an_export_to_the_same_directory_again_does_not_double_the_points(
     assert [sample.step for sample in accumulator.Scalars("loss")] == [0, 1, 2]
     assert accumulator.Tags()["scalars"] == ["/scalar", "loss"]
     assert sum(exported.changed.values()) == 1
-
-
-def test_a_tag_of_two_kinds_is_said_to_be_renamed(tmp_path: Path) -> None:
-    write_summary(tmp_path / "run", [values_at(1, {"w": 1.0}), values_at(1, {"w": histogram(1, 2)})])
-
-    assert _exported(tmp_path)[0].changed == {
-        "tag: it ends in its kind, because TensorBoard has one kind per tag and none without a tag": 1
-    }

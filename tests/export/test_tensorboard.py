@@ -156,8 +156,10 @@ def test_a_tag_of_two_kinds_becomes_two_tags_none_of_which_is_another(
     write_summary(tmp_path / "run", [values_at(1, dict.fromkeys(scalars, 1.0)), values_at(1, {"w": histogram(1, 2)})])
 
     tags = _exported(tmp_path / "run", tmp_path / "tb").Tags()
+    changed = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "again")).changed
 
     assert (tags["scalars"], tags["histograms"]) == (scalars, [renamed])
+    assert [text.startswith("tag: it ends in its kind") for text in changed] == [True]
 
 
 def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:
