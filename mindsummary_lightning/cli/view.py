@@ -45,30 +45,29 @@ def run(arguments: argparse.Namespace) -> Answer:
         raise UsageError(f"--memory {arguments.memory} is less than 1 MB")
     if importlib.util.find_spec("aiohttp") is None:
         raise missing_packages("the viewer", "aiohttp")
-    from mindsummary_lightning.viewer import addresses
-    from mindsummary_lightning.viewer.access import Access, new_token
+    from mindsummary_lightning.viewer import access
     from mindsummary_lightning.viewer.app import create_site
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
     gc.set_threshold(100_000)  # a graph of 20,000 nodes is a million objects, none of them in a cycle
-    token = None if arguments.no_token else new_token()
+    token = None if arguments.no_token else access.new_token()
     with listen(arguments.host, arguments.port) as listener, contextlib.ExitStack() as ending:
         port = listener.getsockname()[1]
-        if not addresses.is_loopback(arguments.host):
+        if not access.is_loopback(arguments.host):
             who = f"anyone who reaches port {port} of {arguments.host} {'and knows the token ' if token else ''}"
             _report(f"warning: {who}can read the runs; nothing is encrypted")
         frontend = frontend_wheel(_report, arguments.wheel)
-        access = Access(token, addresses.host_names(arguments.host))
+        checked = access.Access(token, access.host_names(arguments.host))
         runs = LoadedRuns(arguments.directory, arguments.memory * 10**6)
-        server = addresses.server_address(arguments.host, port)
+        server = access.server_address(arguments.host, port)
         train_id = "./" if summary_files(arguments.directory) or lineage_file_paths(arguments.directory) else None
 
         def ready() -> None:
             number = len(runs.listing())
             if not number:
                 _report(f"no run in {arguments.directory} yet; the pages show one when it begins")
-            pages = addresses.page_addresses(server, token, train_id)
+            pages = access.page_addresses(server, token, train_id)
             say(f"runs in {os.path.abspath(arguments.directory)}")
             for name, address in pages:
                 say(f"  {name:14}  {address}")
@@ -77,9 +76,9 @@ def run(arguments: argparse.Namespace) -> Answer:
             if number > _FEW_RUNS:
                 threading.Thread(target=_read_lineage, args=(runs,), daemon=True).start()
             if not arguments.no_browser:
-                ending.enter_context(opened_in_browser(dict(pages)[addresses.RUN_TABLE] if number > 1 else pages[0][1]))
+                ending.enter_context(opened_in_browser(dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1]))
 
-        serve_until_signal(create_site(runs, frontend, access), listener, ready)
+        serve_until_signal(create_site(runs, frontend, checked), listener, ready)
     _report("the viewer has ended")
     return Answer()
 

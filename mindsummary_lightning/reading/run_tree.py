@@ -134,11 +134,6 @@ class RunTree:
         self._directories = seen
         return self._order
 
-    def run(self, train_id: str) -> ListedRun | None:
-        """A run of the last scan, or ``None``."""
-        directory = self._directories.get(train_id)
-        return None if directory is None else directory.run
-
     def event_directories(self) -> set[str]:
         """Paths of all directories of the last scan with summary or lineage files, misdated ones included."""
         return {

@@ -1,4 +1,4 @@
-"""Access to the pages: a token instead of accounts, the hosts that are answered, and the headers that keep sites apart.
+"""Access to the pages: addresses, a token instead of accounts, hosts that are answered, headers against other sites.
 
 The token is the first part of every path, ``/<token>/``; the front end sends all requests below its own path. There is
 no cookie: browsers would send it to every port of the host, and refuse it to a page that a notebook frames.
@@ -10,11 +10,26 @@ import hmac
 import ipaddress
 import re
 import secrets
+import socket
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import quote
 
 from aiohttp import web
+
+RUN_TABLE = "table of runs"
+_OF_ALL_RUNS = {"runs": "summary-manage", "model lineage": "model-traceback", "data lineage": "data-traceback"}
+_OF_ONE_RUN = {
+    "dashboard": "training-dashboard?id",
+    "scalars": "scalar?train_id",
+    "histograms": "histogram?train_id",
+    "images": "image?train_id",
+    "tensors": "tensor?train_id",
+    "graph": "graph?train_id",
+    "dataset graph": "data-map?train_id",
+    "loss landscape": "loss-analysis?train_id",
+}
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 _MISSING_TOKEN = (
@@ -82,7 +97,7 @@ class Access:
         if host is None:
             return False
         name = host[1].lower()
-        return name == "localhost" or name.endswith(".localhost") or name in self._names or _is_address(name)
+        return name == "localhost" or name.endswith(".localhost") or name in self._names or _address(name) is not None
 
 
 def new_token() -> str:
@@ -94,13 +109,42 @@ def _refusal(reason: str) -> web.Response:
     return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{reason}\n")
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        return ipaddress.ip_address(name.strip("[]"))
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(errors="surrogatepass"), expected.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens on an interface; an unknown name may be reached by others."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def host_names(host: str) -> list[str]:
+    """Names that browsers may call a server by, which listens on ``host``, beside ``localhost`` and IP addresses."""
+    return [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
+
+
+def server_address(host: str, port: int) -> str:
+    """Address, as a browser on this machine reaches it, of a server that listens on ``host``."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def page_addresses(server: str, token: str | None, train_id: str | None = None) -> list[tuple[str, str]]:
+    """Names and addresses of the pages over all runs, and of those of one run if one is meant."""
+    root = f"{server}/{token}" if token else server
+    start = f"{root}/#/"
+    pages = [(name, start + route) for name, route in _OF_ALL_RUNS.items()]
+    pages.append((RUN_TABLE, f"{root}/runs"))
+    if train_id is not None:
+        run = quote(train_id, safe="")
+        # The pages of a run show the path that the address names.
+        pages += [(name, f"{start}train-manage/{route}={run}&summaryPath={run}") for name, route in _OF_ONE_RUN.items()]
+    return pages

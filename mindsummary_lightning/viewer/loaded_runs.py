@@ -64,6 +64,7 @@ class LoadedRuns:
     lineages: KeptResults = field(default_factory=lambda: KeptResults(*_LINEAGES), init=False)
     _tree: RunTree = field(init=False)
     _listing: list[ListedRun] = field(default_factory=list, init=False)
+    _by_name: dict[str, ListedRun] = field(default_factory=dict, init=False)
     _next_scan_at: float | None = field(default=None, init=False)
     _directories: tuple[float | None, list[RunDirectory]] = field(default=(None, []), init=False)
     _scanning: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -104,14 +105,16 @@ class LoadedRuns:
 
     def _scan(self) -> None:
         started = self.clock()
-        self._listing = self._tree.scan()
+        listing = self._tree.scan()
+        if listing is not self._listing:
+            self._listing, self._by_name = listing, {run.train_id: run for run in listing}
         ended = self.clock()
         self._next_scan_at = ended + max(_SCAN_EVERY_S, _SCAN_SHARE * (ended - started))
 
     def find(self, train_id: str) -> ListedRun | None:
         """A run by its name, or ``None`` if there is none."""
         self.listing()
-        return self._tree.run(train_id)
+        return self._by_name.get(train_id)
 
     def run(self, train_id: str) -> FollowedRun | None:
         """A run by its name, read as far as it has been written; ``None`` if there is none."""

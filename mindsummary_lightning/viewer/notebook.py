@@ -9,8 +9,7 @@ import threading
 
 from mindsummary_lightning.conversion.arguments import positive_int
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
-from mindsummary_lightning.viewer.access import Access, new_token
-from mindsummary_lightning.viewer.addresses import page_addresses
+from mindsummary_lightning.viewer.access import Access, new_token, page_addresses
 from mindsummary_lightning.viewer.app import create_site
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

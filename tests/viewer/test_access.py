@@ -4,11 +4,11 @@ import base64
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
-from mindsummary_lightning.viewer.access import Access, new_token
-from mindsummary_lightning.viewer.addresses import host_names
+from mindsummary_lightning.viewer.access import Access, host_names, new_token, page_addresses
 from mindsummary_lightning.viewer.app import API_PREFIX
 from tests.viewer.pages_client import Client, visit
 
@@ -129,3 +129,12 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         assert "Access-Control-Allow-Origin" not in headers
 
     visit(tmp_path, check, handlers=_HANDLERS, access=Access(token))
+
+
+def test_the_pages_of_a_run_are_told_its_path() -> None:
+    pages = dict(page_addresses("http://127.0.0.1:8080", "secret", "./digits/a b&c"))
+
+    route, _, query = pages["scalars"].partition("#")[2].partition("?")
+    assert route == "/train-manage/scalar"
+    assert parse_qs(query) == {"train_id": ["./digits/a b&c"], "summaryPath": ["./digits/a b&c"]}
+    assert pages["runs"] == "http://127.0.0.1:8080/secret/#/summary-manage"
