@@ -7,15 +7,12 @@ from html import escape
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import Call
 from mindsummary_lightning.comparison.chain import Chain
-from mindsummary_lightning.comparison.chain_words import both, lines, row_text
+from mindsummary_lightning.comparison.chain_words import both, lines, module_text, row_text
 from mindsummary_lightning.comparison.distances import Floats
 
-Say = Callable[..., str]
 
-
-def chain_parts(chain: Chain, say: Say) -> Iterator[str]:
+def chain_parts(chain: Chain, say: Callable[..., str]) -> Iterator[str]:
     """Rows around the parting, the table of links, and the modules: green ones agree, grey ones follow."""
     text = "\n".join(line[2:] for line in lines(chain))
     yield f"<h2>{say('The chain of step {}', chain.steps[-1])}</h2>"
@@ -27,44 +24,33 @@ def chain_parts(chain: Chain, say: Say) -> Iterator[str]:
 
 def growth(chain: Chain) -> Floats:
     """How far the outputs of the paired calls are apart, in their order."""
-    return np.array([chain.calls.outputs(pair.a, pair.b)[0] for pair in chain.calls.pairs], np.float64)
+    calls = chain.calls
+    return np.array([calls.distance(*calls.outputs(*pair)) for pair in calls.pairs], np.float64)
 
 
 def _tree(chain: Chain) -> str:
-    calls, at = chain.calls.a.calls, _parting(chain)
-    opened = {at}
-    children: dict[int | None, list[int]] = {}
-    for index in range(len(calls)):
-        children.setdefault(chain.calls.a.parent(index), []).append(index)
-    around: int | None = at if 0 <= at < len(calls) else None
-    while around is not None:
-        around = chain.calls.a.parent(around)
-        opened.add(-1 if around is None else around)
-
-    def shown(index: int) -> str:
-        call, partner = calls[index], chain.calls.partner(index)
-        text = _named(call)
+    """The calls, each with those in it behind; the one where the chain parts is open with all around it."""
+    both_calls, at = chain.calls, _parting(chain)
+    calls, parents = both_calls.a.calls, both_calls.a.parents
+    inner = [""] * (len(calls) + 1)  # the last of those that nothing is around
+    for index, call in enumerate(calls):
+        text = module_text(call.name, call.kind)
         state = "first" if index == at else "follows" if index > at else ""
+        partner = both_calls.partner.get(index)
         if partner is None:
             text, state = f"{text}: not paired", state or "alone"
         else:
-            far, _ = chain.calls.outputs(index, partner)
-            other = chain.calls.b.calls[partner]
-            text = f"{both(text, _named(other))}: {far:.1e}"
-            if index == at and chain.part is not None:
-                text += f"; {row_text(chain.part.tensors[0])}"
-            state = state or "agrees"
-        inner = "".join(shown(child) for child in children.get(index, []))
-        label = f'<span class="{state}">{escape(text)}</span>'
-        if not inner:
-            return f"<div>{label}</div>"
-        return f"<details{' open' if index in opened else ''}><summary>{label}</summary>{inner}</details>"
-
-    return "".join(shown(index) for index in children.get(None, []))
-
-
-def _named(call: Call) -> str:
-    return f"{call.name or 'the network'} ({call.kind})"
+            other = both_calls.b.calls[partner]
+            far = both_calls.distance(*both_calls.outputs(index, partner))
+            text = f"{both(text, module_text(other.name, other.kind))}: {far:.1e}"
+        if index == at and chain.part is not None:
+            text = f"{text}; {row_text(chain.part.tensors[0])}"
+        label = f'<span class="{state or "agrees"}">{escape(text)}</span>'
+        is_open = index == at or at in both_calls.a.within[index]
+        folded = f"<details{' open' * is_open}><summary>{label}</summary>{inner[index]}</details>"
+        around = parents[index]
+        inner[-1 if around is None else around] += folded if inner[index] else f"<div>{label}</div>"
+    return inner[-1]
 
 
 def _parting(chain: Chain) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mindsummary_lightning.values.step_chain import ChainRow
@@ -18,19 +17,11 @@ class RowPair(NamedTuple):
     distance: float
 
 
-@dataclass(frozen=True, slots=True)
-class PartingPlace:
-    """Where in the code the values part, in each run: a module's call, or the code of a module between its children.
+class PartingPlace(NamedTuple):
+    """Where in the code the values part: in a module's call, or in its own code, ``between`` the calls in it.
 
-    Attributes:
-        a: name of the module in the first run.
-        b: its name in the second.
-        kind_a: its class.
-        kind_b: its class.
-        call: number of the call in the step.
-        line_a: file and line of the call after which, or before which, they part; ``""`` if unknown.
-        line_b: of the second run.
-        is_between: whether they part in the module's own code, between its children.
+    In each run the module's name and class, number of the call in the step, and file and line of the call at which
+    they part; ``""`` if unknown.
     """
 
     a: str
@@ -40,7 +31,7 @@ class PartingPlace:
     call: int
     line_a: str
     line_b: str
-    is_between: bool
+    between: bool
 
 
 class Part(NamedTuple):

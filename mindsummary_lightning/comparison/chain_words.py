@@ -10,15 +10,7 @@ from mindsummary_lightning.comparison.chain_parts import Part, PartingPlace, Row
 from mindsummary_lightning.values.step_chain import ChainRow
 from mindsummary_lightning.values.text import listed
 
-_LINKS = {
-    "data": "data",
-    "weights": "weights",
-    "forward": "modules",
-    "loss": "loss",
-    "gradients": "gradients",
-    "update": "update",
-}
-_CLASSES = {"gradients": "backward"}
+_LISTED = 8
 
 
 def sentence(part: Part, limit: float) -> str:
@@ -33,7 +25,8 @@ def sentence(part: Part, limit: float) -> str:
         "update": f"in the update: gradients agree, the updates of {names} are up to",
     }[part.link]
     settings = "".join(
-        f"; {name} is {_numbers(one)} in a and {_numbers(other)} in b" for name, one, other in part.settings
+        f"; {name} is {', '.join(f'{x:.6g}' for x in one)} in a and {', '.join(f'{x:.6g}' for x in other)} in b"
+        for name, one, other in part.settings
     )
     tolerance = "" if part.link in ("backward", "update") else f" (tolerance {limit:.1g})"
     far = max(pair.distance for pair in part.tensors)
@@ -41,12 +34,11 @@ def sentence(part: Part, limit: float) -> str:
 
 
 def _where(place: PartingPlace, pair: RowPair) -> str:
-    """Where in the forward pass."""
-    names = (f"{name or 'the network'} ({kind})" for name, kind in ((place.a, place.kind_a), (place.b, place.kind_b)))
-    who = both(*names)
-    if not place.is_between:
-        return f"in the forward pass, in {who}: its inputs agree, its output is"
-    return f"in the forward pass, in the code of {who}: what comes before {both(pair.a.name, pair.b.name)} is"
+    """Where in the forward pass; a row that is no input is the module's own output."""
+    who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
+    if pair.a.port == "input":
+        return f"in the forward pass, in the code of {who}: what comes before {both(pair.a.name, pair.b.name)} is"
+    return f"in the forward pass, in {'the code of ' * place.between}{who}: its inputs agree, its output is"
 
 
 def lines(chain: Chain) -> Iterator[str]:
@@ -55,22 +47,23 @@ def lines(chain: Chain) -> Iterator[str]:
     if part is not None:
         if part.before is not None:
             yield f"  agrees to {part.before.distance:.1e}: {row_text(part.before)}"
-        for pair in part.tensors[:8]:
+        for pair in part.tensors[:_LISTED]:
             yield f"  apart by  {pair.distance:.1e}: {row_text(pair)}"
-        if len(part.tensors) > 8:
-            yield f"  and {len(part.tensors) - 8} more"
+        if len(part.tensors) > _LISTED:
+            yield f"  and {len(part.tensors) - _LISTED} more"
         for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
             if line:
                 yield f"  called in {run} at {line}"
     yield f"  {'step ' + str(chain.steps[-1]):12} compared    in a, b alone  farthest"
-    is_later = False
+    mark = ""
     for link in chain.links:
         far = "-" if link.distance is None else f"{link.distance:.1e}"
-        is_here = part is not None and part.link == _CLASSES.get(link.name, link.name)
-        mark = "differs first" if is_here else "follows from it" if is_later and link.distance else ""
-        is_later |= is_here
+        if part is not None and part.link == {"gradients": "backward"}.get(link.name, link.name):
+            mark = "differs first"
+        name = {"forward": "modules"}.get(link.name, link.name)
         counts = f"{link.compared:8}    {link.alone[0]:6}, {link.alone[1]:5}"
-        yield f"  {_LINKS[link.name]:12} {counts}  {far:9} {mark}".rstrip()
+        yield f"  {name:12} {counts}  {far:9} {mark if link.distance or mark == 'differs first' else ''}".rstrip()
+        mark = mark and "follows from it"
 
 
 def row_text(pair: RowPair) -> str:
@@ -84,13 +77,14 @@ def _row(row: ChainRow) -> str:
     return f"{name}{f' at {row.path}' if row.path else ''}{call} {list(row.shape)}"
 
 
+def module_text(name: str, kind: str) -> str:
+    """A module, by name and class."""
+    return f"{name or 'the network'} ({kind})"
+
+
 def both(one: str, other: str) -> str:
     """What two runs say, once if they say the same."""
     return one if one == other else f"{one} = {other}"
-
-
-def _numbers(values: list[float]) -> str:
-    return ", ".join(f"{value:.6g}" for value in values)
 
 
 def chain_dict(chain: Chain) -> dict[str, Any]:
@@ -100,18 +94,4 @@ def chain_dict(chain: Chain) -> dict[str, Any]:
         "steps": chain.steps,
         "links": [link._asdict() for link in chain.links],
         "before": before and {"a": _row(before.a), "b": _row(before.b), "distance": before.distance},
-    }
-
-
-def place_dict(place: PartingPlace) -> dict[str, Any]:
-    """Where the values part, as JSON has it."""
-    return {
-        "a": place.a,
-        "b": place.b,
-        "kind_a": place.kind_a,
-        "kind_b": place.kind_b,
-        "call": place.call,
-        "line_a": place.line_a,
-        "line_b": place.line_b,
-        "between": place.is_between,
     }

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.chain import Chain
 from mindsummary_lightning.comparison.chain_parts import ChainClass, PartingPlace
-from mindsummary_lightning.comparison.chain_words import chain_dict, place_dict
+from mindsummary_lightning.comparison.chain_words import chain_dict
 from mindsummary_lightning.comparison.distances import Floats, Tolerance
 from mindsummary_lightning.comparison.hints import Hint
 from mindsummary_lightning.values.text import finite_or_named, map_json
@@ -151,7 +151,7 @@ class Comparison:
         first = self.first_difference
         if first is not None:
             settings = _both((name, (one, other)) for name, one, other in first.settings)
-            module = first.module and place_dict(first.module)
+            module = first.module and first.module._asdict()
             changed = {"class": first.kind, "module": module, "settings": settings}  # the class has its first name, too
             shown["first_difference"] = asdict(replace(first, module=None)) | changed
         result: dict[str, Any] = map_json(
