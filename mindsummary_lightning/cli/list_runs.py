@@ -13,7 +13,7 @@ from mindsummary_lightning.cli.arguments import DIRECTORIES, FOLLOW, flag, json_
 from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.cli.runs import files_size, runs_in
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.reading.merge_rule import KINDS
+from mindsummary_lightning.reading.followed_run import KINDS
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 

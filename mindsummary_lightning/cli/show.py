@@ -15,13 +15,13 @@ from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cu
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
+from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import as_text, lineage_values
 from mindsummary_lightning.reading.module_tables import module_facts
 from mindsummary_lightning.reading.parameter_tables import parameter_facts
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram, Image, LossLandscape, Tensor
 from mindsummary_lightning.values.text import counted, shortest_float32
 

@@ -10,7 +10,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.graph_codec import decode_graph_event, decode_model
 from mindsummary_lightning.fileformat.summary_codec import decode_value
 from mindsummary_lightning.fileio.regular import open_regular
-from mindsummary_lightning.reading.value_locations import GraphLocation, Location
+from mindsummary_lightning.reading.followed_file import GraphLocation, Location
 from mindsummary_lightning.values import Graph, GraphTexts
 from mindsummary_lightning.values.events import SummaryValue
 

@@ -22,7 +22,6 @@ from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, O
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
 from mindsummary_lightning.fileio.salvage import find_record
 from mindsummary_lightning.fileio.scan import RecordScanner
-from mindsummary_lightning.reading.value_locations import GraphLocation, Location
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -47,6 +46,49 @@ _SCALAR = np.dtype([("row", "<i8"), ("step", "<i8"), ("wall_time", "<f8"), ("val
 _PACK_SCALAR = struct.Struct("<qqdf").pack
 
 ScalarPart: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float32]]
+
+
+class Location(NamedTuple):
+    """The bytes of a value in a file, and the offset of the record that holds it."""
+
+    path: str
+    start: int
+    end: int
+    record: int
+
+
+class GraphLocation(NamedTuple):
+    """A computational graph of a run.
+
+    Attributes:
+        name: name of the file that holds it; MindInsight's tag.
+        location: payload of its event, or the whole of a ``.pb`` file.
+        is_model: whether the bytes are those of a ``.pb`` file (a ``ModelProto``) rather than of an event.
+        wall_time: seconds since the epoch.
+    """
+
+    name: str
+    location: Location
+    is_model: bool
+    wall_time: float
+
+
+class LocatedSample(NamedTuple):
+    """A sample that is located but not decoded.
+
+    Attributes:
+        step: its step.
+        wall_time: seconds since the epoch.
+        location: the bytes of its value.
+        width: columns of an image in pixels; 0 for other kinds.
+        height: rows of an image in pixels; 0 for other kinds.
+    """
+
+    step: int
+    wall_time: float
+    location: Location
+    width: int
+    height: int
 
 
 class _Chunk(NamedTuple):

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.reading.decode import OpenFiles
-from mindsummary_lightning.reading.followed_file import TAIL
+from mindsummary_lightning.reading.followed_file import TAIL, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.value_locations import Location
 from mindsummary_lightning.values import Histogram
 
 _MAX_VARINT = 10  # bytes

@@ -17,6 +17,7 @@ from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
+from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.module_tables import ModuleTable, read_module_table
 from mindsummary_lightning.reading.parameter_tables import ParameterTable, read_parameter_table
@@ -31,7 +32,6 @@ from mindsummary_lightning.reading.series import (
     html_table,
     scalar_table,
 )
-from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import (
     DatasetGraph,
     EvaluationInfo,

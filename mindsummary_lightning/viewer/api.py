@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from mindsummary_lightning.reading.followed_file import Location
     from mindsummary_lightning.reading.followed_run import FollowedRun
-    from mindsummary_lightning.reading.value_locations import Location
     from mindsummary_lightning.values import LossLandscape
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from mindsummary_lightning.reading.merge_rule import selected_samples
+from mindsummary_lightning.reading.followed_run import selected_samples
 
 
 def _by_the_rule(files: list[tuple[str, list[int]]]) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import MAX_RIDGES, ridge_svg
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
+from mindsummary_lightning.reading.followed_file import GraphLocation, LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.lineage_text import lineage_fields
 from mindsummary_lightning.reading.module_tables import origin_text, read_module_table
@@ -27,7 +28,6 @@ from mindsummary_lightning.reading.parameter_tables import ParameterTable, loss_
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
-from mindsummary_lightning.reading.value_locations import GraphLocation, LocatedSample
 from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
 from mindsummary_lightning.values.step_chain import ChainRow
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from mindsummary_lightning.reading.decode import OpenFiles
+from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.thinning import every_nth
-from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest, known_run, known_tag, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns

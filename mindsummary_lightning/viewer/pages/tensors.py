@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.reading.decode import OpenFiles
+from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.thinning import every_nth
-from mindsummary_lightning.reading.value_locations import LocatedSample
 from mindsummary_lightning.values import Tensor
 from mindsummary_lightning.values.limits import MAX_ELEMENTS
 from mindsummary_lightning.viewer.api import (

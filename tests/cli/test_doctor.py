@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer import doctor
+from mindsummary_lightning.cli import doctor
 from tests.cli.command import mindsummary
 
 
