@@ -6,26 +6,20 @@ outside of the checkout.
 
 from __future__ import annotations
 
-import doctest
 import glob
-import os
 import re
 import runpy
 import shlex
 import shutil
 import sys
 import warnings
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.cli import main
-from tests.docs.interactive_prompt import InteractivePrompt
-from tests.docs.page_code import EXAMPLE_FLAGS, FIRST_RUN, pages_with_code, run_page, runnable, shell, train_first_run
+from tests.docs.page_code import FIRST_RUN, pages_with_code, run_page, shell, train_first_run
 from tests.docs.pages import ROOT, blocks, english_pages
-
-PASTED = "docs/coming-from-mindspore.md"
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +45,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in pages_with_code() if name != PASTED or os.name == "nt"])
+@pytest.mark.parametrize("name", pages_with_code())
 def test_the_code_of_a_page_runs_as_printed(
     name: str, two_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,35 +66,6 @@ def test_the_code_of_a_page_runs_as_printed(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a Trainer's advice about workers and intervals
         run_page(name, command)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="needs a terminal as Unix has it")
-def test_the_guide_for_users_of_mindspore_is_pasted_into_a_prompt(
-    two_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    page = ROOT / PASTED
-    same, expected_errors = doctest.OutputChecker().check_output, []
-
-    with (tmp_path / "errors").open("w") as errors, closing(InteractivePrompt(tmp_path, errors)) as prompt:
-        for block in runnable(page.read_text(encoding="utf-8")):
-            if ">>> " not in block.code:
-                prompt.paste([*block.code.splitlines(), ""])
-                continue
-            for example in doctest.DocTestParser().get_examples(block.code):
-                lines = example.source.splitlines()
-                printed = prompt.paste([*lines, ""] if len(lines) > 1 else lines)
-                if example.exc_msg is not None:
-                    expected_errors.append(example.exc_msg.strip())
-                else:
-                    assert same(example.want, printed, EXAMPLE_FLAGS), f"{example.source} prints\n{printed}"
-
-    lines = (tmp_path / "errors").read_text().splitlines()
-    assert [line for line in lines if line.startswith(("SyntaxError", "IndentationError"))] == []
-    assert sum(line.startswith("Traceback") for line in lines) == len(expected_errors)
-    assert [error for error in expected_errors if error not in lines] == []
 
 
 def test_a_block_that_is_not_run_says_why() -> None:
