@@ -41,6 +41,7 @@ class OutputDirectory:
         self._path = path
         self._mode = mode
         self._force = force
+        self._is_new = not os.path.exists(path)
 
     def __enter__(self) -> OutputDirectory:
         """Refuse a directory that is not empty.
@@ -73,6 +74,9 @@ class OutputDirectory:
                 self._publish()
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
+            if error is not None and self._is_new:
+                with contextlib.suppress(OSError):
+                    os.rmdir(self._path)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[IO[bytes]]:
