@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     """The verdict; 0: the same, 1: different (by ``--strict`` also in length), 2: undecided, not comparable."""
     try:
         names = read_names(arguments.map) if arguments.map else None
-        a, b, *same = (one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run)
+        a, b, *same = (one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run is not None)
         options = {"names": names, "tolerance": arguments.tolerance, "same": next(iter(same), None)}
         with progress_bar("comparing", sum(map(files_size, [a, b, *same]))) as advance:
             comparison = compare_runs(a, b, progress=advance, **options)

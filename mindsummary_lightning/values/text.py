@@ -70,7 +70,7 @@ def error_text(error: BaseException) -> str:
     try:
         text = str(error)
         if isinstance(error, OSError) and error.strerror:  # not "[Errno 2] No such file or directory: 'a'"
-            where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
             text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
         return printable(" ".join(text.split())) or type(error).__name__
     except KeyboardInterrupt:

@@ -147,6 +147,8 @@ compare runs/a runs/b --tolerance abc | 2 | must be float32, bfloat16, float16 o
 compare runs/a runs/b --names nowhere | 2 | nowhere: no such file or directory
 compare runs/a runs/b --names notes.txt | 2 | the first run has no tensor 'nothing'; it has conv1.weight
 compare runs/a runs/b --html /nope/x.html | 2 | /nope/x.html: there is no directory /nope
+compare '' '' | 2 | '': no such file or directory
+list "runs\r" | 1 | runs\\u000d: no such file or directory
 list nowhere | 1 | nowhere: no such file or directory
 list empty | 1 | no run in empty: neither it nor a directory below it contains a summary or lineage file
 list notes.txt | 1 | notes.txt is a file; give its directory: .
@@ -237,7 +239,7 @@ _NAMES: dict[str, Any] = {
 
 
 def _rows(table: str) -> list[Any]:
-    rows = [line.split(" | ") for line in table.strip().splitlines()]
+    rows = [line.split(" | ") for line in table.strip().split("\n")]
     return [pytest.param(*row, id=row[0], marks=[pytest.mark.slow] * row[0].startswith("fit(")) for row in rows]
 
 
