@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-GROUPS = {
+GROUPS: dict[str, tuple[str, ...]] = {
     "look": ("view", "list", "show", "lineage", "compare", "report", "dump"),
     "check": ("verify", "repair", "doctor"),
     "convert": ("export", "import", "landscape"),

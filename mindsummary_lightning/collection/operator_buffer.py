@@ -26,7 +26,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
-is_open = False
+is_open: bool = False
 is_listening: bool = True  # also until the first value that nobody takes
 _trainings: list[OperatorBuffer] = []
 _records: list[OperatorBuffer] = []

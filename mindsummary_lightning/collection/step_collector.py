@@ -84,7 +84,7 @@ class StepCollector:
         self._statistics = statistics
         self._statistics_pattern = statistics_pattern
         self._chain = chain
-        self.takes_chain = False
+        self.takes_chain: bool = False
         self._unmatched: set[str] = set()  # options whose expression matched no parameter
         self._selected: tuple[Sequence[NamedParameter], _Selection] | None = None  # of the last step, and of what
         self._has_lazy = False

@@ -31,7 +31,8 @@ class Store:
     """One side of a copy, through fsspec; ``name`` is its address without passwords and tokens."""
 
     def __init__(self, address: str) -> None:
-        self.is_local, self.name = "://" not in address, without_secrets(address, address)
+        self.is_local: bool = "://" not in address
+        self.name: str = without_secrets(address, address)
         fsspec = imported("fsspec", "sync")
         try:
             self.files, root = fsspec.core.url_to_fs("file:///" if self.is_local else address)
@@ -107,7 +108,8 @@ class RunCopies:
         self._made: dict[str, tuple[int, int]] = {}  # what a file was when its copy was found, or made
         self.runs: dict[str, list[str]] = {}
         self.problems: dict[str, Exception] = {}
-        self.sent = self.missing = 0
+        self.sent: int = 0
+        self.missing: int = 0
 
     def send(self) -> bool:
         """Do one round; return whether the source has changed since the one before."""
