@@ -22,7 +22,6 @@ _VALUE, _TAG, _SCALAR, _IMAGE = 1, 1, 3, 4
 _VALUE_KEY = _TAG_KEY = 0x0A
 _new = tuple.__new__  # half the time of a named tuple's own
 _IMAGE_HEIGHT, _IMAGE_WIDTH = 1, 2
-_NO_SIZE = (0, 0)
 
 
 class ValueLocation(NamedTuple):
@@ -116,8 +115,11 @@ def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocatio
                     else:
                         length, begin = _varint(payload, begin)
                     if begin + length == stop:
-                        size = _image_size(payload, begin, stop) if kind == "image" else _NO_SIZE
-                        values.append(_new(ValueLocation, (tag, kind, start, stop, 0.0, *size)))
+                        if kind == "image":
+                            size = _image_size(payload, begin, stop)
+                            values.append(_new(ValueLocation, (tag, kind, start, stop, 0.0, *size)))
+                        else:
+                            values.append(_new(ValueLocation, (tag, kind, start, stop, 0.0, 0, 0)))
                         at = stop
                         continue
         field, wire, _, begin, at = next(_fields(payload, at, end))

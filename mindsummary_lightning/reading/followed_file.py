@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.event_outline import EventOutline
+from mindsummary_lightning.fileformat.event_outline import EventOutline, ValueLocation
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
 from mindsummary_lightning.fileio.salvage import find_record
@@ -29,6 +29,7 @@ _MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else
 _MAX_CHUNK = 1 << 22  # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
 _FILE_BYTES, _TAG_BYTES = 2000, 350  # of a file and of a tag, beside their samples, measured
 _INT32 = np.iinfo(np.int32)
+_TOGETHER, _STACKED = 16, 64  # histograms of a record that are located as columns, and records whose columns are joined
 
 TAIL = 44
 """Last bytes of a histogram that a row keeps: its statistics stand there."""
@@ -41,6 +42,7 @@ SAMPLE = np.dtype(
 )
 """A sample that is no scalar: where its value lies, the size of an image, the last bytes of a histogram."""
 _PACK = struct.Struct(f"<qdqqqii{TAIL}s").pack
+_BYTES = np.dtype(f"V{SAMPLE.itemsize}")  # of a sample: without columns they are copied at once
 _SCALAR = np.dtype([("row", "<i8"), ("step", "<i8"), ("wall_time", "<f8"), ("value", "<f4")])
 """A scalar of an event whose set of tags is rare."""
 _PACK_SCALAR = struct.Struct("<qqdf").pack
@@ -139,6 +141,9 @@ class FollowedFile:
         # many tags as long as the square of their number.
         self._places: dict[str, list[tuple[list[_Chunk], int]]] = {}
         self._samples: dict[tuple[str, str], bytearray] = {}  # by kind and tag, as SAMPLE or _SCALAR lays them out
+        # By the tags of a record's histograms, where they are many: rows of records, a column for each tag.
+        self._blocks: dict[tuple[str, ...], list[NDArray[np.void]]] = {}
+        self._columns_of: dict[str, list[tuple[list[NDArray[np.void]], int]]] = {}  # of a tag: its blocks, and place
 
     @property
     def is_empty(self) -> bool:
@@ -211,6 +216,8 @@ class FollowedFile:
             self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
         wall_time, step, _, values = outline
         samples, nbytes = self._samples, 0
+        if len(values) >= _TOGETHER:
+            values = self._locate_together(payload, outline, location)
         for tag, kind, start, end, scalar, width, height in values:
             rows = samples.get((kind, tag))
             if rows is None:
@@ -226,6 +233,31 @@ class FollowedFile:
             nbytes += SAMPLE.itemsize
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
         self.nbytes += nbytes
+
+    def _locate_together(self, payload: bytes, outline: EventOutline, location: Location) -> tuple[ValueLocation, ...]:
+        """Take up the histograms of a record, and return the other values, or all if the histograms are few."""
+        others = tuple(value for value in outline.values if value[1] != "histogram")
+        found = [value for value in outline.values if value[1] == "histogram"] if others else outline.values
+        if len(found) < _TOGETHER or found[0].end < TAIL:
+            return outline.values
+        tags, _, starts, ends, *_ = zip(*found, strict=True)
+        rows, at = np.zeros((1, len(found)), SAMPLE), np.array(ends)
+        rows["step"], rows["wall_time"], rows["record"] = outline.step, outline.wall_time, location.record
+        rows["start"], rows["end"] = np.array(starts) + location.start, at + location.start
+        rows["tail"] = np.ndarray(len(payload) - TAIL + 1, f"V{TAIL}", payload, strides=1)[at - TAIL]
+        blocks = self._blocks.get(tags)
+        if blocks is None:
+            blocks = self._blocks[tags] = []
+            for number, tag in enumerate(tags):
+                self._samples.setdefault(("histogram", tag), bytearray())
+                self._columns_of.setdefault(tag, []).append((blocks, number))
+            self.tags.update(("histogram", tag) for tag in tags)
+            self.nbytes += _TAG_BYTES * len(tags)
+        blocks.append(rows.view(_BYTES))
+        if len(blocks) >= _STACKED and all(len(block) == 1 for block in blocks[-_STACKED:]):
+            blocks[-_STACKED:] = [np.concatenate(blocks[-_STACKED:])]
+        self.nbytes += rows.nbytes
+        return others
 
     def _add(self, columns: ScalarColumns) -> None:
         chunks = self._columns.get(columns.tags)
@@ -263,7 +295,12 @@ class FollowedFile:
 
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
         """Samples of a tag in file order, as :data:`SAMPLE` says; ``kind`` is any but scalar."""
-        return np.frombuffer(bytes(self._samples[kind, tag]), SAMPLE)
+        parts = [np.frombuffer(bytes(self._samples[kind, tag]), _BYTES)]
+        for blocks, number in self._columns_of.get(tag, []) if kind == "histogram" else ():
+            parts += [block[:, number] for block in blocks]
+        rows = np.concatenate(parts).view(SAMPLE)
+        ascends = (np.diff(rows["record"]) >= 0).all()
+        return rows if ascends else rows[np.argsort(rows["record"], kind="stable")]
 
     def tags_in_order(self, kind: str) -> list[str]:
         """Its tags of a kind as they first appear."""
