@@ -15,6 +15,7 @@ import os
 import shutil
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 
@@ -56,7 +57,7 @@ class EventWriter:
     ) -> None:
         self.directory = directory
         self.options: FileOptions = options
-        self.users: list[None] = []  # one entry per user: appending cannot be interrupted by a signal handler
+        self.users: list[weakref.ref[object]] = []  # appending cannot be interrupted by a signal handler
         self.is_abandoned: bool = False
         self._clock = clock
         self._timer = timer
@@ -240,23 +241,23 @@ class EventWriter:
         if self._file is not None and self._is_open:
             self._file.sync()
 
-    def release(self) -> None:
-        """Remove one user; after the last one the file is closed. Writing again later opens it again.
+    def release(self, user: object) -> None:
+        """Remove a user; after the last one the file is closed. Writing again later opens it again.
 
         An OSError is how some file systems report only now that records written earlier are lost.
         """
-        self._turns.call(self._remove_user)
+        self._turns.call(self._remove_user, user)
 
     def release_when_free(self) -> None:
-        """:meth:`release` for the garbage collector, which may run in the middle of a write and must never wait."""
+        """:meth:`release` of users that are gone; never waits: garbage may be collected in the middle of a write."""
         try:
-            self._turns.call(self._remove_user, is_waiting=False)
+            self._turns.call(self._remove_user, None, is_waiting=False)
         except OSError as error:
             _LOG.error("%s could not be closed; its last records may be lost: %s", self.directory, error)
 
-    def _remove_user(self) -> None:
-        if self.users:
-            self.users.pop()
+    def _remove_user(self, user: object) -> None:
+        for gone in [each for each in self.users if each() in (None, user)]:  # one whose coming was interrupted, too
+            self.users.remove(gone)
         if not self.users and self._file is not None and self._is_open:
             self._is_open = False
             self._file.discard()
@@ -286,8 +287,8 @@ _WITH_VALUES: OrderedDict[str, EventWriter] = OrderedDict()  # in the order of t
 _WRITERS_LOCK = threading.RLock()  # a signal handler that records may interrupt the thread that holds it
 
 
-def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
-    """The writer of a directory, created if there is none; :meth:`EventWriter.release` it when done.
+def shared_event_writer(directory: str, options: FileOptions, user: object) -> EventWriter:
+    """The writer of a directory, created if there is none; :meth:`EventWriter.release` it when ``user`` is done.
 
     One that is in use keeps its own options.
     """
@@ -296,8 +297,8 @@ def shared_event_writer(directory: str, options: FileOptions) -> EventWriter:
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
         writer = _WRITERS.get(path)
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
-        writer.users.append(None)
-        if len(writer.users) == 1 and writer.options != options:
+        writer.users.append(weakref.ref(user))
+        if writer.options != options and all(each() in (None, user) for each in writer.users):
             writer.take_options(options)
         elif writer.options != options:
             _LOG.info("%s is already being recorded; its files keep the settings %s", path, writer.options)

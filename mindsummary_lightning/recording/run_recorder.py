@@ -194,20 +194,19 @@ class RunRecorder:
     def _acquire(self) -> EventWriter:
         writer = self._writer
         if writer is None:
-            writer = shared_event_writer(self.directory, self.options)
+            writer = shared_event_writer(self.directory, self.options, self)
             # A recorder that is dropped without close() keeps no file open.
             finalizer = weakref.finalize(self, writer.release_when_free)
             finalizer.atexit = False
-            if self._writer is not None:  # a signal handler that recorded meanwhile has acquired it
-                finalizer()
-                return self._writer
             self._finalizer, self._writer = finalizer, writer
         return writer
 
     def _release(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is not None and self._finalizer is not None and self._finalizer.detach():
-            writer.release()
+        if writer is not None:
+            if self._finalizer is not None:
+                self._finalizer.detach()
+            writer.release(self)
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in this process or another, opens nothing until it records.

@@ -176,7 +176,7 @@ def test_a_clock_that_is_set_between_runs_and_within_one_hides_nothing(
             if step == 5:
                 clock.now += jump
         writer.write_lineage(UserDefinedInfo({f"start {start}": 1}))
-        writer.release()
+        writer.release(writer)
         clock.now += jump
 
     steps = [step for step, _ in read_scalars(tmp_path, "a")]  # in the order of MindInsight: by the names' times

@@ -18,9 +18,8 @@ from mindsummary_lightning.values import TrainInfo
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="/dev/fd")]
 
-_MODULES = tuple(
-    f"{name}.py" for name in ("append", "replace", "regular", "event_writer", "event_files", "lineage_file")
-)
+_NAMES = ("append", "replace", "regular", "event_writer", "event_files", "lineage_file", "run_recorder")
+_MODULES = tuple(f"{name}.py" for name in _NAMES)
 
 
 class _Interrupt:
@@ -56,6 +55,8 @@ def _is_interrupted(run: Path, write: Callable[[SummaryRecord], None], place: in
     try:
         write(record)
     except KeyboardInterrupt:
+        sys.settrace(before)
+        write(record)  # as in a notebook, whose user goes on
         return True
     finally:
         sys.settrace(before)

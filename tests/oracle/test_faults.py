@@ -110,7 +110,7 @@ def torn_run(path: Path, tail: bytes) -> Path:
     writer = EventWriter(str(path), FileOptions())
     for step in range(3):
         writer.write_values(step, [("old", float(step))])
-    writer.release()
+    writer.release(writer)
     with summary_paths(path)[0].open("ab") as file:
         file.write(tail)
     return path

@@ -269,7 +269,7 @@ def test_a_truncated_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
 ) -> None:
     run.scalar(1)
     old = Path(run.writer.summary_path)
-    run.writer.release()
+    run.writer.release(run)
     whole = old.read_bytes()
     old.write_bytes(whole + b"\x10\0\0")
     run.again()
@@ -286,7 +286,7 @@ def test_a_deleted_file_is_noticed_and_what_stood_in_it_is_no_repeat(
 ) -> None:
     run.scalar(2)
     if case == "released":
-        run.writer.release()
+        run.writer.release(run)
     shutil.rmtree(run.directory)
     if case == "a write failed":
         with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
@@ -596,23 +596,25 @@ def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None
 
 
 def test_a_directory_has_one_writer_however_it_is_named(tmp_path: Path) -> None:
+    clock = Clock()
     (tmp_path / "link").symlink_to(tmp_path / "run")
     names = [tmp_path / "run", tmp_path / "." / "run", tmp_path / "x" / ".." / "run", tmp_path / "link"]
 
-    assert len({id(shared_event_writer(str(name), FileOptions())) for name in names}) == 1
+    assert len({id(shared_event_writer(str(name), FileOptions(), clock)) for name in names}) == 1
 
 
 @pytest.mark.parametrize("directories", [3, 100])
 def test_a_process_that_goes_round_many_directories_goes_on_in_their_files(
     tmp_path: Path, directories: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    user = Clock()
     monkeypatch.setattr("mindsummary_lightning.fileio.replace.os.fsync", lambda descriptor: None)
     for step in range(3):
         for number in range(directories):
-            writer = shared_event_writer(str(tmp_path / str(number)), FileOptions())
+            writer = shared_event_writer(str(tmp_path / str(number)), FileOptions(), user)
             writer.write_values(step, [("a", 1.0)])
             writer.write_lineage(UserDefinedInfo({f"k{step}": step}))
-            writer.release()
+            writer.release(user)
 
     for number in range(directories):
         assert [step for step, _ in read_scalars(tmp_path / str(number), "a")] == [0, 1, 2]
@@ -621,16 +623,18 @@ def test_a_process_that_goes_round_many_directories_goes_on_in_their_files(
 
 
 def test_values_of_writers_that_are_closed_are_forgotten_in_the_end(tmp_path: Path) -> None:
+    user = Clock()
+
     def histogram() -> Histogram:
         return to_histogram(np.arange(5.0))
 
     alive = []
     for number in range(200):
-        writer = shared_event_writer(str(tmp_path / str(number)), FileOptions())
+        writer = shared_event_writer(str(tmp_path / str(number)), FileOptions(), user)
         value = histogram()
         alive.append(weakref.ref(value.counts))
         writer.write_values(1, [("a", value)])
-        writer.release()
+        writer.release(user)
         del value
 
     assert sum(array() is not None for array in alive) <= 65
@@ -639,12 +643,13 @@ def test_values_of_writers_that_are_closed_are_forgotten_in_the_end(tmp_path: Pa
 def test_other_options_begin_a_file_and_look_at_no_earlier_one_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    user = Clock()
     looked: list[str] = []
     monkeypatch.setattr(event_files, "cut_torn_tail", lambda path, is_ours: looked.append(path) or 0)
     for step in range(6):
-        writer = shared_event_writer(str(tmp_path), FileOptions(suffix=f"_{step % 2}"))
+        writer = shared_event_writer(str(tmp_path), FileOptions(suffix=f"_{step % 2}"), user)
         writer.write_values(step, [("a", 1.0)])
-        writer.release()
+        writer.release(user)
 
     assert [step for step, _ in read_scalars(tmp_path, "a")] == list(range(6))
     assert looked == []
