@@ -214,11 +214,6 @@ class FollowedRun:
         """Bytes of memory that it takes, roughly."""
         return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + sum(file.nbytes for file in self._files)
 
-    @property
-    def has_no_values(self) -> bool:
-        """Whether it has only lineage files; MindInsight says that whatever tag of it is asked for has no values."""
-        return not self._files and not self._models
-
     def graphs(self) -> list[GraphLocation]:
         """The newest graph of the summary files, if any, and every ``.pb`` file, oldest first."""
         with self._lock:

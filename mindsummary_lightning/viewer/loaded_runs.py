@@ -116,6 +116,11 @@ class LoadedRuns:
         self.listing()
         return self._by_name.get(train_id)
 
+    def has_lineage_only(self, train_id: str) -> bool:
+        """Whether a run has only lineage files; MindInsight says that whatever tag of it is asked for has no values."""
+        run = self.find(train_id)
+        return run is not None and not run.summary_files and not run.graph_files
+
     def run(self, train_id: str) -> FollowedRun | None:
         """A run by its name, read as far as it has been written; ``None`` if there is none."""
         from mindsummary_lightning.reading.followed_run import FollowedRun  # here: a list of runs needs no NumPy

@@ -24,7 +24,7 @@ def histograms(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The histograms of a histogram or tensor tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    if run.has_no_values:
+    if runs.has_lineage_only(train_id):
         return {"train_id": train_id, "tag": plugin_tag, "histograms": []}
     tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_HISTOGRAM)
     if kind == "histogram":

@@ -29,7 +29,7 @@ def image_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """Step, wall time and recorded size of each image of a tag."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    if run.has_no_values:
+    if runs.has_lineage_only(train_id):
         return {"metadatas": []}
     samples = run.samples("image", _image_tag(run, plugin_tag), lambda steps: every_nth(steps.size, _MAX_IMAGES))
     return {
@@ -45,7 +45,7 @@ def single_image(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     step = whole_number(required(request, "step"), "step")
     run = known_run(runs, train_id)
-    tag = plugin_tag if run.has_no_values else _image_tag(run, plugin_tag)
+    tag = plugin_tag if runs.has_lineage_only(train_id) else _image_tag(run, plugin_tag)
     try:
         (sample,) = run.samples(
             "image", tag, lambda steps: np.array([steps.size - 1]) if step == -1 else np.flatnonzero(steps == step)

@@ -19,7 +19,7 @@ def scalar_metadata(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     """The points of one curve."""
     train_id, plugin_tag = required(request, "train_id"), required(request, "tag")
     run = known_run(runs, train_id)
-    if run.has_no_values:
+    if runs.has_lineage_only(train_id):
         return {"metadatas": []}
     return {"metadatas": _points(run, _scalar_tag(run, plugin_tag))}
 
@@ -30,8 +30,8 @@ def scalars(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     for train_id in request.query.get("train_id", ()):
         run = runs.run(train_id)
         for plugin_tag in request.query.get("tag", ()):
-            if run is not None and (run.has_no_values or has_tag(run, plugin_tag)):
-                values = [] if run.has_no_values else _points(run, _scalar_tag(run, plugin_tag))
+            if run is not None and (runs.has_lineage_only(train_id) or has_tag(run, plugin_tag)):
+                values = [] if runs.has_lineage_only(train_id) else _points(run, _scalar_tag(run, plugin_tag))
                 curves.append({"train_id": train_id, "tag": plugin_tag, "values": values})
     return {"scalars": curves}
 

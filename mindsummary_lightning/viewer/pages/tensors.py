@@ -49,7 +49,7 @@ def tensors(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
         for plugin_tag in tags:
             run = known_run(runs, train_id)
             tag, kind = plugin_tag, "tensor"
-            if not run.has_no_values:
+            if not runs.has_lineage_only(train_id):
                 tag, kind = known_tag(run, plugin_tag, _UNKNOWN, _NO_TENSOR)
             if kind != "tensor":
                 raise ApiError(_UNKNOWN, f"{_NO_TENSOR} Detail: there is no tensor data in this tag: {plugin_tag}")

@@ -86,6 +86,10 @@ def test_of_a_run_with_lineage_alone_every_tag_is_without_values(tmp_path: Path)
         ask(runs, "datavisual/image/single-image", **asked, step="1")
     assert error.value.code == "5054500D"
     assert [row["cache_status"] for row in ask(runs, LIST, train_id="./a")["train_jobs"]] == ["NOT_IN_CACHE"]
+    (tmp_path / "a" / "model.pb").touch()  # a graph, though an empty one: not lineage alone any more
+    runs.scan_again()
+    with pytest.raises(ApiError, match="Scalar value is not exist"):
+        ask(runs, "datavisual/scalar/metadata", **asked)
 
 
 def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
