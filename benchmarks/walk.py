@@ -117,7 +117,7 @@ def curve(run: Path) -> list[tuple[str, str]]:
     from aiohttp.test_utils import TestClient, TestServer
 
     from mindsummary_lightning.viewer.access import Access
-    from mindsummary_lightning.viewer.app import create_site
+    from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
     with SummaryRecord(run / "a") as record:
@@ -127,7 +127,7 @@ def curve(run: Path) -> list[tuple[str, str]]:
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in ("index.html", "static/js/graphvizlib.wasm"):
             archive.writestr(f"mindinsight/ui/dist/{name}", "<head></head>")
-    site = create_site(LoadedRuns(str(run), clock=lambda: 0.0), wheel.getvalue(), Access(None))
+    site = create_app(LoadedRuns(str(run), clock=lambda: 0.0), wheel.getvalue(), Access(None))
 
     async def ask() -> list[tuple[str, str]]:
         async with TestClient(TestServer(site)) as client:

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     if importlib.util.find_spec("aiohttp") is None:
         raise missing_packages("the viewer", "aiohttp")
     from mindsummary_lightning.viewer import access
-    from mindsummary_lightning.viewer.app import create_site
+    from mindsummary_lightning.viewer.app import create_app
     from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
     from mindsummary_lightning.viewer.serve import listen, serve_until_signal
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> Answer:
             if not arguments.no_browser:
                 ending.enter_context(opened_in_browser(dict(pages)[access.RUN_TABLE] if number > 1 else pages[0][1]))
 
-        serve_until_signal(create_site(runs, frontend, checked), listener, ready)
+        serve_until_signal(create_app(runs, frontend, checked), listener, ready)
     _report("the viewer has ended")
     return Answer()
 

@@ -56,14 +56,14 @@ class _Encoded(NamedTuple):
         return len(self.body)
 
 
-def create_site(runs: LoadedRuns, frontend: bytes, access: Access) -> web.Application:
-    """The application with all pages of MindInsight, whose wheel is ``frontend``."""
-    return create_app(runs, frontend, access, page_handlers())
+def create_app(
+    runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler] | None = None
+) -> web.Application:
+    """The application with all pages of MindInsight, whose wheel is ``frontend``.
 
-
-def create_app(runs: LoadedRuns, frontend: bytes, access: Access, handlers: Mapping[str, Handler]) -> web.Application:
-    """The application; ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`."""
-    site = _Site(runs, frontend, access, handlers)
+    ``handlers`` answer the endpoints, by their method and their path below :data:`API_PREFIX`; by default all do.
+    """
+    site = _Site(runs, frontend, access, page_handlers() if handlers is None else handlers)
     app = web.Application(client_max_size=_MAX_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", site.answer)
     return app

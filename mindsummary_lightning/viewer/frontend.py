@@ -93,16 +93,7 @@ def file_of(name: str, content: bytes) -> StaticFile:
 def own_files() -> dict[str, StaticFile]:
     """The files of the table of runs, and what sets the pages' language at the first visit, by their address's path."""
     folder = importlib.resources.files("mindsummary_lightning.viewer").joinpath("static")
-    names = (
-        "runs.html",
-        "runs.js",
-        "runs.css",
-        "overlay.js",
-        "uPlot.iife.min.js",
-        "uPlot.min.css",
-        "language.js",
-        "back.js",
-    )
+    names = [file.name for file in folder.iterdir() if os.path.splitext(file.name)[1] in _TYPES]
     return {f"/{name.removesuffix('.html')}": file_of(name, folder.joinpath(name).read_bytes()) for name in names}
 
 

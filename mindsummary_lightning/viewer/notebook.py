@@ -10,7 +10,7 @@ import threading
 from mindsummary_lightning.conversion.arguments import positive_int
 from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.access import Access, new_token, page_addresses
-from mindsummary_lightning.viewer.app import create_site
+from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.serve import listen, serve_until
@@ -64,7 +64,7 @@ class Shown:
     def __init__(self, directory: str, frontend: bytes, height: int) -> None:
         token = new_token()
         listener = listen(_LOOPBACK, 0)
-        app = create_site(LoadedRuns(directory), frontend, Access(token))
+        app = create_app(LoadedRuns(directory), frontend, Access(token))
         self.address: str = f"{_server_address(listener.getsockname()[1])}/{token}/"
         self.height = height
         is_run = summary_files(directory) or lineage_file_paths(directory)

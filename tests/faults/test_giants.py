@@ -20,7 +20,7 @@ from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileformat.wire import varint
 from mindsummary_lightning.values import Event, Graph, GraphInput, GraphNode, Image
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.app import API_PREFIX, create_site
+from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.cli.command import Answer, mindsummary
 from tests.faults.damaged_runs import page_requests
@@ -57,7 +57,7 @@ def all_pages(run: Path, tmp_path: Path, most: int | None = None) -> Counter[int
     (found,) = runs.listing()
     statuses: Counter[int] = Counter()
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with serving(create_site(LoadedRuns(str(run)), SMALL_WHEEL, Access(None))) as port:
+    with serving(create_app(LoadedRuns(str(run)), SMALL_WHEEL, Access(None))) as port:
         for path, query in itertools.islice(page_requests(runs, found.train_id), most):
             try:
                 asked = f"http://127.0.0.1:{port}{API_PREFIX}{path}?{urlencode(query, doseq=True)}"

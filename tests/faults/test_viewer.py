@@ -22,7 +22,7 @@ import pytest
 import mindsummary_lightning
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.app import API_PREFIX, create_site
+from mindsummary_lightning.viewer.app import API_PREFIX, create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
 from tests.cli.demo_run import write_demo_run
@@ -42,7 +42,7 @@ _ANSWER_LIMIT_S = 600  # of a machine that does much else
 @contextmanager
 def _serving(runs: Path) -> Iterator[int]:
     """The whole site in a thread; gives its port."""
-    app = create_site(LoadedRuns(str(runs)), SMALL_WHEEL, Access(_TOKEN))
+    app = create_app(LoadedRuns(str(runs)), SMALL_WHEEL, Access(_TOKEN))
     with serving(app) as port:
         yield port
 

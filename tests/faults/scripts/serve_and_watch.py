@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.app import create_site
+from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.faults.processes import ROOT
 from tests.viewer.serving import serving
@@ -26,7 +26,7 @@ def main(runs: str, folder: str, token: str) -> None:
             opened.append(os.fsdecode(arguments[0]))
 
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != str(ROOT)]  # imports would list the checkout
-    app = create_site(LoadedRuns(runs), SMALL_WHEEL, Access(token))
+    app = create_app(LoadedRuns(runs), SMALL_WHEEL, Access(token))
     with serving(app) as port:
         sys.addaudithook(note)
         print(port, flush=True)

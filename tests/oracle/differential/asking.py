@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from mindsummary_lightning.viewer.access import Access
-from mindsummary_lightning.viewer.app import create_site
+from mindsummary_lightning.viewer.app import create_app
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.viewer.small_frontend import SMALL_WHEEL
 
@@ -119,7 +119,7 @@ class Server:
 def running_viewer(base: str) -> Iterator[Server]:
     """The viewer over a directory of runs, in a thread of this process, without a token."""
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(create_site(LoadedRuns(base), SMALL_WHEEL, Access(None)))
+    runner = web.AppRunner(create_app(LoadedRuns(base), SMALL_WHEEL, Access(None)))
 
     async def start() -> int:
         await runner.setup()
