@@ -8,18 +8,14 @@ exception is a fault of this package and keeps its traceback.
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
 
 from mindsummary_lightning.cli.arguments import parsed
 from mindsummary_lightning.cli.output import Answer, UsageError, error_line, escaped_log, say, say_json, writable_output
 from mindsummary_lightning.cli.verbs import LEFT, verb_module
-from mindsummary_lightning.errors import MindSummaryError, RemotePathError
-
-_RUNS = ("directory", "directories", "run_dir", "runs", "a", "b")  # the arguments that name local runs
+from mindsummary_lightning.errors import MindSummaryError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +41,6 @@ def _run(words: list[str]) -> int:
     answer = Answer()
     try:
         with escaped_log():
-            _refuse_addresses(arguments)
             answer = verb_module(arguments.verb).run(arguments)
             for problem in answer.problems:
                 say(f"mindsummary: {problem}", sys.stderr)
@@ -66,16 +61,3 @@ def _run(words: list[str]) -> int:
         say(f"mindsummary: {error_line(error)}", sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     return answer.code
-
-
-def _refuse_addresses(arguments: argparse.Namespace) -> None:
-    named = [getattr(arguments, name, None) or [] for name in _RUNS]
-    for path in (path for value in named for path in ([value] if isinstance(value, str) else value)):
-        if re.match("[a-zA-Z][a-zA-Z0-9+.-]+://", path):
-            text = (
-                f"{path} is in a remote store, and `{arguments.verb}` takes local runs; bring it here first: "
-                f"`mindsummary sync {path} runs`, then `mindsummary {arguments.verb} runs`"
-            )
-            from mindsummary_lightning.values.text import without_secrets  # here: with it comes NumPy
-
-            raise RemotePathError(without_secrets(text, path))

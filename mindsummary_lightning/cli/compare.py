@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from typing import Any
 
 from mindsummary_lightning.cli.arguments import argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, UsageError, error_line, progress_bar
@@ -14,22 +16,12 @@ from mindsummary_lightning.comparison.verdict import compare_runs
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.replace import replace_file
 
-
-def _tolerance(text: str) -> str | float:
-    try:
-        return text if text in ("float32", "bfloat16", "float16") else float(text)
-    except ValueError:
-        known = "float32, bfloat16, float16 or a number between 0 and 1"
-        raise argparse.ArgumentTypeError(f"must be {known}, not {text!r}") from None
-
-
 ARGUMENTS = (
     argument("a", metavar="A", help="a run"),
     argument("b", metavar="B", help="another run, of another framework perhaps"),
     argument("--names", "--map", dest="map", metavar="FILE", help="lines of a tensor's name in A and its name in B"),
     argument(
         "--tolerance",
-        type=_tolerance,
         metavar="PRECISION",
         help="float32, bfloat16 or a number: values so far apart are the same (default: by the runs)",
     ),
@@ -46,7 +38,10 @@ def run(arguments: argparse.Namespace) -> Answer:
     try:
         names = read_names(arguments.map) if arguments.map else None
         a, b, *same = (one_run(run) for run in (arguments.a, arguments.b, arguments.same) if run is not None)
-        options = {"names": names, "tolerance": arguments.tolerance, "same": next(iter(same), None)}
+        tolerance: Any = arguments.tolerance
+        with contextlib.suppress(TypeError, ValueError):
+            tolerance = float(tolerance)
+        options = {"names": names, "tolerance": tolerance, "same": next(iter(same), None)}
         with progress_bar("comparing", sum(map(files_size, [a, b, *same]))) as advance:
             comparison = compare_runs(a, b, progress=advance, **options)
         if arguments.html:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, dataclass
 from importlib import metadata
+from typing import Any
 
 from mindsummary_lightning.cli.arguments import json_of
 from mindsummary_lightning.cli.output import Answer, columns
@@ -16,39 +16,35 @@ ARGUMENTS = (json_of("what was found"),)
 _PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 
-@dataclass(frozen=True, slots=True)
-class ViewerNeed:
-    """Something that ``mindsummary view`` needs, its state, and whether that is enough."""
-
-    name: str
-    state: str
-    is_met: bool = True
-
-
 def run(arguments: argparse.Namespace) -> Answer:
     """What was found, one line per need; 1 if anything is missing."""
-    needs = [ViewerNeed("Python", ".".join(map(str, sys.version_info[:3])))]
+    needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]
     for package in _PACKAGES:
         try:
-            needs.append(ViewerNeed(package, metadata.version(package)))
+            needs.append(_need(package, metadata.version(package)))
         except metadata.PackageNotFoundError:
-            needs.append(ViewerNeed(package, f"is missing: python -m pip install {package}", is_met=False))
+            needs.append(_need(package, f"is missing: python -m pip install {package}", is_met=False))
     needs += _examine_frontend()
-    missing = [need.name for need in needs if not need.is_met]
+    missing = [need["name"] for need in needs if not need["is_met"]]
     end = f"cannot work: {', '.join(missing)}" if missing else "has all it needs"
-    lines = [*columns([[need.name, need.state] for need in needs]), "", f"`mindsummary view` {end}"]
-    return Answer({"needs": [asdict(need) for need in needs]}, lines, int(bool(missing)))
+    lines = [*columns([[need["name"], need["state"]] for need in needs]), "", f"`mindsummary view` {end}"]
+    return Answer({"needs": needs}, lines, int(bool(missing)))
 
 
-def _examine_frontend() -> list[ViewerNeed]:
+def _examine_frontend() -> list[dict[str, Any]]:
     try:
-        needs = [ViewerNeed("cache", cache_directory())]
+        needs = [_need("cache", cache_directory())]
     except OSError as error:
-        return [ViewerNeed("cache", f"cannot be used: {error}", is_met=False)]
+        return [_need("cache", f"cannot be used: {error}", is_met=False)]
     if has_frontend():
-        return [*needs, ViewerNeed("front end", "is in the cache")]
+        return [*needs, _need("front end", "is in the cache")]
     pip = find_pip()
     if pip is None:
         missing = "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
-        return [*needs, ViewerNeed("front end", missing, is_met=False)]
-    return [*needs, ViewerNeed("front end", f"is fetched on the first start, by {' '.join(pip)}")]
+        return [*needs, _need("front end", missing, is_met=False)]
+    return [*needs, _need("front end", f"is fetched on the first start, by {' '.join(pip)}")]
+
+
+def _need(name: str, state: str, is_met: bool = True) -> dict[str, Any]:
+    """Something that ``mindsummary view`` needs, its state, and whether that is enough."""
+    return {"name": name, "state": state, "is_met": is_met}

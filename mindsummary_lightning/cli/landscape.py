@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> Answer:
         plot_landscapes([landscape for _, landscape in made], arguments.plot)
     facts, rows = [], [["tag", "grid", "smallest loss", "largest loss"]]
     for tag, landscape in made:
-        x, y, z = landscape.surface.x, landscape.surface.y, landscape.surface.z
+        grid, z = [landscape.surface.x.size, landscape.surface.y.size], landscape.surface.z
         low, high = float(z.min()), float(z.max())
-        facts.append({"tag": tag, "grid": [x.size, y.size], "smallest_loss": low, "largest_loss": high})
-        rows.append([tag, f"{x.size} x {y.size}", short_number(low), short_number(high)])
+        facts.append({"tag": tag, "grid": grid, "smallest_loss": low, "largest_loss": high})
+        rows.append([tag, "{} x {}".format(*grid), short_number(low), short_number(high)])
     if not made:
         lack = f"{arguments.run_dir} has no loss landscape; to compute those of a collector, name a function: --module"
         return Answer({"landscapes": []}, code=1, problems=[lack])

@@ -46,7 +46,7 @@ def _followed(arguments: argparse.Namespace, survey: TagSurvey) -> Iterable[str]
     try:
         return _table(_runs(arguments, survey, []))
     except FileNotFoundError as error:  # no run yet, or one that was removed while it was read
-        return [str(error)]
+        return [output.error_line(error)]
 
 
 def _runs(arguments: argparse.Namespace, survey: TagSurvey, problems: list[OSError]) -> list[dict[str, Any]]:
@@ -67,31 +67,24 @@ def _described(
     survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
 ) -> dict[str, Any]:
     """The run's line; ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read."""
-    lineages: list[str] = []
-    numbers: dict[str, int] | None = None
-    is_whole, last_written = True, 0.0
+    run: dict[str, Any] = {"run": name, "tags": None, "tags_are_exact": True, "has_lineage": False, "bytes": size}
+    run["last_written"] = 0.0
     try:
         summaries, lineages = summary_files(path), lineage_file_paths(path)
-        last_written = max(map(os.path.getmtime, summaries + lineages), default=0.0)
-        tags, is_whole = survey.tags(summaries, is_exact)
+        run["has_lineage"] = bool(lineages)
+        run["last_written"] = max(map(os.path.getmtime, summaries + lineages), default=0.0)
+        tags, run["tags_are_exact"] = survey.tags(summaries, is_exact)
         if lineages:  # with Protobuf, which most lists do not need
             from mindsummary_lightning.reading.summary_reader import SummaryReader
 
             SummaryReader(path).lineage()
         kinds = [kind for kind, _ in tags]
-        numbers = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
+        run["tags"] = {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
     except DamagedFileError:
         pass  # the table says who knows more
     except OSError as error:
         problems.append(error)
-    return {
-        "run": name,
-        "tags": numbers,
-        "tags_are_exact": is_whole,
-        "has_lineage": bool(lineages),
-        "bytes": size,
-        "last_written": last_written,
-    }
+    return run
 
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:

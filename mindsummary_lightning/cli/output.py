@@ -24,8 +24,7 @@ from typing import Any, NamedTuple, TextIO
 
 from mindsummary_lightning.errors import DamagedFileError
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_LETTERS = "_.-=+*#@"
+_BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 

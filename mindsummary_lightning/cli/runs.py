@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from mindsummary_lightning.cli.output import UsageError, progress_bar
 from mindsummary_lightning.reading.run_directory import files_size as files_size
+from mindsummary_lightning.reading.run_directory import local_path as local_path
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.values.text import listed
 
@@ -19,11 +20,11 @@ def runs_in(directories: Sequence[str]) -> list[str]:
 
     Raises:
         FileNotFoundError: a directory is missing, or there is no run in any.
-        NotADirectoryError: the only one is a file.
+        NotADirectoryError: the only one is a file, or one is the address of a remote store.
         OSError: one cannot be listed.
     """
     for directory in directories:
-        os.stat(directory)
+        os.stat(local_path("DIR", directory))
     folders = list(filter(os.path.isdir, directories))
     if not folders:
         name = directories[0]

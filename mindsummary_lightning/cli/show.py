@@ -31,8 +31,7 @@ ARGUMENTS = (
     FOLLOW,
     json_of("the run"),
 )
-_MIN_TAG, _MAX_TAG = 12, 44
-_MAX_CURVE = 40
+_MIN_TAG, _MAX_TAG, _MAX_CURVE = 12, 44, 40
 _COLUMNS = {  # of each kind of samples, behind tag, samples and last step
     "scalars": ("last", "min", "max", "curve"),
     "histograms": ("elements", "min", "max", "buckets"),

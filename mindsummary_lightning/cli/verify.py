@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from mindsummary_lightning.cli.arguments import DIRECTORIES, json_of
 from mindsummary_lightning.cli.output import Answer, UsageError, error_line
-from mindsummary_lightning.cli.runs import found_in, runs_in
+from mindsummary_lightning.cli.runs import found_in, local_path, runs_in
 from mindsummary_lightning.values.text import counted
 
 ARGUMENTS = (DIRECTORIES, json_of("the findings"))
@@ -19,8 +19,8 @@ def run(arguments: argparse.Namespace) -> Answer:
     from mindsummary_lightning.maintenance.verify import verify_run
 
     for path in arguments.directories:
-        if not os.path.exists(path):  # 1 would say that it is damaged
-            raise UsageError(f"{path}: no such file or directory")
+        if not os.path.exists(local_path("DIR", path)):  # 1 would say that it is damaged
+            raise UsageError(f"{path or repr('')}: no such file or directory")
     runs = runs_in(arguments.directories)
     findings, errors = found_in("checking", runs, verify_run)
     lines = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
 from mindsummary_lightning.cli.output import Answer, UsageError, say
 from mindsummary_lightning.errors import missing_packages
-from mindsummary_lightning.reading.run_directory import lineage_file_paths, summary_files
+from mindsummary_lightning.reading.run_directory import lineage_file_paths, local_path, summary_files
 from mindsummary_lightning.viewer.browser import opened_in_browser
 from mindsummary_lightning.viewer.frontend import frontend_wheel
 
@@ -37,7 +37,7 @@ _FEW_RUNS = 20  # lineage of more is read ahead
 
 def run(arguments: argparse.Namespace) -> Answer:
     """Serve until interrupted."""
-    if not os.path.isdir(arguments.directory):
+    if not os.path.isdir(local_path("DIR", arguments.directory)):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
         raise UsageError(f"--port {arguments.port} is not between 0 and 65535")

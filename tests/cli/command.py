@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -20,3 +21,10 @@ def mindsummary(capsys: pytest.CaptureFixture[str], *words: object) -> Answer:
     code = main([str(word) for word in words])
     captured = capsys.readouterr()
     return Answer(code, captured.out, captured.err)
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Standard output is a terminal of so many columns and without colours."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")

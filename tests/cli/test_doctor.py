@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning.cli import doctor
@@ -24,11 +26,12 @@ def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow
 def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("aiohttp", "no-such-package"))
+    monkeypatch.setattr(doctor, "_PACKAGES", ("numpy", "no-such-package"))
 
-    answer = mindsummary(capsys, "doctor")
+    answer, needs = mindsummary(capsys, "doctor"), json.loads(mindsummary(capsys, "doctor", "--json").out)["needs"]
 
     assert answer.code == 1
+    assert {"name": "numpy", "state": np.__version__, "is_met": True} in needs
     assert "no-such-package  is missing: python -m pip install no-such-package" in answer.out
     assert "cannot work: no-such-package" in answer.out
 

@@ -1,11 +1,18 @@
-"""The help of the command and of each verb fits terminals of 80 and of 60 columns."""
+"""The help of the command and of each verb, and what the guides state about them."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from mindsummary_lightning.cli.verbs import VERBS
+import mindsummary_lightning
+from mindsummary_lightning.cli.verbs import VERBS, verb_module
 from tests.cli.command import mindsummary
+from tests.oracle.pins import PINS
+
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("columns", [80, 60])
@@ -18,3 +25,35 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
 
     assert {answer.code for answer in helps.values()} == {0}
     assert [line for answer in helps.values() for line in answer.out.splitlines() if len(line) > columns] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_says_its_name_what_it_is_for_two_examples_and_a_page(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, _, more = mindsummary(capsys, verb, "--help").out.partition("examples:\n")
+
+    assert callable(verb_module(verb).run)
+    assert text.startswith(f"usage: mindsummary {verb} ")
+    assert " ".join(VERBS[verb].split())[:50] in " ".join(text.split())
+    assert more.count(f"  mindsummary {verb}") == 2
+    (page,) = re.findall("^more: (.*)", more, re.MULTILINE)
+    assert (_DOCS / Path(page).name).is_file()
+
+
+def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> None:
+    version, overview = (mindsummary(capsys, option) for option in ("--version", "--help"))
+
+    assert version.out == f"mindsummary {mindsummary_lightning.__version__}\n"
+    assert mindsummary(capsys, "-V") == mindsummary(capsys, "version") == version
+    assert mindsummary(capsys, "help", "list") == mindsummary(capsys, "list", "--help")
+    assert mindsummary(capsys, "help") == mindsummary(capsys) == overview
+    assert "Exit codes" in overview.out
+    assert [verb for verb in VERBS if not re.search(rf"^ +{verb}\b", overview.out, re.MULTILINE)] == []
+
+
+def test_the_guides_list_every_verb_and_name_the_versions_that_are_installed() -> None:
+    listed = re.findall(r"^\| \[?`(\w+)", (_DOCS / "command-line.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [verb for verb in listed if verb in VERBS][: len(VERBS)] == list(VERBS)
+    assert (_DOCS / "viewer.md").read_text(encoding="utf-8").count(" ".join(PINS)) == 1

@@ -7,13 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mindsummary_lightning import filter_summary_lineage
 from mindsummary_lightning.cli.verbs import VERBS, verb_module
 from mindsummary_lightning.values import RunInfo, TrainInfo
-from mindsummary_lightning.viewer import doctor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT
@@ -112,17 +110,6 @@ def test_report_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     answer = _json(capsys, "report", tmp_path / "a", "-o", page)
 
     assert answer == {"file": str(page), "runs": 1, "bytes": page.stat().st_size}
-
-
-def test_doctor_gives_its_needs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_VIEWER_PACKAGES", ("numpy", "no-such-package"))
-
-    answer = mindsummary(capsys, "doctor", "--json")
-
-    assert answer.code == 1
-    needs = {need.pop("name"): need for need in json.loads(answer.out)["needs"]}
-    assert needs["numpy"] == {"state": np.__version__, "is_met": True}
-    assert needs["no-such-package"]["is_met"] is False
 
 
 def test_the_guide_has_the_shape_of_every_json() -> None:

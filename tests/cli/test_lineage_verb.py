@@ -9,6 +9,7 @@ import pytest
 
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
+from tests.cli.command import on_a_terminal
 from tests.lineage.lineage_tree import write_run
 from tests.reading.runs import write_summary
 
@@ -120,8 +121,7 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
 def test_a_long_cell_is_shortened_on_a_terminal(
     base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "200")
+    on_a_terminal(monkeypatch, 200)
     run(str(base))
 
     assert "a note of run 2 that is longer …" in capsys.readouterr().out
@@ -181,9 +181,7 @@ def test_in_80_columns_a_sweep_shows_a_metric_and_the_settings_that_differ(
             EvaluationInfo(json.dumps({f"val/{name}": number / 10 for name in ("loss", "accuracy", "f1", "recall")})),
             UserDefinedInfo({"hidden_size": 64 * (number + 1), "dropout": number / 10, "seed": 7, "note": "first"}),
         )
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
+    on_a_terminal(monkeypatch, 80)
 
     run(str(tmp_path))
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,14 @@ from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.cli import list_runs
 from mindsummary_lightning.cli.output import readable_size, sparkline
 from mindsummary_lightning.values import Event, Graph, GraphNode
-from tests.cli.command import mindsummary
+from tests.cli.command import mindsummary, on_a_terminal
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_parameter_run, write_summary
+
+
+@pytest.fixture
+def _little_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
 
 
 def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,16 +32,10 @@ def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 scalar, 1 image, 1 tensor, 1 histogram, 1 loss_landscape" in lines[2]
 
 
-def _on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
 def test_lines_of_a_list_end_at_the_edge_of_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _on_a_terminal_of_80_columns(monkeypatch)
+    on_a_terminal(monkeypatch, 80)
     write_demo_run(tmp_path / "version_0")
     write_summary(tmp_path / "version_1", [values_at(1, {"loss": 1.0})])
 
@@ -52,7 +50,7 @@ def test_lines_of_a_list_end_at_the_edge_of_a_terminal(
 def test_a_distribution_has_the_room_that_a_terminal_leaves(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _on_a_terminal_of_80_columns(monkeypatch)
+    on_a_terminal(monkeypatch, 80)
     write_summary(tmp_path, [values_at(1, {"encoder.layer.weight": histogram(*range(90)), "b": histogram(1, 2)})])
 
     shown = mindsummary(capsys, "show", tmp_path).out.splitlines()
@@ -74,10 +72,10 @@ def test_list_marks_a_damaged_run_and_goes_on(tmp_path: Path, capsys: pytest.Cap
     assert "1 scalar" in answer.out.splitlines()[2]
 
 
+@pytest.mark.usefixtures("_little_is_large")
 def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
     early = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(1000)]
     late, last = values_at(1000, {"h": histogram(1)}), values_at(1001, {"acc": 1.0})
     write_summary(tmp_path / "large", [*early[:500], late, *early[500:], last])
@@ -92,20 +90,16 @@ def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
     assert [(run["tags"], run["tags_are_exact"]) for run in runs] == [({"scalar": 21}, False), ({"scalar": 1}, True)]
 
 
-def test_list_sees_the_tags_of_a_first_event_that_is_large(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+@pytest.mark.usefixtures("_little_is_large")
+def test_list_sees_the_tags_of_a_first_event_that_is_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     weights = {f"layer{number}": histogram(*range(1, 88)) for number in range(60)}
     write_summary(tmp_path, [values_at(step, weights) for step in range(3)])
 
     assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("60+ histogram")
 
 
-def test_list_sees_the_tags_behind_a_large_graph(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+@pytest.mark.usefixtures("_little_is_large")
+def test_list_sees_the_tags_behind_a_large_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nodes = tuple(GraphNode(f"layer{number}", "Linear", f"net/layer{number}") for number in range(2000))
     first = values_at(1, {"loss": 1.0, "weight": histogram(1)})
     graph = record(Event(1700000000.0, 0, Graph(nodes)))
@@ -114,10 +108,8 @@ def test_list_sees_the_tags_behind_a_large_graph(
     assert mindsummary(capsys, "list", tmp_path).out.splitlines()[1].endswith("1+ scalar, 1+ histogram")
 
 
-def test_list_sees_damage_at_the_end_of_a_large_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(list_runs, "_READ_WHOLE", 1 << 16)
+@pytest.mark.usefixtures("_little_is_large")
+def test_list_sees_damage_at_the_end_of_a_large_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(1000)]
     path = write_summary(tmp_path, records)
     data = bytearray(path.read_bytes())
@@ -183,13 +175,8 @@ def test_dump_prints_one_json_object_a_record(tmp_path: Path, capsys: pytest.Cap
 
     assert lines[0] == {"offset": 0, "length": 28, "wall_time": 1700000000.0, "step": 0, "version": "MindSpore.Event:1"}
     assert lines[2]["values"][0]["tag"] == "loss/auto"
-    assert {value["kind"] for line in lines for value in line.get("values", [])} == {
-        "scalar",
-        "histogram",
-        "image",
-        "tensor",
-        "loss_landscape",
-    }
+    kinds = {value["kind"] for line in lines for value in line.get("values", [])}
+    assert kinds == {"scalar", "histogram", "image", "tensor", "loss_landscape"}
     assert lineage_lines[0]["TrainLineage"]["network"] == "LeNet"
     assert lineage_lines[3]["UserDefinedInfo"] == {"values": {"seed": 7, "note": "first try"}}
 
@@ -218,10 +205,8 @@ def test_dump_mentions_a_tail_that_is_no_record_yet(tmp_path: Path, capsys: pyte
 
     answer = mindsummary(capsys, "dump", path)
 
-    assert (answer.code, answer.err) == (
-        0,
-        "mindsummary: 3 bytes after the last complete record are not a record yet\n",
-    )
+    told = "mindsummary: 3 bytes after the last complete record are not a record yet\n"
+    assert (answer.code, answer.err) == (0, told)
 
 
 @pytest.mark.parametrize(

@@ -16,36 +16,22 @@ def test_debug_stands_on_either_side_of_the_verb(words: tuple[str, ...], capsys:
         mindsummary(capsys, *words)
 
 
-def test_a_directory_without_runs_is_answered_alike_by_every_verb(
+def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty = tmp_path / "empty"
+    path, empty = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})]), tmp_path / "empty"
     empty.mkdir()
-    verbs = [("list",), ("show",), ("verify",), ("repair",), ("lineage",)]
-    verbs += [("export", "--to", "csv", "--out", "out"), ("report", "-o", "report.html")]
-
-    answers = {mindsummary(capsys, verb[0], empty, *verb[1:]) for verb in verbs}
-
-    (answer,) = answers
-    assert (answer.code, answer.out) == (1, "")
-    assert answer.err.startswith(f"mindsummary: no run in {empty}: neither it nor a directory below it")
-
-
-def test_a_file_and_a_missing_directory_are_answered_alike_by_every_verb(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
     verbs = [("list",), ("show",), ("verify",), ("repair",), ("lineage",), ("compare", tmp_path / "run")]
     verbs += [("export", "--to", "csv", "--out", "out"), ("report", "-o", "report.html")]
 
     for named, told in (
+        (empty, f"no run in {empty}: neither it nor a directory below it contains a summary or lineage file"),
         (path, f"{path} is a file; give its directory: {path.parent}"),
         (tmp_path / "missing", f"{tmp_path / 'missing'}: no such file or directory"),
     ):
         answers = {mindsummary(capsys, verb[0], named, *verb[1:]) for verb in verbs}
-        assert {(answer.code, answer.err) for answer in answers} <= {
-            (code, f"mindsummary: {told}\n") for code in (1, 2)
-        }
+        assert {(answer.out, answer.err) for answer in answers} == {("", f"mindsummary: {told}\n")}
+        assert {answer.code for answer in answers} <= {1, 2}
 
 
 def test_verify_tells_a_missing_path_from_damage_by_its_exit_code(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import mindsummary
+from tests.cli.command import mindsummary, on_a_terminal
 
 _SCREENS = Path(__file__).with_name("screens")
 _RUNS = Path(__file__).parents[1] / "oracle" / "mindspore_runs"
@@ -48,9 +47,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_screen_is_as_it_was(
     verb: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("NO_COLOR", "1")
+    on_a_terminal(monkeypatch, columns)
 
     printed = mindsummary(capsys, *_COMMANDS[verb]).out
 

@@ -6,14 +6,13 @@ import contextlib
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.cli.verbs import VERBS
-from tests.cli.command import mindsummary
+from tests.cli.command import mindsummary, on_a_terminal
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_summary
 
@@ -48,37 +47,6 @@ def test_without_a_directory_the_working_directory_is_looked_at_but_not_changed(
     assert "loss" in mindsummary(capsys, "show").out
 
 
-def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> None:
-    version = mindsummary(capsys, "--version")
-
-    assert mindsummary(capsys, "-V") == mindsummary(capsys, "version") == version
-    assert mindsummary(capsys, "help", "list") == mindsummary(capsys, "list", "--help")
-    assert mindsummary(capsys, "help") == mindsummary(capsys, "--help")
-
-
-@pytest.mark.parametrize("columns", [60, 80])
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_fits_and_has_examples_and_the_address_of_a_page(
-    verb: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-
-    text, _, more = mindsummary(capsys, verb, "--help").out.partition("examples:\n")
-
-    examples = [line for line in more.splitlines() if line.startswith(f"  mindsummary {verb}")]
-    assert len(examples) == 2
-    (page,) = [line.removeprefix("more: ") for line in more.splitlines() if line.startswith("more: ")]
-    assert (Path(__file__).parents[2] / "docs" / Path(page).name).is_file()
-    assert max(map(len, text.splitlines())) <= columns
-
-
-@pytest.mark.parametrize("columns", [60, 80])
-def test_the_overview_fits(columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-
-    assert max(map(len, mindsummary(capsys, "--help").out.splitlines())) <= columns
-
-
 def test_columns_behind_wide_characters_stand_below_each_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(runs / "a", runs / "实验一")
 
@@ -104,11 +72,11 @@ def test_of_many_exported_files_the_first_are_named_and_the_others_counted(
 def test_a_narrow_terminal_gets_the_columns_that_fit_and_the_names_of_the_others(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "dumb")
     told = {}
     for columns in (40, 60):
-        monkeypatch.setenv("COLUMNS", str(columns))
+        on_a_terminal(monkeypatch, columns)
+        monkeypatch.delenv("NO_COLOR")
+        monkeypatch.setenv("TERM", "dumb")
         told[columns] = mindsummary(capsys, "list").out.splitlines()
 
     assert told[60][0].split() == ["run", "last", "written", "size", "lineage", "tags"]

@@ -152,7 +152,7 @@ list "runs\r" | 1 | runs\\u000d: no such file or directory
 list nowhere | 1 | nowhere: no such file or directory
 list empty | 1 | no run in empty: neither it nor a directory below it contains a summary or lineage file
 list notes.txt | 1 | notes.txt is a file; give its directory: .
-list s3://bucket/runs | 1 | bring it here first: `mindsummary sync s3://bucket/runs runs`
+list s3://bucket/runs | 1 | bring it here first: mindsummary sync s3://bucket/runs runs
 show runs | 2 | runs contains 3 runs (a, b, c); give one of them
 show runs/a --follow | 2 | --follow draws on a terminal
 show bad | 1 | run `mindsummary repair`

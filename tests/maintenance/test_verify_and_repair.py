@@ -205,7 +205,7 @@ def test_a_repair_that_cannot_write_leaves_the_file_as_it_was(
     monkeypatch.setattr(os, "fsync", refuse)
     answer = mindsummary(capsys, "repair", tmp_path)
 
-    assert (answer.code, "No space left" in answer.err) == (1, True)
+    assert (answer.code, "no space left" in answer.err) == (1, True)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
