@@ -20,6 +20,7 @@ from mindsummary_lightning.comparison.alignment import (
 )
 from mindsummary_lightning.comparison.beginning import Beginning, beginning_of
 from mindsummary_lightning.comparison.chain import Chain, compare_chains
+from mindsummary_lightning.comparison.chain_parts import Part
 from mindsummary_lightning.comparison.chain_words import sentence as chain_sentence
 from mindsummary_lightning.comparison.distances import (
     TOLERANCES,
@@ -98,12 +99,10 @@ def compare_runs(
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
         first, sentence = parting(sides, compared, counting, beginning, is_walking, tolerance is None)
         if chain is not None and chain.part is not None and (first is None or first.step >= chain.part.step):
-            first, sentence = _of_chain(chain, alignment, found), chain_sentence(chain.part, limits.row)
+            first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
+        if not sentence:
+            first, sentence = _whole_difference(whole, max(_BEYOND_ROUNDING, limits.tensor))
         verdict = "different" if first else "undecided" if sentence else "same"
-        if verdict == "same":
-            first = _first_whole_tensor(whole, max(_BEYOND_ROUNDING, limits.tensor))
-            verdict = "different" if first else "same"
-            sentence = _whole_sentence(first) if first else ""
     unmatched = {"a": alignment.names.unmatched_a, "b": alignment.names.unmatched_b}
     alone = {
         run: Alone(int(np.setdiff1d(one.steps, other.steps).size), len(unmatched[run]))
@@ -151,9 +150,7 @@ def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances
     return found._replace(losses=losses, tensors=tensors)
 
 
-def _of_chain(chain: Chain, alignment: Alignment, found: Distances) -> FirstDifference | None:
-    if (part := chain.part) is None:
-        return None
+def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) -> FirstDifference:
     tensors = tuple(TensorDistance(pair.a.name, pair.b.name, pair.distance) for pair in part.tensors)
     loss = alignment.loss_at(part.step, found.losses)
     after = chain.steps[-2] if len(chain.steps) > 1 else None
@@ -211,25 +208,20 @@ def _mode(alignment: Alignment, found: Distances, beginning: Beginning) -> Mode 
     return "exact" if beginning.are_alike or np.nanmedian(first) <= _COMPARABLE else "trend"
 
 
-def _first_whole_tensor(whole: Mapping[tuple[str, str], Mapping[int, float]], limit: float) -> FirstDifference | None:
+def _whole_difference(
+    whole: Mapping[tuple[str, str], Mapping[int, float]], limit: float
+) -> tuple[FirstDifference | None, str]:
     """Where tensors recorded whole part by more than rounding, of runs whose losses and weights agree."""
     parted = [step for far in whole.values() for step, distance in far.items() if distance > limit]
     if not parted:
-        return None
+        return None, ""
     step = min(parted)
     tensors = [TensorDistance(*names, far[step]) for names, far in whole.items() if far.get(step, 0.0) > limit]
+    tensors.sort(key=lambda tensor: -tensor.distance)
     before = [earlier for far in whole.values() for earlier in far if earlier < step]
-    return FirstDifference(
-        step, None, None, tuple(sorted(tensors, key=lambda tensor: -tensor.distance)), max(before, default=None)
-    )
-
-
-def _whole_sentence(first: FirstDifference) -> str:
-    far = first.tensors[0]
-    return (
-        f"The runs differ from step {first.step} on, first in {far.a}, recorded whole: {far.distance:.1e} apart; "
-        "losses and weights are the same."
-    )
+    far = f"first in {tensors[0].a}, recorded whole: {tensors[0].distance:.1e} apart; losses and weights are the same"
+    first = FirstDifference(step, None, None, tuple(tensors), max(before, default=None))
+    return first, f"The runs differ from step {step} on, {far}."
 
 
 def _trend(sides: tuple[Side, Side], alignment: Alignment) -> dict[str, float | None]:
