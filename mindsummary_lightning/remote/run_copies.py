@@ -124,9 +124,9 @@ class RunCopies:
         for names in self.runs.values():
             for name in names:
                 try:
-                    for unknown in closed:
+                    for unknown in closed:  # what is there
                         if f"{self._destination.root}/{name}".startswith(f"{unknown.filename}/"):
-                            raise unknown  # what is there
+                            raise unknown
                     if self._is_due(name, *self._files[name] + there.get(name, (-2, 0, ""))):
                         self.sent += self._destination.put(name, self._source, *self._files[name])
                     self._made[name] = self._files[name]

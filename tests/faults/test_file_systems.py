@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord
@@ -280,6 +281,17 @@ def test_a_mount_that_becomes_read_only_and_writable_again_costs_what_came_meanw
     assert (steps, epoch, lost) == ([0, 1, 2, 6, 7, 8], 8, 6)
     assert done.stderr.count("could not be recorded") == 1
     figure(34, "a mount remounted read-only and writable again: 6 losses counted, 1 error, recording resumes")
+
+
+def test_recording_needs_no_port_and_no_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse = _raise(PermissionError(errno.EACCES, "not on a shared machine"))
+    monkeypatch.setattr("socket.socket", refuse)
+    monkeypatch.setattr("tempfile._get_default_tempdir", refuse)
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with SummaryRecord(tmp_path, raise_exception=True, export_options={"tensor_format": "npy"}) as record:
+        record.add_value("tensor", "t", np.ones(2))
+        assert record.record(1)
+        assert recorder_of(record).write_lineage(TrainInfo(epoch=1))
 
 
 def test_a_working_directory_that_is_gone_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
