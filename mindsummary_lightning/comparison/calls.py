@@ -121,9 +121,9 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
     single_a, single_b = one[..., [LOW, HIGH, *SAMPLED]], other[..., [LOW, HIGH, *SAMPLED]]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         scale = np.fmax(rms, np.fmax(np.abs(single_a), np.abs(single_b)))
-        single = np.nan_to_num(np.abs(single_a - single_b) / scale, nan=0.0)
+        single = np.fmax(np.abs(single_a - single_b) / scale, 0.0)
         single[..., 2:] *= same_order[..., None]
-        averages = np.nan_to_num(np.abs(one[..., [RMS, MEAN]] - other[..., [RMS, MEAN]]) / rms, nan=0.0)
+        averages = np.fmax(np.abs(one[..., [RMS, MEAN]] - other[..., [RMS, MEAN]]) / rms, 0.0)
     far = np.maximum(averages.max(axis=-1), _SINGLE_WEIGHT * single.max(axis=-1))
     unequal = (one[..., ELEMENTS] != other[..., ELEMENTS]) | (one[..., BAD] != other[..., BAD])
     distances: Floats = np.where(unequal, np.inf, far)
@@ -202,7 +202,7 @@ class Calls:
             self._take(np.argwhere(are_one))
         for pair in self.pairs:
             ones, others = (
-                [at for at, around in enumerate(step.parents) if around == call]
+                [at for at in sorted(step.within[call]) if step.parents[at] == call]
                 for step, call in zip((self.a, self.b), pair, strict=True)
             )
             self._take((one, other) for one in ones for other in others if a[one].word == b[other].word)

@@ -25,6 +25,7 @@ from mindsummary_lightning.comparison.calls import (
     row_distances,
 )
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
+from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import TensorName, kind_of, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
@@ -33,6 +34,7 @@ _GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
 _SAME_SETTING = 1e-6
+_TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
 
 
@@ -53,7 +55,9 @@ class Chain:
     calls: Calls
 
 
-def compare_chains(a: ModuleTable | None, b: ModuleTable | None, limit: float, begin: int = 1) -> Chain | None:
+def compare_chains(
+    a: ModuleTable | None, b: ModuleTable | None, limit: float, begin: int = 1, again: ModuleTable | None = None
+) -> Chain | None:
     """Follow the steps of which both runs have a table; ``None`` if there are none.
 
     Args:
@@ -61,12 +65,15 @@ def compare_chains(a: ModuleTable | None, b: ModuleTable | None, limit: float, b
         b: of the second.
         limit: distance up to which rows agree.
         begin: the first step of the runs; weights that are apart as a later one begins may have parted before it.
+        again: tables of a second run of the first program; three times as far apart as it is no difference.
     """
     if a is None or b is None:
         return None
     chain: Chain | None = None
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, chain is None)
+        if again is not None and step in again.steps:
+            compared.floors = _TIMES_FLOOR * _floors(compared.a, Step(*again.chain(step)))
         follows = step == (chain.steps[-1] + 1 if chain else begin)
         if not follows and compared.apart(compared.weights):
             break  # what happened in between is not known
@@ -90,6 +97,7 @@ class _Compared:
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
         self.calls = Calls(a, b, self.names, {pair.a for pair in names.pairs if pair.rule in ("value", "map")}, limit)
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
+        self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
 
     def _equal_rows(self, ones: tuple[str, ...], others: tuple[str, ...]) -> dict[str, str]:
@@ -133,7 +141,7 @@ class _Compared:
             yield Link(name, len(pairs), (counts[0] - len(pairs), counts[1] - len(pairs)), far)
 
     def _rows_of(self, link: str) -> list[RowPlaces]:
-        rows_a, rows_b = self.a.of(link), self.b.of(link)
+        rows_a, rows_b = self.gradients if link == "gradients" else (self.a.of(link), self.b.of(link))
         return [(rows_a[x], rows_b[y]) for x, y in self.names.items() if x in rows_a and y in rows_b]
 
     def _pair(self, one: int, other: int, distance: float | None = None) -> RowPair:
@@ -147,7 +155,7 @@ class _Compared:
 
     def _is_apart(self, one: int, other: int, limit: float | None = None) -> bool:
         """Whether rows are beyond the limit; in the order of their elements alone only if it has an effect."""
-        limit = self.limit if limit is None else limit
+        limit = max(self.limit if limit is None else limit, self.floors[one])
         if self.calls.distance(one, other) <= limit:
             return False
         return self._order_counts or bool(row_distances(self.a, one, self.b, other, by_order=False) > limit)
@@ -242,7 +250,7 @@ class _Compared:
         return len(self.a.calls) - 1, len(self.b.calls) - 1
 
     def _backward(self) -> Part | None:
-        slopes_a, slopes_b = self.a.of("gradients"), self.b.of("gradients")
+        slopes_a, slopes_b = self.gradients
         if not slopes_a or not slopes_b:
             return None
         apart: dict[str, RowPair] = {}
@@ -259,9 +267,23 @@ class _Compared:
         return Part(self.step, "backward", tuple(apart[name] for name in nearest)) if apart else None
 
     @cached_property
+    def gradients(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Rows by name; after clipping, if one run alone has both and the other's gradients are nearer to those."""
+        plain, clipped = ((self.a.of(link), self.b.of(link)) for link in ("gradients", "clipped"))
+        if bool(clipped[0]) == bool(clipped[1]):
+            return plain
+        after = clipped[0] or plain[0], clipped[1] or plain[1]
+        common = [pair for pair in self.names.items() if all(pair[side] in after[side] for side in (0, 1))]
+        rows = [[(ones[one], others[other]) for one, other in common] for ones, others in (plain, after)]
+        far = [np.median([self.calls.distance(*pair) for pair in pairs] or [0.0]) for pairs in rows]
+        return after if far[1] < far[0] else plain
+
+    @cached_property
     def _noise(self) -> float:
         """The size up to which a gradient is one that is zero but for rounding."""
-        sizes = [step.values[[*step.of("gradients").values()], RMS] for step in (self.a, self.b)]
+        sizes = [
+            step.values[[*rows.values()], RMS] for step, rows in zip((self.a, self.b), self.gradients, strict=True)
+        ]
         return _NOISE * float(np.fmax.reduce(np.concatenate(sizes), initial=0.0))
 
     def _update(self) -> Part | None:
@@ -291,7 +313,7 @@ class _Compared:
     def _update_distance(self, name: str, other: str, before: RowPlaces) -> float:
         """How far two updates are apart by their size, beyond what gradients and the weights' precision explain."""
         after = self.a.of("update").get(name), self.b.of("update").get(other)
-        slopes = self.a.of("gradients").get(name), self.b.of("gradients").get(other)
+        slopes = self.gradients[0].get(name), self.gradients[1].get(other)
         if after[0] is None or after[1] is None:
             return 0.0
         same = self.a.layouts[after[0]] == self.b.layouts[after[1]]
@@ -313,6 +335,18 @@ class _Compared:
             rounding = rounding + self.limit * self._sizes.get(name.rpartition(".")[0], 0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
+
+
+def _floors(step: Step, again: Step) -> Floats:
+    """How far two runs of one program are apart: in outputs up to each, in other rows those of its link."""
+    there = {row.key: place for place, row in enumerate(again.rows)}
+    floors = np.zeros(len(step.rows))
+    for link in {row.link for row in step.rows}:
+        at = [place for place, row in enumerate(step.rows) if row.link == link and row.key in there]
+        far = row_distances(step, at, again, [there[step.rows[place].key] for place in at])
+        far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
+        floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
+    return floors
 
 
 def _names(step: Step) -> list[TensorName]:

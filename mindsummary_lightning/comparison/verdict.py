@@ -74,12 +74,14 @@ def compare_runs(
     sides = read_side(a, progress), read_side(b, progress)
     limits = _tolerance(tolerance, *sides)
     alignment = align(*sides, names)
-    found, floor = _distances(alignment, limits), None
+    found, floor, second = _distances(alignment, limits), None, None
     if same is not None:
-        again = align(sides[0], read_side(same, progress))
+        second = read_side(same, progress)
+        again = align(sides[0], second)
         found, floor = _above(found, alignment, again, _distances(again, limits))
     beginning = beginning_of(alignment)
-    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, min(int(side.steps[0]) for side in sides))
+    begin = min(int(side.steps[0]) for side in sides)
+    chain = compare_chains(sides[0].modules, sides[1].modules, limits.row, begin, second.modules if second else None)
     mode = "exact" if chain else _mode(alignment, found, beginning)
     compared, counting, apart, walking = alignment, found, None, {}
     first: FirstDifference | None = None

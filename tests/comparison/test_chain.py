@@ -28,12 +28,12 @@ class ChainWriter:
     directory: Path
     rows: dict[ChainRow, Array] = field(default_factory=dict)
 
-    def add(self, tensor: Array | float, link: Any, name: str, **described: Any) -> None:
+    def add(self, tensor: Array | float, link: Any, name: str, dtype: str = "float32", **described: Any) -> None:
         flat = np.asarray(tensor, np.float64).ravel()
         finite = flat[np.isfinite(flat)] if np.isfinite(flat).any() else np.full(1, np.nan)
         zeros, bad = (finite == 0).mean(), (~np.isfinite(flat)).sum()
         averages = np.sqrt((finite**2).mean()), finite.mean(), finite.min(), finite.max()
-        row = ChainRow(link, name, dtype="float32", shape=np.shape(tensor), **described)
+        row = ChainRow(link, name, dtype=dtype, shape=np.shape(tensor), **described)
         numbers = [len(self.rows), flat.size, *averages, zeros, bad, *flat[sample_places(flat.size)]]
         self.rows[row] = np.array(numbers, np.float32)
 
@@ -82,13 +82,14 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             writer.add(batch, "data", "0")
             for name, weight in zip(style.layers, weights, strict=True):
                 writer.add(weight, "weights", f"{name}.{style.word}", kind="parameter")
-            if "mean" in changes:
-                writer.add(np.zeros(8), "weights", f"{style.layers[0]}.running_mean", kind="buffer")
-                writer.add(changes["mean"](np.zeros(8)), "update", f"{style.layers[0]}.running_mean", kind="buffer")
+            means = [changed("mean", np.zeros(8)), np.zeros(8)] if "mean" in changes else []
+            for name, mean in zip(style.layers, means, strict=False):
+                writer.add(np.zeros(8), "weights", f"{name}.running_mean", kind="buffer")
+                writer.add(mean, "update", f"{name}.running_mean", kind="buffer")
             hidden = changed("hidden", batch @ weights[0].T)
             active = changed("active", np.maximum(hidden, 0))
             out = changed("out", active @ weights[1].T)
-            _calls(writer, style, batch, hidden, active, out)
+            _calls(writer, style, batch, hidden, active, out, changed)
             loss = float(changed("loss", np.array((out**2).mean())))
             writer.add(loss, "loss", "loss")
             slope = 2 * out / out.size
@@ -98,7 +99,11 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
                 if f"frozen{at}" in changes:
                     gradients[at] = gradient * 0
                     continue
-                writer.add(gradient, "gradients", f"{name}.{style.word}", kind="parameter", port="gradient")
+                clipped = changed("clip", gradient)
+                links = {"gradients": gradient, "clipped": clipped} if "both" in changes else {"gradients": clipped}
+                for link, recorded in links.items():
+                    writer.add(recorded, link, f"{name}.{style.word}", kind="parameter", port="gradient")
+                gradients[at] = clipped
             rate = float(changed("rate", np.array(0.1)))
             writer.add(rate, "settings", "group 0", port="lr")
             weights = [
@@ -111,18 +116,33 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
     return directory
 
 
-def _calls(writer: ChainWriter, style: Style, batch: Array, hidden: Array, active: Array, out: Array) -> None:
-    calls = [(style.layers[0], style.kinds[0], batch, hidden), (style.layers[1], style.kinds[0], active, out)]
+def _calls(
+    writer: ChainWriter,
+    style: Style,
+    batch: Array,
+    hidden: Array,
+    active: Array,
+    out: Array,
+    changed: Callable[[str, Array], Array],
+) -> None:
+    last = (style.layers[1], style.kinds[0], changed("last input", active), changed("last output", out))
+    calls = [(style.layers[0], style.kinds[0], batch, hidden), last]
     if style.activation:
-        calls.insert(1, (style.activation, "ReLU", hidden, active))
+        name, kind = style.activation, "Identity" if style.activation.endswith("same") else "ReLU"
+        calls.insert(1, (name, kind, hidden, hidden if kind == "Identity" else active))
     for name, kind, given, result in [*calls, (style.block, style.kinds[1], batch, out)]:
-        for port, tensor in (("input", given), ("output", result)):
-            writer.add(tensor, "forward", name, kind=kind, port=port, line=f"{kind}.py:7")
+        writer.add(given, "forward", name, kind=kind, port="input", line=f"{kind}.py:7")
+        if name == style.layers[1]:
+            mask = changed("mask", np.arange(6) % 2)
+            writer.add(mask, "forward", name, "bool", kind=kind, port="input", path="mask", line=f"{kind}.py:7")
+        writer.add(result, "forward", name, kind=kind, port="output", line=f"{kind}.py:7")
 
 
 MISTAKES: dict[str, tuple[Change, str, str]] = {
     "a batch turned over": ({"batch": lambda x: x[:, ::-1]}, "data", "0"),
     "a batch that is scaled": ({"batch": lambda x: x * 1.001}, "data", "0"),
+    "a batch of fewer samples": ({"batch": lambda x: x[:4]}, "data", "0"),
+    "a module behind a mask": ({"out": lambda x: x * 1.1, "mask": lambda x: 1 - x}, "forward", "net.dense2 = body.2"),
     "a weight of another start": ({"weights1": lambda x: x + 0.01}, "weights", "net.dense2.weight"),
     "a weight turned over": ({"weights0": lambda x: x[:, ::-1]}, "weights", "net.dense1.weight"),
     "two exchanged layers": ({"exchanged": lambda x: x}, "weights", "net.dense1.weight"),
@@ -162,6 +182,55 @@ def test_a_right_port_is_the_same_whatever_its_modules_and_weights_are_called(wo
     assert [link.compared for link in comparison.chain.links] == [1, 2, 3, 1, 2, 2]
 
 
+@pytest.mark.parametrize("word", ["weight", "table"])
+def test_running_means_that_begin_alike_are_those_of_layers_with_the_same_weights(word: str, tmp_path: Path) -> None:
+    a = train(tmp_path / "a", ORIGINAL, {"mean": lambda x: x + 1})
+    b = train(tmp_path / "b", replace(PORT, word=word), {"mean": lambda x: x + 2})
+
+    first = compare_runs(a, b).first_difference
+    assert first is not None
+    assert (first.kind, first.tensors[0].a) == ("update", "net.dense1.running_mean")
+
+
+def _clipped(both: bool = False, to: float = 1e-3) -> Change:
+    return {"clip": lambda x: x * (to / np.sqrt((x**2).sum())), **({"both": lambda x: x} if both else {})}
+
+
+@pytest.mark.parametrize(
+    ("original", "port", "kind"),
+    [
+        (_clipped(), _clipped(both=True), None),  # a loop records what it clipped, Lightning what it was before, too
+        ({}, _clipped(both=True), "update"),
+        (_clipped(), _clipped(both=True, to=2e-3), "backward"),
+    ],
+)
+def test_gradients_are_compared_before_or_after_clipping(
+    original: Change, port: Change, kind: str | None, tmp_path: Path
+) -> None:
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL, original), train(tmp_path / "b", PORT, port))
+
+    first = comparison.first_difference
+    assert (first and first.kind) == kind, comparison.sentence
+
+
+RIGHT: dict[str, tuple[Style, Change]] = {
+    "a mask of what to leave out": (PORT, {"mask": lambda x: 1 - x}),
+    "one layer of two, whose input is half": (
+        PORT,
+        {"last input": lambda x: x[:, ::2], "last output": lambda x: x * 0.5},
+    ),
+    "an identity where the other has an activation, which is a function": (replace(PORT, activation="body.same"), {}),
+}
+
+
+@pytest.mark.parametrize("how", RIGHT)
+def test_a_right_port_is_the_same_however_it_is_written(how: str, tmp_path: Path) -> None:
+    style, changes = RIGHT[how]
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", style, changes))
+
+    assert comparison.verdict == "same", comparison.sentence
+
+
 def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
     changes = MISTAKES["a learning rate"][0]
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
@@ -187,6 +256,31 @@ def test_rounding_is_no_difference(tmp_path: Path) -> None:
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
     assert comparison.verdict == "same", comparison.sentence
+
+
+def _noisy(size: float, seed: int, changes: Change | None = None) -> Change:
+    """Outputs and gradients with noise, as on a device whose sums have no fixed order."""
+    random = np.random.default_rng(seed)
+
+    def noisy(name: str) -> Callable[[Array], Array]:
+        change = (changes or {}).get(name, lambda x: x)
+        return lambda x: change(x) * (1 + size * random.normal(size=np.shape(x)))
+
+    return {**(changes or {}), **{name: noisy(name) for name in ("hidden", "active", "out", "gradient0", "gradient1")}}
+
+
+@pytest.mark.parametrize("seed", range(1, 9, 2))
+def test_what_two_runs_of_one_program_are_apart_is_no_difference_of_a_third(seed: int, tmp_path: Path) -> None:
+    a, again = (train(tmp_path / f"{at}", ORIGINAL, _noisy(1e-4, at)) for at in (seed, 100 + seed))
+    right = train(tmp_path / "right", PORT, _noisy(1e-4, 200 + seed))
+    wrong = train(tmp_path / "wrong", PORT, _noisy(1e-4, 200 + seed, {"out": lambda x: x * 1.01}))
+
+    assert compare_runs(a, right).verdict == "different"
+    assert compare_runs(a, right, same=again).verdict == "same"
+    first = compare_runs(a, wrong, same=again).first_difference
+    assert first is not None
+    assert first.module is not None
+    assert (first.step, first.module.a) == (1, "net.dense2")
 
 
 @pytest.mark.parametrize(("what", "kind"), [("gradient0", "backward"), ("mean", "update")])
