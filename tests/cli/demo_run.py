@@ -7,31 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from mindsummary_lightning import values as of
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.user_images import to_image
-from mindsummary_lightning.values import (
-    DatasetGraph,
-    EvaluationInfo,
-    Event,
-    Graph,
-    GraphNode,
-    LandscapeMetadata,
-    LossLandscape,
-    Operation,
-    Points,
-    SummaryValue,
-    Tensor,
-    TrainInfo,
-    UserDefinedInfo,
-)
 from tests.reading.runs import record, values_at, write_lineage, write_summary
 
 
 def write_demo_run(run: Path, rate: float = 0.01, steps: int = 60) -> None:
     random = np.random.default_rng(int(rate * 1000))
-    records = [record(Event(1700000000.0, 0, Graph((GraphNode("1", "Conv2D"), GraphNode("2", "ReLU")))))]
+    records = [record(of.Event(1700000000.0, 0, of.Graph((of.GraphNode("1", "Conv2D"), of.GraphNode("2", "ReLU")))))]
     for step in range(1, steps + 1):
-        values: dict[str, SummaryValue] = {
+        values: dict[str, of.SummaryValue] = {
             "loss/auto": 2.3 * math.exp(-step * rate * 3) + 0.05 * random.random(),
             "accuracy": 1 - math.exp(-step * rate * 4) * 0.9,
         }
@@ -40,19 +26,21 @@ def write_demo_run(run: Path, rate: float = 0.01, steps: int = 60) -> None:
         if step % 30 == 0:
             values["input_data/auto"] = to_image(_picture(step), "CHW")
         records.append(values_at(step, values))
-    records.append(values_at(steps, {"logits": Tensor(np.eye(3, dtype=np.float32))}))
+    records.append(values_at(steps, {"logits": of.Tensor(np.eye(3, dtype=np.float32))}))
     records.append(values_at(0, {"landscape_[1, 2, 3]": _landscape(rate)}))
     write_summary(run, records)
     write_lineage(
         run,
         [
-            TrainInfo("Adam", rate, "CrossEntropyLoss", 2, "stand_alone", 1, 32, None, 1797, "LeNet", 0.08),
-            EvaluationInfo('{"accuracy": 0.97}', None, 360),
-            DatasetGraph(
+            of.TrainInfo("Adam", rate, "CrossEntropyLoss", 2, "stand_alone", 1, 32, None, 1797, "LeNet", 0.08),
+            of.EvaluationInfo('{"accuracy": 0.97}', None, 360),
+            of.DatasetGraph(
                 {"op_type": "BatchDataset", "batch_size": 32},
-                children=(DatasetGraph({"op_type": "GeneratorDataset"}, sampler=Operation({"sampler": "Random"})),),
+                children=(
+                    of.DatasetGraph({"op_type": "GeneratorDataset"}, sampler=of.Operation({"sampler": "Random"})),
+                ),
             ),
-            UserDefinedInfo({"seed": 7, "note": "first try"}),
+            of.UserDefinedInfo({"seed": 7, "note": "first try"}),
         ],
     )
 
@@ -63,9 +51,11 @@ def _picture(step: int) -> np.ndarray:
     return np.stack([rings, rings * (x + 2) / 4, 1 - rings]).astype(np.float32)
 
 
-def _landscape(rate: float) -> LossLandscape:
+def _landscape(rate: float) -> of.LossLandscape:
     x = np.linspace(-1, 1, 16)
     y = np.linspace(-1, 1, 12)
     z = (x[None, :] ** 2 + 2 * (y[:, None] - rate) ** 2 + 0.1).astype(np.float32)
-    path = Points(np.array([-0.8, -0.3, 0.0]), np.array([0.7, 0.4, rate]), np.array([1.7, 0.6, 0.1]))
-    return LossLandscape(Points(x, y, z), (1, 2, 3), path, (0.0, rate, 0.1), LandscapeMetadata("PCA", "step", 30))
+    path = of.Points(np.array([-0.8, -0.3, 0.0]), np.array([0.7, 0.4, rate]), np.array([1.7, 0.6, 0.1]))
+    return of.LossLandscape(
+        of.Points(x, y, z), (1, 2, 3), path, (0.0, rate, 0.1), of.LandscapeMetadata("PCA", "step", 30)
+    )

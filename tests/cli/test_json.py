@@ -94,15 +94,7 @@ def test_verify_and_repair_name_files_and_offsets(tmp_path: Path, capsys: pytest
     assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)  # with the version record
 
 
-def test_export_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_demo_run(tmp_path / "a")
-
-    answer = _json(capsys, "export", tmp_path / "a", "--to", "csv", "--out", tmp_path / "out")
-
-    assert [Path(file).name for file in answer["files"]] == ["scalars.csv", "histograms.csv"]
-
-
-def test_report_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_and_export_name_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jinja2")
     write_demo_run(tmp_path / "a")
     page = tmp_path / "page.html"
@@ -110,6 +102,8 @@ def test_report_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
     answer = _json(capsys, "report", tmp_path / "a", "-o", page)
 
     assert answer == {"file": str(page), "runs": 1, "bytes": page.stat().st_size}
+    exported = _json(capsys, "export", tmp_path / "a", "--to", "csv", "--out", tmp_path / "out")
+    assert [Path(file).name for file in exported["files"]] == ["scalars.csv", "histograms.csv"]
 
 
 def test_the_guide_has_the_shape_of_every_json() -> None:

@@ -111,19 +111,13 @@ def test_a_terminal_gets_short_cells_and_the_columns_that_fit(
     monkeypatch.setenv("COLUMNS", "40")
     run(str(base))
     narrow = capsys.readouterr().out
+    on_a_terminal(monkeypatch, 200)
+    run(str(base))
 
     assert wide.startswith("\033[1msummary_dir")
     assert "not shown because the terminal is too narrow: loss" in wide
     assert narrow.splitlines()[-1].endswith("narrow: user_defined/seed, user_defined/note, loss")
     assert all(len(line) <= 40 for line in narrow.splitlines()[1:-1])
-
-
-def test_a_long_cell_is_shortened_on_a_terminal(
-    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_a_terminal(monkeypatch, 200)
-    run(str(base))
-
     assert "a note of run 2 that is longer …" in capsys.readouterr().out
 
 

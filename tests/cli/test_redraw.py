@@ -9,11 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_summary
+
+Follow: TypeAlias = "Callable[..., tuple[int, list[list[str]]]]"
 
 
 def _screen(text: str) -> list[str]:
@@ -33,9 +36,7 @@ def _screen(text: str) -> list[str]:
 
 
 @pytest.fixture
-def follow(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, list[list[str]]]]:
+def follow(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Follow:
     """Run a verb with ``--follow`` while things happen; the screen as it is before each of them."""
 
     def run(*words: object, actions: list[Callable[[], object]]) -> tuple[int, list[list[str]]]:
@@ -60,7 +61,7 @@ def follow(
     return run
 
 
-def test_a_list_grows_in_its_place(tmp_path: Path, follow: Callable[..., tuple[int, list[list[str]]]]) -> None:
+def test_a_list_grows_in_its_place(tmp_path: Path, follow: Follow) -> None:
     def begin() -> None:
         write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
 
@@ -76,9 +77,7 @@ def test_a_list_grows_in_its_place(tmp_path: Path, follow: Callable[..., tuple[i
     assert screens[2][2].endswith("2 scalar")
 
 
-def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(
-    tmp_path: Path, follow: Callable[..., tuple[int, list[list[str]]]]
-) -> None:
+def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(tmp_path: Path, follow: Follow) -> None:
     path = write_summary(tmp_path, [values_at(1, {f"loss{number:02d}": 9.0 for number in range(40)})])
 
     def grow() -> None:
@@ -94,7 +93,7 @@ def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(
     assert [len(screen) for screen in screens] == [24, 24]
 
 
-def test_damage_does_not_end_it(tmp_path: Path, follow: Callable[..., tuple[int, list[list[str]]]]) -> None:
+def test_damage_does_not_end_it(tmp_path: Path, follow: Follow) -> None:
     path = write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in (1, 2, 3)])
     data = bytearray(path.read_bytes())
     data[-60] ^= 1

@@ -83,7 +83,6 @@ def test_the_memory_of_loaded_runs_is_given_in_megabytes(
     assert (answer.code, given) == (130, [64_000_000])
 
 
-@pytest.mark.slow
 def test_nothing_is_done_while_nobody_looks_and_nothing_grows(runs: Path, cache: Path) -> None:
     with viewing(runs, cache, "--no-token") as view:
         _opener().open(f"{view.server}/v1/mindinsight/datavisual/plugins?train_id=.%2Fversion_0").close()
@@ -105,7 +104,6 @@ def _wait_until_at_rest(process: psutil.Process) -> None:
             return
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals, runs: Path, cache: Path) -> None:
     before = sorted(cache.rglob("*"))
@@ -116,16 +114,15 @@ def test_an_interrupted_view_ends_well_and_leaves_nothing(number: signal.Signals
     assert sorted(cache.rglob("*")) == before
 
 
-@pytest.mark.slow
-def test_the_printed_address_opens_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
+def test_the_printed_addresses_open_the_pages_and_nothing_else_does(runs: Path, cache: Path) -> None:
     with viewing(runs, cache) as view:
+        assert set(view.addresses) == {"runs", "model lineage", "data lineage"}
         with pytest.raises(urllib.error.HTTPError, match="403"):
             _opener().open(os.path.dirname(view.server))
 
         assert b"MindInsight" in _opener().open(view.addresses["runs"].split("#")[0]).read()
 
 
-@pytest.mark.slow
 def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
     with viewing(runs, cache, "--no-token") as view:
         assert f"{view.server}/#/summary-manage" in "".join(view.printed)
@@ -133,19 +130,11 @@ def test_without_a_token_everyone_is_answered(runs: Path, cache: Path) -> None:
         assert b"MindInsight" in _opener().open(view.server).read()
 
 
-@pytest.mark.slow
-def test_several_runs_have_the_addresses_of_all_runs(runs: Path, cache: Path) -> None:
-    with viewing(runs, cache) as view:
-        assert set(view.addresses) == {"runs", "model lineage", "data lineage"}
-
-
-@pytest.mark.slow
 def test_a_single_run_has_the_addresses_of_its_pages(runs: Path, cache: Path) -> None:
     with viewing(runs / "version_0", cache) as view:
         assert view.addresses["scalars"].endswith("#/train-manage/scalar?train_id=.%2F&summaryPath=.%2F")
 
 
-@pytest.mark.slow
 def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "empty").mkdir()
     with viewing(tmp_path / "empty", cache) as view:
@@ -153,7 +142,6 @@ def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
         assert f"no run in {tmp_path / 'empty'} yet; the pages show one when it begins\n" in view.printed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "warning"),
     [
@@ -173,7 +161,6 @@ def test_an_interface_that_others_reach_is_warned_of(
     assert warning is None or warning in printed
 
 
-@pytest.mark.slow
 def test_code_beside_the_runs_is_not_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pip", "venv", "mindinsight", "gunicorn", "aiohttp", "json", "sitecustomize"):
         (runs / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
@@ -196,7 +183,6 @@ read line < {fifo}
 """
 
 
-@pytest.mark.slow
 def test_a_browser_that_waits_is_given_a_file_and_keeps_nobody_waiting(runs: Path, cache: Path, tmp_path: Path) -> None:
     notes, fifo, browser = (tmp_path / name for name in ("notes", "fifo", "browser"))
     os.mkfifo(fifo)
