@@ -364,12 +364,15 @@ def landscape(case: Case, folder: Path) -> dict[str, float]:
     before, began = reset_peak(), time.process_time()
     state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     axes = [scaled(one, state) for one in random_directions(state, moving_names(net))]
-    moved, points = copy.deepcopy(net), 2 * GRID**2 + 3
+    line = [2 * number / (GRID - 1) - 1 for number in range(GRID)]
+    # As many points of each kind: of a network whose weights are near zero, or twice what they were, all is slower.
+    points = [*((x, y) for x in line for y in line), *((0.001 * number, 0.0) for number in range(GRID**2 + 3))]
+    moved = copy.deepcopy(net)
     with torch.no_grad():
-        for number in range(points):
+        for x, y in points:
             for name, parameter in moved.named_parameters():
                 if name in axes[0]:
-                    parameter.copy_(state[name] + number / points * axes[0][name] + 0.1 * axes[1][name])
+                    parameter.copy_(state[name] + x * axes[0][name] + y * axes[1][name])
             for index, batch in enumerate(loader):
                 float(moved.training_step(batch, index))
     loop = time.process_time() - began

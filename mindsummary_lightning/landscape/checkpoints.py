@@ -301,25 +301,15 @@ class LandscapeCheckpoints:
             )
 
     def load(self, number: int) -> dict[str, Tensor]:
-        """The tensors of one checkpoint on the CPU, mapped from the file."""
-        self.check([number])
-        return _mapped(self.files[number])
+        """The tensors of one checkpoint, :func:`mapped`."""
+        return mapped(self.files[number])
 
 
-@dataclass(frozen=True, slots=True)
-class SavedState:
-    """A checkpoint's tensors under other names: ``names`` gives each its name in the file. Called, it maps the file."""
+def mapped(path: str, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
+    """The tensors of one checkpoint on the CPU, mapped from the file; ``names`` gives each of some its name there.
 
-    path: str
-    names: Mapping[str, str]
-
-    def __call__(self) -> dict[str, Tensor]:  # noqa: D102 - the class says it
-        tensors = _mapped(self.path)
-        return {name: tensors[key] for name, key in self.names.items()}
-
-
-def _mapped(path: str) -> dict[str, Tensor]:
-    # A file that is replaced meanwhile stays mapped as it was: the writer renames.
+    A file that is replaced meanwhile stays mapped as it was: the writer renames.
+    """
     try:
         with open_regular(path, root=os.path.dirname(os.path.dirname(path))) as file:
             tensors: dict[str, Tensor] = torch.load(
@@ -327,7 +317,7 @@ def _mapped(path: str) -> dict[str, Tensor]:
             )
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
-    return tensors
+    return tensors if names is None else {name: tensors[key] for name, key in names.items()}
 
 
 class RowStore:

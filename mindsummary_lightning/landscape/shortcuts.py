@@ -83,10 +83,7 @@ def loss_on_plane(
     fewer = joined(batches, int(max_bytes / loss.bytes_per_sample))
     if len(fewer) < len(batches):
         best = attempt("joining batches", lambda: PlaneLoss(loss, plane, fewer, options, autocast))
-    batches = batches if best is plain else fewer
-    best = attempt(
-        "keeping the first layer", lambda: _keeping_first_layer(best, loss, plane, batches, options, autocast)
-    )
+    best = attempt("keeping the first layer", lambda: _keeping_first_layer(best))
     return plain, best
 
 
@@ -97,13 +94,12 @@ class KeptLayerLoss(PlaneLoss):
     other input, and for one that comes a second time at a point, the layer computes.
     """
 
-    def __init__(self, name: str, inputs: list[Tensor], loss: MeanLoss, plane: FlatPlane, *others: Any) -> None:
-        super().__init__(loss, plane, *others)
-        layer = loss.module.get_submodule(name)
-        names = loss.canonical_names()
+    def __init__(self, plain: PlaneLoss, name: str, inputs: list[Tensor]) -> None:
+        vars(self).update(vars(plain))
+        layer, plane, names = self._loss.module.get_submodule(name), self._plane, self._loss.canonical_names()
         parameters = {key: names[f"{name}.{key}" if name else key] for key, _ in layer.named_parameters()}
         corners = [
-            {key: one[first] for key, first in parameters.items()} for one in (plane.anchor, plane.first, plane.second)
+            {key: one[parameters[key]] for key in parameters} for one in (plane.anchor, plane.first, plane.second)
         ]
         with self.prepared():
             self.parts = [[functional_call(layer, state, (data,)) for state in corners] for data in inputs]
@@ -126,7 +122,7 @@ class KeptLayerLoss(PlaneLoss):
         return network
 
 
-def _keeping_first_layer(plain: PlaneLoss, *others: Any) -> PlaneLoss | None:
+def _keeping_first_layer(plain: PlaneLoss) -> PlaneLoss | None:
     """One that keeps the layer which is called first, unless that or its input is of another kind or too large."""
     first: list[tuple[str, Any]] = []
     with plain.prepared():
@@ -142,7 +138,7 @@ def _keeping_first_layer(plain: PlaneLoss, *others: Any) -> PlaneLoss | None:
     inputs = [args[0].detach() for _, args in first if len(args) == 1 and type(args[0]) is Tensor]
     if len(inputs) < len(plain.batches) or len({name for name, _ in first}) > 1:
         return None
-    kept = KeptLayerLoss(first[0][0], inputs, *others)
+    kept = KeptLayerLoss(plain, first[0][0], inputs)
     return kept if 5 * sum(parts[0].nbytes for parts in kept.parts) <= _MAX_KEPT_BYTES else None
 
 

@@ -15,17 +15,17 @@ from typing import Any
 
 from torch import nn
 
-from mindsummary_lightning.conversion.arguments import checked_directory, positive_int
+from mindsummary_lightning.conversion.arguments import checked_directory, natural_int, positive_int
 from mindsummary_lightning.landscape.batches import digest, is_datamodule, take_batches
 from mindsummary_lightning.landscape.checkpoint_names import moving_names, names_in_checkpoint
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
     RowStore,
-    SavedState,
+    mapped,
     remove_checkpoints,
 )
-from mindsummary_lightning.landscape.directions import opened
+from mindsummary_lightning.landscape.directions import OpenState, opened
 from mindsummary_lightning.landscape.evaluation import TRUE_PRECISIONS, EvaluationOptions, first_loss
 from mindsummary_lightning.landscape.grid import LandscapeGrid, final_grid, interval_grid
 from mindsummary_lightning.landscape.mean_loss import LossFunction, MeanLoss
@@ -180,23 +180,21 @@ class SummaryLandscape:
         batches = take_batches(dataloader, saved.settings.num_samples, seed)
         fabric = make_fabric(accelerator, devices, num_nodes, "32-true" if precision in TRUE_PRECISIONS else precision)
         first = f"{first_loss(loss, opened(jobs[-1].anchor), batches, fabric.device, options):.4g}"
-        about = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
-        names = [job.fingerprint(about) for job in jobs]
-        stores = [RowStore(os.path.join(saved.directory, f"rows_{name}")) for name in names]
+        data = (digest(batches), first, type(loss.module).__qualname__, train_mode, seed, precision)
+        stores = [RowStore(os.path.join(saved.directory, f"rows_{job.fingerprint(data)}")) for job in jobs]
         try:
             work = partial(compute_rows, jobs=jobs, stores=stores, loss=loss, batches=batches, options=options)
             losses = launch(fabric, work)
         except KeyboardInterrupt:
-            _LOG.warning(
-                "loss landscape interrupted; finished rows are in %s, the same call continues", saved.directory
-            )
+            _LOG.warning("loss landscape interrupted; the same call goes on from the rows in %s", saved.directory)
             raise
-        made = {
-            job.tag: job.landscape(of_job, saved.settings.unit, saved.step_per_epoch)
-            for job, of_job in zip(jobs, losses, strict=True)
-        }
+        about = (saved.settings.unit, saved.step_per_epoch)
+        made = {job.tag: job.landscape(of_job, *about) for job, of_job in zip(jobs, losses, strict=True)}
         if fabric.global_rank == 0:
-            _write(target, made)
+            with SummaryRecord(target, raise_exception=True) as record:
+                for tag, landscape in made.items():
+                    record.add_value("LANDSCAPE", tag, landscape)
+                    record.record(0)
             for store in stores:
                 store.clear()
         return Landscapes(made)
@@ -205,12 +203,9 @@ class SummaryLandscape:
 def _checked_ids(device_ids: Sequence[int]) -> Sequence[int]:
     if not isinstance(device_ids, (list, tuple)):
         raise TypeError(f"device_ids must be a list of ints or None, not {type(device_ids).__name__}")
-    for number in device_ids:
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"device_ids must hold ints, not {type(number).__name__}")
-    if not device_ids or min(device_ids) < 0:
-        raise ValueError(f"device_ids must hold at least one device from 0 on, not {list(device_ids)}")
-    return device_ids
+    if not device_ids:
+        raise ValueError("device_ids must hold at least one device")
+    return [natural_int("each of device_ids", number) for number in device_ids]
 
 
 def _settled(directory: str, collect_landscape: Mapping[str, Any] | None) -> LandscapeCheckpoints:
@@ -237,20 +232,10 @@ def _jobs(saved: LandscapeCheckpoints, module: nn.Module, seed: int, prefix: str
             f"{type(module).__name__} has no parameter with weight or bias in its name, so nothing would move"
         )
 
-    def state(number: int) -> SavedState:
+    def state(number: int) -> OpenState:
         path = saved.files[number]
-        return SavedState(path, names_in_checkpoint(module, saved.load(number), path, prefix))
+        return partial(mapped, path, names_in_checkpoint(module, mapped(path), path, prefix))
 
-    jobs = []
-    for interval in intervals:
-        jobs.append(interval_grid(interval, [state(n) for n in interval], names, settings.landscape_size, seed))
-    if settings.result:
-        jobs.append(final_grid(last, state(last), names, settings.landscape_size, seed))
-    return jobs
-
-
-def _write(directory: str, landscapes: Mapping[str, LossLandscape]) -> None:
-    with SummaryRecord(directory, raise_exception=True) as record:
-        for tag, landscape in landscapes.items():
-            record.add_value("LANDSCAPE", tag, landscape)
-            record.record(0)
+    how = (names, settings.landscape_size, seed)
+    jobs = [interval_grid(interval, [state(number) for number in interval], *how) for interval in intervals]
+    return [*jobs, final_grid(last, state(last), *how)] if settings.result else jobs

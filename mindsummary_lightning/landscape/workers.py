@@ -69,22 +69,12 @@ def make_fabric(
 
 def launch(fabric: Fabric, work: Callable[[Fabric], Any]) -> Any:
     """Run ``work`` in every process of a Fabric; returns what the first one returned."""
-    if fabric.world_size > 1:
+    if not isinstance(fabric.strategy, SingleDeviceStrategy):
         with _environment_of_workers():
             return fabric.launch(work)
-    # Fabric changes DataLoader and BatchSampler for the launch and changes them back only if nothing is raised.
-    errors: list[BaseException] = []
-
-    def run(own: Fabric) -> Any:
-        try:
-            return work(own)
-        except BaseException as error:
-            errors.append(error)
-
-    result = fabric.launch(run)
-    if errors:
-        raise errors[0]
-    return result
+    # Fabric's own launch would change DataLoader and BatchSampler, and change them back only if nothing is raised.
+    fabric.strategy.setup_environment()
+    return work(fabric)
 
 
 @contextlib.contextmanager
@@ -201,7 +191,10 @@ def _alone(fabric: Fabric) -> Iterator[None]:
 
 
 class Progress:
-    """Shows how many of ``total`` rows are done, and the losses of the current landscape; a context manager."""
+    """Shows how many of ``total`` rows are done, and the losses of the current landscape; a context manager.
+
+    A bar on a terminal and in a notebook, at most a line for every tenth in a log.
+    """
 
     def __init__(self, total: int, is_shown: bool) -> None:
         self._total, self._is_shown = total, is_shown and total > 0
@@ -218,20 +211,15 @@ class Progress:
 
     def show(self, done: int, tag: str, rows: Mapping[int, NDArray[np.float64]]) -> None:
         """Say that ``done`` rows are finished, ``rows`` of them of the landscape with this tag."""
+        every = np.concatenate(list(rows.values()))
+        good = every[np.isfinite(every)]
+        losses = f"loss {good.min():.4g} to {good.max():.4g}" if good.size else "loss not finite"
         if not self._bar.disable:
-            self._bar.set_description(tag, refresh=False)
-            self._bar.set_postfix_str(_range(rows), refresh=False)
+            self._bar.set_description(f"{tag}, {losses}", refresh=False)
             self._bar.update(done - self._bar.n)
             return
         tenth, now = _TENTHS * done // max(self._total, 1), time.monotonic()
         if self._is_shown and tenth > self._tenth and now > self._last_line + _SECONDS_BETWEEN_LINES:
             self._tenth, self._last_line = tenth, now
-            seconds = now - self._start
-            text = f"loss landscape: {done} of {self._total} rows in {seconds:.0f} s, {tag}, {_range(rows)}"
-            sys.stderr.write(text + "\n")
-
-
-def _range(rows: Mapping[int, NDArray[np.float64]]) -> str:
-    every = np.concatenate(list(rows.values()))
-    good = every[np.isfinite(every)]
-    return f"loss {good.min():.4g} to {good.max():.4g}" if good.size else "loss not finite"
+            took = f"{now - self._start:.0f} s"
+            sys.stderr.write(f"loss landscape: {done} of {self._total} rows in {took}, {tag}, {losses}\n")

@@ -30,7 +30,7 @@ def saved(run: Path) -> list[int]:
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=3)
-    assert save(writer, 1, STATE) is True
+    assert (save(writer, 7, STATE), save(writer, 1, STATE)) == (False, True)  # 7 is of no interval
     saved = LandscapeCheckpoints.open(tmp_path)
     assert saved.settings == SETTINGS
     assert saved.step_per_epoch == 3
@@ -52,13 +52,6 @@ def test_the_metadata_has_mindspores_keys(tmp_path: Path) -> None:
         "landscape_size": 40,
         "create_landscape": {"train": True, "result": True},
     }
-
-
-def test_numbers_of_no_interval_are_not_saved(tmp_path: Path) -> None:
-    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
-    assert not writer.wants(7)
-    assert save(writer, 7, STATE) is False
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
@@ -114,18 +107,15 @@ def test_the_byte_budget_thins_the_intervals_and_says_so_once(
         assert saved(tmp_path) == written
 
 
-def test_a_run_that_goes_on_keeps_what_lies_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "number", "kept"), [("Net", 3, [1, 2, 3]), ("Other", 3, [3])])
+def test_a_run_that_goes_on_keeps_what_lies_before_and_another_networks_does_not(
+    tmp_path: Path, name: str, number: int, kept: list[int]
+) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
-    for number in (1, 2, 3, 4):
-        save(writer, number, STATE)
-    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 3, STATE)
-    assert saved(tmp_path) == [1, 2, 3]
-
-
-def test_a_new_run_in_the_directory_forgets_the_old_one(tmp_path: Path) -> None:
-    save(LandscapeCheckpointWriter(tmp_path, "Other", SETTINGS), 1, STATE)
-    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 2, STATE)
-    assert saved(tmp_path) == [2]
+    for each in (1, 2, 3, 4):
+        save(writer, each, STATE)
+    save(LandscapeCheckpointWriter(tmp_path, name, SETTINGS), number, STATE)
+    assert saved(tmp_path) == kept
 
 
 def test_a_moved_run_finds_its_checkpoints(tmp_path: Path) -> None:

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,24 +87,6 @@ def test_two_processes_give_what_one_gives(run: Path) -> None:
     assert_equal(generate(run, devices=1), generate(run, devices=2))
 
 
-@pytest.mark.slow
-@pytest.mark.long
-def test_two_processes_go_on_where_one_was_stopped(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = generate(run)
-    write = workers.RowStore.write
-
-    def write_three(self: workers.RowStore, index: int, losses: np.ndarray) -> None:
-        write(self, index, losses)
-        if index == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(workers.RowStore, "write", write_three)
-    with pytest.raises(KeyboardInterrupt):
-        generate(run)
-    monkeypatch.undo()
-    assert_equal(generate(run, devices=2), expected)
-
-
 def test_several_batch_sizes_of_epoch_checkpoints(tmp_path: Path) -> None:
     settings = LandscapeSettings(3, "epoch", 50, False, True, ((1, 2, 3),))
     nets.train(nets.ConvNet(), str(tmp_path), 5, settings)
@@ -173,32 +152,6 @@ def test_an_interrupted_landscape_goes_on_without_computing_a_row_again(
     assert_equal(generate(run), expected)
     assert len(computed) == 5 + 1 + 5  # a 5x5 grid with a path, a 5x5 grid
     assert not list((run / "ckpt_dir").glob("rows_*"))
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_killed_process_leaves_its_rows(run: Path) -> None:
-    expected = generate(run)
-    script = f"""
-import os, signal
-from tests.landscape import nets
-from mindsummary_lightning.landscape.checkpoints import RowStore
-from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
-write, written = RowStore.write, []
-def write_and_die(self, index, losses):
-    write(self, index, losses)
-    written.append(index)
-    if len(written) == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-RowStore.write = write_and_die
-net = nets.Mlp()
-SummaryLandscape({str(run)!r}).generate(net, nets.loader(net), nets.LOSS, accelerator="cpu")
-"""
-    paths = os.pathsep.join(sys.path)
-    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths}, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert len(list((run / "ckpt_dir").glob("rows_*/*.row"))) == 4
-    assert_equal(generate(run), expected)
 
 
 @pytest.mark.slow

@@ -125,38 +125,26 @@ def loss_at(animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str,
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - for a model that uses the global one
     total = count = 0
-    batches = animal.batches()
-    with torch.set_grad_enabled(animal.has_gradients), default_dtype(animal.dtype):
-        for index, batch in enumerate(batches):
-            data = converted(batch, animal.dtype)
-            size = next(len(value) for value in leaves(data))
-            total += animal.loss(module, data, index).float().item() * size
-            count += size
-    return total / count
-
-
-@contextlib.contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    torch.set_default_dtype(dtype)
+    torch.set_default_dtype(animal.dtype)
     try:
-        yield
+        with torch.set_grad_enabled(animal.has_gradients):
+            for index, batch in enumerate(animal.batches()):
+                data = converted(batch, animal.dtype)
+                size = next(len(value) for value in leaves(data))
+                total += animal.loss(module, data, index).float().item() * size
+                count += size
     finally:
         torch.set_default_dtype(torch.float32)
+    return total / count
 
 
 def leaves(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
-    else:
-        parts = (
-            value.values()
-            if isinstance(value, dict)
-            else value
-            if isinstance(value, (list, tuple))
-            else vars(value).values()
-        )
-        for part in parts:
-            yield from leaves(part)
+        return
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, (dict, list, tuple)) else vars(value).values():
+        yield from leaves(part)
 
 
 def assert_plain_loop(animal: Animal, made: dict[str, LossLandscape], states: list[dict[str, torch.Tensor]]) -> None:

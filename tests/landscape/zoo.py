@@ -473,38 +473,6 @@ def wide() -> list[Any]:
     return pairs(64)
 
 
-def images() -> list[Any]:
-    return [(torch.stack([x.sin()] * 8, 1).view(-1, 8, 8, 8), y) for x, y in wide()]
-
-
-def dicts() -> list[Any]:
-    return [{"x": x, "y": y} for x, y in pairs()]
-
-
-def graphs() -> list[Any]:
-    return [Graph(x, y) for x, y in pairs()]
-
-
-def tokens() -> list[Any]:
-    return [((x.abs() * 9).long() % 20, y) for x, y in pairs()]
-
-
-def with_neighbours() -> list[Any]:
-    return [(x, torch.eye(len(x)).roll(1, 0).to_sparse(), y) for x, y in pairs()]
-
-
-def two_loaders() -> Any:
-    return {"a": loader(), "b": loader()}
-
-
-def two_batches() -> list[Any]:
-    return [{"a": pair, "b": pair} for pair in pairs()]
-
-
-def tripled() -> list[Any]:
-    return [[3 * x, y] for x, y in pairs()]
-
-
 def by_hand(module: nn.Module, batch: Any, index: int) -> Tensor:
     return LOSS(module(*batch[:-1]), batch[-1])
 
@@ -515,29 +483,8 @@ def step(module: Any, batch: Any, index: int) -> Tensor:
     return loss["loss"] if isinstance(loss, dict) else loss
 
 
-def step_of_batch(module: Any, batch: Any, index: int) -> Tensor:
-    module.log = lambda *_, **__: None
-    return module.training_step(batch)
-
-
-def transferred_step(module: Any, batch: Any, index: int) -> Tensor:
-    return step(module, [2 * batch[0] - module.mean, batch[1]], index)
-
-
-def doubled_step(module: Any, batch: Any, index: int) -> Tensor:
-    return cross_entropy(module.net(2 * batch[0]), batch[1])
-
-
 def step_in_epoch_zero(module: Any, batch: Any, index: int) -> Tensor:
     return cross_entropy(module.net(batch[0]), batch[1])
-
-
-def discriminator(module: Any, batch: Any, index: int) -> Tensor:
-    return LOSS(module.discriminator(batch[0]), batch[1])
-
-
-def student(module: Any, batch: Any, index: int) -> Tensor:
-    return LOSS(module.student(batch[0]), batch[1])
 
 
 @dataclass(frozen=True)
@@ -562,8 +509,10 @@ def lit(make: Callable[[], nn.Module], loss: Any = step, **others: Any) -> Anima
 
 ZOO = {
     "mlp": Animal(nets.Mlp, lambda: [(x.repeat(1, 2)[:, :80].view(-1, 8, 10), y) for x, y in wide()]),
-    "convolutions": Animal(nets.ConvNet, images),
-    "transformer": Animal(nets.Transformer, tokens),
+    "convolutions": Animal(
+        nets.ConvNet, lambda: [(torch.stack([x.sin()] * 8, 1).view(-1, 8, 8, 8), y) for x, y in wide()]
+    ),
+    "transformer": Animal(nets.Transformer, lambda: [((x.abs() * 9).long() % 20, y) for x, y in pairs()]),
     "tied": Animal(nets.Tied, lambda: [(x.repeat(1, 2)[:, :80], y) for x, y in wide()]),
     "aliased": Animal(Aliased, wide),
     "used twice": Animal(UsedTwice, wide),
@@ -577,7 +526,7 @@ ZOO = {
     "caching": Animal(Caching),
     "viewed": Animal(Viewed),
     "scripted": Animal(Scripted, wide),
-    "sparse": Animal(SparseGraph, with_neighbours),
+    "sparse": Animal(SparseGraph, lambda: [(x, torch.eye(len(x)).roll(1, 0).to_sparse(), y) for x, y in pairs()]),
     "spectral": Animal(Spectral),
     "old weight norm": Animal(OldWeightNorm, wide),
     "parametrized": Animal(Parametrized, wide),
@@ -589,22 +538,33 @@ ZOO = {
     "lightning": lit(Lit),
     "metrics": lit(Metrics),
     "configured": lit(Configured),
-    "gan": Animal(Gan, loss=discriminator, part=lambda gan: gan.discriminator),
-    "student": Animal(Distilled, loss=student, part=lambda both: both.student, prefix="student"),
+    "gan": Animal(
+        Gan, loss=lambda gan, batch, _: LOSS(gan.discriminator(batch[0]), batch[1]), part=lambda gan: gan.discriminator
+    ),
+    "student": Animal(
+        Distilled,
+        loss=lambda both, batch, _: LOSS(both.student(batch[0]), batch[1]),
+        part=lambda both: both.student,
+        prefix="student",
+    ),
     "distilled": lit(Distilled),
     "ema": lit(Ema),
-    "transferring": lit(Transferring, transferred_step),
-    "augmenting": lit(Augmenting, doubled_step),
-    "dict batches": lit(DictBatch, batches=dicts),
+    "transferring": lit(Transferring, lambda net, batch, index: step(net, [2 * batch[0] - net.mean, batch[1]], index)),
+    "augmenting": lit(Augmenting, lambda net, batch, _: LOSS(net.net(2 * batch[0]), batch[1])),
+    "dict batches": lit(DictBatch, batches=lambda: [{"x": x, "y": y} for x, y in pairs()]),
     "in-place batches": lit(InPlaceBatch),
-    "graphs": lit(GraphNet, batches=graphs),
-    "no index": lit(NoIndex, step_of_batch),
+    "graphs": lit(GraphNet, batches=lambda: [Graph(x, y) for x, y in pairs()]),
+    "no index": lit(NoIndex, lambda net, batch, _: LOSS(net.net(batch[0]), batch[1])),
     "asks its trainer": lit(AsksItsTrainer, step_in_epoch_zero),
     "physics": lit(Physics, has_gradients=True),
     "mixup": lit(Mixup),
     "contrastive": lit(Contrastive),
-    "several loaders": lit(SeveralLoaders, batches=two_batches, data=two_loaders),
-    "data module": lit(Lit, batches=tripled, data=Data),
+    "several loaders": lit(
+        SeveralLoaders,
+        batches=lambda: [{"a": pair, "b": pair} for pair in pairs()],
+        data=lambda: {"a": loader(), "b": loader()},
+    ),
+    "data module": lit(Lit, batches=lambda: [[3 * x, y] for x, y in pairs()], data=Data),
     "bf16-true": lit(Lit, dtype=torch.bfloat16),
     "64-true": lit(Lit, dtype=torch.float64),
     "compiled": lit(lambda: torch.compile(Lit())),  # not run compiled: only its LightningModule is asked
