@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import inspect
-import io
 import logging
-import pickle
 import sys
 import traceback
-import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -23,7 +20,15 @@ from torch.utils._pytree import tree_map_only
 from mindsummary_lightning.collection.loss import loss_of
 from mindsummary_lightning.landscape.batches import move_batch
 from mindsummary_lightning.landscape.checkpoint_names import canonical_names, named_tensors
-from mindsummary_lightning.landscape.network_copies import LIGHTNING, NetworkCopies, NetworkPickler, address
+from mindsummary_lightning.landscape.network_copies import (
+    LIGHTNING,
+    NetworkCopies,
+    address,
+    ignore,
+    package_of,
+    pickled,
+    unpickled,
+)
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -135,7 +140,7 @@ class MeanLoss(nn.Module):
     def __reduce__(self) -> Any:
         with self._data_with(None):
             package = _lightning_package(self.module) if self._trainer else ""
-            return _unpickled, (_pickled(vars(self) | {"_trainer": None}), package)
+            return _unpickled, (pickled(vars(self) | {"_trainer": None}), package)
 
 
 def _loss_of(attributes: dict[str, Any]) -> MeanLoss:
@@ -148,20 +153,9 @@ def _loss_of(attributes: dict[str, Any]) -> MeanLoss:
     return loss
 
 
-def _pickled(attributes: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    try:
-        # Not pickle's own way: views of one memory are views of one memory again in the other process.
-        torch.save(attributes, buffer, pickle_module=types.SimpleNamespace(Pickler=NetworkPickler, __name__="pickle"))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        reason = f"several devices need a module and loss that can be pickled ({error}); use devices=1"
-        raise TypeError(reason) from error
-    return buffer.getvalue()
-
-
 def _unpickled(attributes: bytes, package: str) -> MeanLoss:
     trainer = _idle_trainer(package) if package else None
-    return _loss_of(torch.load(io.BytesIO(attributes), weights_only=False) | {"_trainer": trainer})
+    return _loss_of(unpickled(attributes) | {"_trainer": trainer})
 
 
 def _leave_training(module: nn.Module) -> None:
@@ -175,7 +169,7 @@ def _leave_training(module: nn.Module) -> None:
             module.configure_model()  # type: ignore[operator]  # nn.Module's stub does not know it
     for part in module.modules():
         if "_trainer" in vars(part):
-            vars(part).update(_trainer=None, _fabric=None, log=_ignore, log_dict=_ignore)
+            vars(part).update(_trainer=None, _fabric=None, log=ignore, log_dict=ignore)
 
 
 def _as_loss(answer: Any) -> Tensor:
@@ -222,14 +216,14 @@ def _transfer_hook(name: str, module: nn.Module, datamodule: Any) -> Callable[..
 def is_overridden(value: Any, name: str) -> bool:
     """Whether a method is the user's and not that of Lightning's base class."""
     owner = next((kind for kind in type(value).__mro__ if name in vars(kind)), None)
-    return owner is not None and owner.__module__.partition(".")[0] not in (*LIGHTNING, "torch")
+    return owner is not None and package_of(owner) not in (*LIGHTNING, "torch")
 
 
 def _lightning_package(module: nn.Module) -> str:
     """The package whose LightningModule a module is; empty for any other."""
     for kind in type(module).__mro__:
-        if kind.__name__ == "LightningModule" and (package := kind.__module__.partition(".")[0]) in LIGHTNING:
-            return package
+        if kind.__name__ == "LightningModule" and package_of(kind) in LIGHTNING:
+            return package_of(kind)
     return ""
 
 
@@ -248,7 +242,3 @@ def _idle_trainer(package: str) -> Any:
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
     trainer.training = True  # augmentations ask
     return trainer
-
-
-def _ignore(*_: Any, **__: Any) -> None:
-    """Take the place of ``LightningModule.log`` and ``log_dict``."""

@@ -55,11 +55,26 @@ def address(tensor: Tensor) -> int:
     return 0 if is_lazy(tensor) or tensor.layout != torch.strided else tensor.untyped_storage().data_ptr()
 
 
-class NetworkPickler(pickle.Pickler):
+def pickled(value: Any) -> bytes:
+    """A value for another process; raises TypeError. Views of one memory are that again, which is not pickle's way."""
+    buffer = io.BytesIO()
+    try:
+        torch.save(value, buffer, pickle_module=types.SimpleNamespace(Pickler=_NetworkPickler, __name__="pickle"))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        reason = f"several devices need a module and loss that can be pickled ({error}); use devices=1"
+        raise TypeError(reason) from error
+    return buffer.getvalue()
+
+
+def unpickled(content: bytes) -> Any:
+    """What was :func:`pickled`."""
+    return torch.load(io.BytesIO(content), weights_only=False)
+
+
+class _NetworkPickler(pickle.Pickler):
     """Pickles modules that cannot pickle themselves: those with parametrizations, and what compiled ones were."""
 
     def reducer_override(self, value: Any) -> Any:
-        """How a module is made again."""
         if getattr(value, "__module__", "") == parametrizations.__name__ and isinstance(value, types.FunctionType):
             return _ignored, ()  # a hook for loading older state dicts, local to a function
         if isinstance(value, nn.Module):
@@ -70,12 +85,12 @@ class NetworkPickler(pickle.Pickler):
         return NotImplemented
 
     def parametrized(self, value: nn.Module) -> Any:
-        """How a module is made again whose class torch has made (torch 2.5 to 2.13)."""
+        # Its class is made by torch (2.5 to 2.13).
         names = list(vars(value)["_modules"]["parametrizations"])
         return _parametrized, (type(value).__mro__[1], names), vars(value)
 
 
-class _CopyPickler(NetworkPickler):
+class _CopyPickler(_NetworkPickler):
     """Writes a number in place of what copies share and of memory that they copy."""
 
     def __init__(self, buffer: io.BytesIO, objects: list[Any], shared: Iterable[Any]) -> None:
@@ -143,19 +158,19 @@ def _is_shared(value: Any) -> bool:
         return False
     if isinstance(value, types.FunctionType):
         return value.__closure__ is None
-    is_module = isinstance(value, nn.Module)
-    if isinstance(value, _SHARED) or (not is_module and any(_is_of_lightning(kind) for kind in type(value).__mro__)):
-        return True
-    if is_module:
+    if isinstance(value, nn.Module):
         return False
+    if isinstance(value, _SHARED) or any(package_of(kind) in LIGHTNING for kind in type(value).__mro__):
+        return True
     try:
         return isinstance(value.__reduce_ex__(_PROTOCOL), str)
     except Exception:
         return True  # a lock, a file, a weak reference, an object of another library
 
 
-def _is_of_lightning(kind: type) -> bool:
-    return str(kind.__module__).partition(".")[0] in LIGHTNING  # of a type that Cython made it may be no text
+def package_of(kind: type) -> str:
+    """The package that a type is from."""
+    return str(kind.__module__).partition(".")[0]  # of a type that Cython made it may be no text
 
 
 def _content(cell: types.CellType) -> Any:
@@ -171,11 +186,11 @@ def _fill(cell: types.CellType, content: tuple[Any, ...]) -> None:
 
 
 def _ignored() -> Callable[..., None]:
-    return _ignore
+    return ignore
 
 
-def _ignore(*_: Any, **__: Any) -> None:
-    pass
+def ignore(*_: Any, **__: Any) -> None:
+    """Do nothing."""
 
 
 def _itself(value: Any) -> Any:

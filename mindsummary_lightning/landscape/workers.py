@@ -51,9 +51,7 @@ def make_fabric(
             f"num_nodes is {num_nodes}, but this process was not started by torchrun, SLURM or LSF; start it on each "
             f"machine, for example with torchrun --nnodes {num_nodes} --nproc-per-node DEVICES SCRIPT"
         )
-    kind = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
-    if kind is None:
-        raise ValueError(f"Fabric knows no accelerator {accelerator!r}")
+    kind: Any = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
     if not isinstance(devices, (int, str)):
         devices = len(devices) if isinstance(kind, CPUAccelerator) else list(devices)
     chosen = kind.get_parallel_devices(kind.parse_devices(kind.auto_device_count() if devices == "auto" else devices))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import shutil
 
@@ -66,29 +65,6 @@ def test_a_part_that_takes_and_gives_no_tensor_is_no_obstacle() -> None:
     np.testing.assert_allclose(evaluation(net, plane).losses(POINTS), expected, rtol=1e-5)
 
 
-def test_unequal_batches_count_by_their_samples() -> None:
-    net = nets.Mlp()
-    plane = plane_of(net)
-    batches = take_batches(nets.loader(net, batch_size=40), 96, 0)
-    assert [batch.samples for batch in batches] == [40, 40, 16]
-    whole = take_batches(nets.loader(net, batch_size=96), 96, 0)
-    found = [without_shortcuts(net, plane, own).losses(POINTS) for own in (batches, whole)]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-
-
-def test_the_module_and_the_random_state_are_as_before() -> None:
-    net = nets.ConvNet().train()
-    net[3].eval()
-    found = evaluation(net, plane_of(net), train_mode=True)
-    before = copy.deepcopy(net.state_dict())
-    modes = [module.training for module in net.modules()]
-    state = torch.get_rng_state()
-    found.losses(POINTS)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
-    assert [module.training for module in net.modules()] == modes
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 @pytest.mark.slow
 def test_training_mode_draws_the_same_dropout_at_every_point() -> None:
     net = nets.ConvNet()
@@ -96,13 +72,6 @@ def test_training_mode_draws_the_same_dropout_at_every_point() -> None:
     once, again = found.losses(POINTS), found.losses(POINTS[::-1])[::-1]
     np.testing.assert_array_equal(once, again)
     assert not np.allclose(once, evaluation(net, plane_of(net)).losses(POINTS), rtol=1e-3)
-
-
-def test_a_lightning_module_gives_its_loss_by_its_training_step() -> None:
-    net = nets.Lit()
-    plane = plane_of(net)
-    expected = plain_loop(net, plane, nets.loader(net), lambda output, target: nets.LOSS(output, target))
-    np.testing.assert_allclose(evaluation(net, plane, None).losses(POINTS), expected, rtol=1e-5)
 
 
 def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -> None:
