@@ -124,11 +124,11 @@ def loss_at(animal: Animal, state: dict[str, torch.Tensor], axes: list[dict[str,
     torch.manual_seed(0)
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - for a model that uses the global one
-    total = count = 0
+    batches, total, count = animal.batches(), 0.0, 0
     torch.set_default_dtype(animal.dtype)
     try:
         with torch.set_grad_enabled(animal.has_gradients):
-            for index, batch in enumerate(animal.batches()):
+            for index, batch in enumerate(batches):
                 data = converted(batch, animal.dtype)
                 size = next(len(value) for value in leaves(data))
                 total += animal.loss(module, data, index).float().item() * size
