@@ -1,4 +1,4 @@
-"""MindInsight's pages in a headless Chromium: opened, waited for until their data is drawn, and photographed.
+"""MindInsight's pages in a headless Chromium: opened, and waited for until their data is drawn.
 
 Routes and selectors are those of the Vue pages in the 2.3.1 wheel, found by looking at runs that a real MindSpore
 wrote. The pages live behind ``#`` (``<address>/#<route>``); a run is named by ``train_id`` (``./<folder>``), only the
@@ -18,6 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
+
+import pytest
+
+from tests.oracle.mindinsight_server import wait_until
 
 if TYPE_CHECKING:
     from selenium.webdriver.remote.webdriver import WebDriver
@@ -119,13 +123,6 @@ PAGES = {
 }
 
 
-def find_chromium() -> tuple[str, str] | None:
-    """Paths of Chromium and its driver, ``None`` if one of them is not installed."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    return (chromium, driver) if chromium and driver else None
-
-
 @dataclass(frozen=True)
 class Browser:
     """A running Chromium.
@@ -187,6 +184,17 @@ class Browser:
             still = still + 1 if measured == before else 0
         return sum(amount > 0 for part in measured for amount in part)
 
+    def wait(self, condition: str) -> None:
+        """Wait until an expression of the page's is true."""
+        wait_until(lambda: bool(self.driver.execute_script(f"return {condition}")), self.text)
+
+    def screen(self, width: int, scheme: str = "light") -> None:
+        """Look at the pages on a screen of this width, a phone's below 500, in a light or dark scheme."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        for name, values in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
+            self.driver.execute("executeCdpCommand", {"cmd": f"Emulation.{name}", "params": values})
+
     def text(self) -> str:
         """The text a person sees."""
         text: str = self.driver.execute_script("return document.body.innerText")
@@ -216,11 +224,6 @@ class Browser:
                 failed += [f"{facts['errorText']} {address}"] if address else []  # else Chromium's own
         return failed
 
-    def screenshot(self, path: Path) -> None:
-        """Photograph the window into a PNG file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        assert self.driver.save_screenshot(str(path)), f"no screenshot could be written to {path}"
-
     def _measure(self, selector: str) -> list[int]:
         """How much is drawn of each visible element; 0 for what does not count."""
         measured: list[int] = self.driver.execute_script(_MEASURE, selector)
@@ -235,23 +238,21 @@ class Browser:
 
 @contextlib.contextmanager
 def running_browser(address: str, profile: Path, entrance: str | None = None) -> Iterator[Browser]:
-    """Start Chromium for a MindInsight; it is gone after the body.
+    """Start Chromium for a MindInsight; it is gone after the body. Where it is not installed, the test is skipped.
 
     Args:
         address: ``http://127.0.0.1:<port>``.
         profile: an empty directory for its profile.
         entrance: the address that is opened first, with a token; ``None`` where none is needed.
-
-    Raises:
-        FileNotFoundError: Chromium or its driver is not installed.
     """
-    found = find_chromium()
-    from selenium import webdriver  # here, because sessions without MindInsight do not install it
+    pytest.importorskip("selenium")  # sessions without MindInsight do not install it
+    from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    if found is None:
-        raise FileNotFoundError("chromium and chromedriver must be on the PATH (Debian: chromium, chromium-driver)")
-    chromium, driver_path = found
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver_path = shutil.which("chromedriver")
+    if not chromium or not driver_path:
+        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (*_FLAGS, f"--user-data-dir={profile}"):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from tests.oracle.browser import Browser, find_chromium, running_browser
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE, MindInsight, running_mindinsight
+from tests.oracle.browser import Browser, running_browser
+from tests.oracle.mindinsight_server import MindInsight, running_mindinsight
 
 if TYPE_CHECKING:
     from tests.oracle.small_fit import Fit
@@ -50,10 +50,7 @@ def amount(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
 
 @pytest.fixture(scope="session")
 def mindinsight(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MindInsight]:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
-    with running_mindinsight(python, runs, tmp_path_factory.mktemp("workspace")) as server:
+    with running_mindinsight(runs, tmp_path_factory.mktemp("workspace")) as server:
         yield server
 
 
@@ -73,8 +70,5 @@ def fits(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def browser(mindinsight: MindInsight, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     with running_browser(mindinsight.address, tmp_path_factory.mktemp("profile")) as chromium:
         yield chromium

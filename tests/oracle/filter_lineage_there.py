@@ -1,8 +1,8 @@
 """Answer search conditions with MindInsight's own ``filter_summary_lineage``, in MindInsight's environment.
 
-``python filter_lineage_there.py BASE_DIR CONDITIONS.pickle ANSWERS.json [--repeat]``: each answer is
+``python filter_lineage_there.py BASE_DIR CONDITIONS.pickle ANSWERS.json``: each answer is
 ``{"result": ...}`` or ``{"refused": name of the error}``. The tree is read once and kept for all conditions, as
-MindInsight's server keeps it; with ``--repeat`` it is read for each, as its Python function does it.
+MindInsight's server keeps it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ def answer(base_dir: str, condition: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    base_dir, conditions, answers = sys.argv[1:4]
+    base_dir, conditions, answers = sys.argv[1:]
     logging.disable(logging.CRITICAL)
-    if "--repeat" not in sys.argv:
-        model.LineageOrganizer = functools.lru_cache(model.LineageOrganizer)
+    model.LineageOrganizer = functools.lru_cache(model.LineageOrganizer)
     with open(conditions, "rb") as file:
         asked = pickle.load(file)  # the file is our own; JSON has no tuples
     Path(answers).write_text(json.dumps([answer(base_dir, condition) for condition in asked]))

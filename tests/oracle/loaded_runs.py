@@ -54,4 +54,5 @@ def assert_shown_whole(run: Path, answer: dict[str, Any]) -> None:
         steps, values = zip(*answer["scalars"][tag], strict=True)
         assert list(steps) == series.steps.tolist()
         np.testing.assert_array_equal(np.array(values, np.float32), series.values)
-    assert "unreadable" not in answer["lineage"]
+    train = SummaryReader(run).lineage().train
+    assert (answer["lineage"] or [None])[-1] == (train and (train.epoch or 0))

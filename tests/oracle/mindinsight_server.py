@@ -2,7 +2,7 @@
 
 ``running_mindinsight`` starts the server of another Python environment on a free loopback port and ends its whole
 process group, whatever happens to the test. ``MindInsight`` asks it; paths, parameters and answers are MindInsight
-2.3.1's. Standard library only: the judge shares nothing with what it judges.
+2.3.1's. The judge shares nothing with what it judges.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.warm_processes import free_port
 
@@ -211,12 +213,19 @@ def wait_until(done: Callable[[], bool], awaited: Callable[[], str]) -> None:
         time.sleep(_POLL_S)
 
 
+def needed_python() -> str:
+    """The Python of an environment that holds MindInsight; without one the test is skipped."""
+    python = os.environ.get(PYTHON_VARIABLE)
+    if not python:
+        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+    return python
+
+
 @contextlib.contextmanager
-def running_mindinsight(python: str, base_dir: Path, workspace: Path) -> Iterator[MindInsight]:
+def running_mindinsight(base_dir: Path, workspace: Path) -> Iterator[MindInsight]:
     """Start MindInsight over a directory of runs; it has answered once when the body begins, and is gone after it.
 
     Args:
-        python: executable of an environment that holds MindInsight 2.3.1 and versions that work with it.
         base_dir: its direct subdirectories are the runs.
         workspace: where the server keeps its logs.
 
@@ -237,7 +246,7 @@ def running_mindinsight(python: str, base_dir: Path, workspace: Path) -> Iterato
     output = workspace / "output.txt"
     with open(output, "wb") as sink:
         process = subprocess.Popen(
-            _command(python, port),
+            _command(needed_python(), port),
             cwd=workspace,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -21,27 +21,12 @@ from typing import Any
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
+from tests.trainer.support import Net, loader, trainer
 
 EPOCHS, BATCHES = 2, 20
 LAST_STEP = EPOCHS * BATCHES
-
-
-class _Line(L.LightningModule):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 1)
-
-    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
-        loss = (self.layer(batch[0]) - 1).square().mean()
-        self.log("train/loss", loss)
-        return loss
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.05)
 
 
 class _Spared:
@@ -87,22 +72,16 @@ def _train(directory: Path, name: str, told: int) -> None:
     torch.manual_seed(len(list(checkpoints.glob("*.ckpt"))))
     saved = sorted(checkpoints.glob("*.ckpt"), key=lambda path: int(path.stem))
     spared = _Spared(directory / f"{name}.spared")
-    trainer = L.Trainer(
-        accelerator="cpu",
-        devices=1,
+    trainer(
         max_epochs=EPOCHS,
-        log_every_n_steps=1,
         logger=_Logger(directory / "runs", name, spared),
         callbacks=[
             _Witness(directory / f"{name}.witness", told, spared),
             SummaryCollector(collect_freq=1),
             ModelCheckpoint(checkpoints, "{step}", auto_insert_metric_name=False, every_n_train_steps=3, save_top_k=-1),
         ],
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    data = TensorDataset(torch.randn(BATCHES * 2, 3))
-    trainer.fit(_Line(), DataLoader(data, 2), ckpt_path=saved[-1] if saved else None)
+        enable_checkpointing=True,
+    ).fit(Net(), loader(BATCHES, 2), ckpt_path=saved[-1] if saved else None)
 
 
 def _part(directory: Path, name: str, kill_after: int | None) -> None:
@@ -130,7 +109,6 @@ def _part(directory: Path, name: str, kill_after: int | None) -> None:
 
 def main(directory: Path, count: int) -> None:
     """Leave that many runs below ``DIRECTORY/runs``, each killed once and resumed to its end."""
-    torch.set_num_threads(1)
     places = random.Random(11)
     for number in range(count):
         name = f"resumed_{number}"

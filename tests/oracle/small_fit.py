@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from tests.oracle.mindinsight_server import publish
+from tests.trainer.support import trainer
 
 BATCH_SIZE, BATCHES, VALIDATION_BATCHES = 16, 10, 3
 EPOCHS, COLLECT_FREQ = 2, 6
@@ -104,22 +105,19 @@ def fit_digits(runs: Path, name: str, scratch: Path, *, learning_rate: float, no
         collect_freq=COLLECT_FREQ, custom_lineage_data={"note": note, "fold": 3, "dropout": 0.25}
     )
     checkpoint = ModelCheckpoint(scratch / "checkpoints" / name)
-    trainer = L.Trainer(
-        accelerator="cpu",
-        devices=1,
+    running = trainer(
         max_epochs=EPOCHS,
         log_every_n_steps=4,
         logger=[logger, witness],
         callbacks=[notes, collector, checkpoint, LearningRateMonitor("step")],
-        enable_progress_bar=False,
-        enable_model_summary=False,
+        enable_checkpointing=True,
     )
-    trainer.fit(Digits(learning_rate), DataLoader(train, BATCH_SIZE), DataLoader(validation, BATCH_SIZE))
+    running.fit(Digits(learning_rate), DataLoader(train, BATCH_SIZE), DataLoader(validation, BATCH_SIZE))
     return Fit(
         train_id=publish(Path(logger.log_dir), runs),
         losses=notes.losses,
         logged=_read_csv(Path(witness.log_dir, "metrics.csv")),
-        metrics={key: float(trainer.callback_metrics[key]) for key in ("val/loss", "val/accuracy")},
+        metrics={key: float(running.callback_metrics[key]) for key in ("val/loss", "val/accuracy")},
         checkpoint_bytes=Path(checkpoint.best_model_path).stat().st_size,
         images=train[:BATCH_SIZE][0].numpy(),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from tests.oracle.differential.comparing import mismatch
 from tests.oracle.differential.differences import DIFFERENCES
 from tests.oracle.differential.runs import LINEAGE_ALONE, write_runs
 from tests.oracle.differential.value_requests import ShownRun
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE, running_mindinsight, wait_until
+from tests.oracle.mindinsight_server import running_mindinsight, wait_until
 
 REQUESTS = (value_requests, graph_requests, lineage_requests)
 LEAST_REQUESTS = 2_000
@@ -36,10 +35,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
-    with running_mindinsight(python, base, tmp_path_factory.mktemp("workspace")) as server:
+    with running_mindinsight(base, tmp_path_factory.mktemp("workspace")) as server:
         yield Server(server.address)
 
 

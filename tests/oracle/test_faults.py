@@ -137,28 +137,6 @@ def test_a_resumed_run_is_shown_without_waiting(tmp_path: Path, tail: str) -> No
     assert answer["scalars"] == {"old": [[0, 0.0], [1, 1.0], [2, 2.0]], "new": [[7, 7.0]]}
 
 
-def test_a_run_that_met_a_full_disk_at_every_byte_is_shown_whole(tmp_path: Path) -> None:
-    record = SummaryRecord(tmp_path)
-    for room in range(45):
-        with FaultyWrites(room, errno.ENOSPC):
-            recorder_of(record).write_values(2 * room, [("a", float(room))])
-        recorder_of(record).write_values(2 * room + 1, [("a", float(room))])
-
-    (answer,) = shown(tmp_path)
-    assert (answer["is_done"], answer["is_integrity"]) == (True, True)
-    assert answer["scalars"]["a"] == as_recorded(tmp_path, "a")
-    assert len(answer["scalars"]["a"]) >= 45
-
-
-def test_a_run_that_met_a_limit_of_the_system_is_shown_whole(tmp_path: Path) -> None:
-    assert not run_victim("size_limit", tmp_path, "scalar", 1).returncode
-
-    (answer,) = shown(tmp_path)
-    assert (answer["is_done"], answer["is_integrity"]) == (True, True)
-    assert answer["scalars"]["a"] == as_recorded(tmp_path, "a")
-    assert answer["lineage"] == [1000]
-
-
 def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,24 +153,31 @@ def test_a_run_whose_directory_was_deleted_is_shown_from_then_on(
     assert (answer["scalars"], answer["lineage"]) == ({"a": [[2, 2.0]]}, [2])
 
 
-def test_a_run_that_rotated_under_a_clock_set_back_is_shown_whole(tmp_path: Path) -> None:
+def with_a_full_disk_at_every_byte(run: Path) -> None:
+    recorder = recorder_of(SummaryRecord(run))
+    for room in range(45):
+        with FaultyWrites(room, errno.ENOSPC):
+            recorder.write_values(2 * room, [("a", float(room))])
+        recorder.write_values(2 * room + 1, [("a", float(room))])
+    assert len(read_scalars(run, "a")) >= 45
+
+
+def with_a_limit_of_the_system(run: Path) -> None:
+    assert not run_victim("size_limit", run, "scalar", 1).returncode
+
+
+def rotated_under_a_clock_set_back(run: Path) -> None:
     clock = Clock()
-    writer = EventWriter(str(tmp_path), FileOptions(max_file_size=300), clock)
+    writer = EventWriter(str(run), FileOptions(max_file_size=300), clock)
     for step in range(40):
         writer.write_values(step, [("a", float(step))])
         clock.now -= 100
-
-    (answer,) = shown(tmp_path)
-    assert (answer["is_done"], answer["is_integrity"]) == (True, True)
-    assert answer["scalars"]["a"] == [[step, float(step)] for step in range(40)]
+    assert len(read_scalars(run, "a")) == 40
 
 
-def test_a_run_with_forked_children_is_shown_without_a_word_of_theirs(tmp_path: Path) -> None:
-    done = run_victim("inherit", tmp_path, "fork", "loader")
-    assert not done.returncode, done.stderr
-
-    (answer,) = shown(tmp_path / "fork-loader")
-    assert answer["scalars"] == {"loss": as_recorded(tmp_path / "fork-loader", "loss")}
+def with_forked_children(run: Path) -> None:
+    assert not run_victim("inherit", run.parent, "fork", "loader").returncode
+    (run.parent / "fork-loader").rename(run)
 
 
 def ended_somehow(run: Path, way: str) -> None:
@@ -248,10 +233,13 @@ def under_umask_0(run: Path) -> None:
         os.umask(umask)
 
 
-# Row 3 without a file of zeros alone: nothing proves whose it is, so it is left as it is.
+# Rows of docs/reference/faults.md. A file of zeros alone (row 3) is left as it is: nothing proves whose it is.
 LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
+    (4, with_a_full_disk_at_every_byte, ()),
+    (4, with_a_limit_of_the_system, ()),
     *((3, cut_by_a_power_loss, (size,)) for size in ("20", "200", "333", "500", "613")),
     *((6, ended_somehow, (way,)) for way in ("return", "exception", "sys.exit", "os._exit", "abort", "thread")),
+    (7, with_forked_children, ()),
     (8, recorded_by_two_processes, ()),
     (10, recorded_by_many_at_once, ()),
     (14, with_a_value_too_large, ()),
@@ -259,6 +247,7 @@ LEFT_BEHIND: list[tuple[int, Callable[..., None], tuple[str, ...]]] = [
     (17, with_hostile_tags, ()),
     (18, under_umask_0, ()),
     (20, with_odd_values, ()),
+    (32, rotated_under_a_clock_set_back, ()),
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import Graph
 from tests.oracle.browser import Browser
-from tests.oracle.mindinsight_server import MindInsight
+from tests.oracle.mindinsight_server import MindInsight, wait_until
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("selenium")
@@ -26,7 +25,6 @@ from tests.graph.training import train  # noqa: E402
 from tests.graph.zoo import ZOO  # noqa: E402
 
 _SEEDS = range(4)
-_LOAD_LIMIT_S = 30.0
 
 _DRAWN = (*(f"graph-{name}" for name in ZOO), "graph-awkward", "graph-random-0")
 # What the page draws in a way of its own: many scopes, branches that are shared, odd names; the others with --full.
@@ -55,10 +53,10 @@ def run(request: pytest.FixtureRequest, runs: Path, mindinsight: MindInsight) ->
 
 def wait_for_graph(server: MindInsight, train_id: str) -> None:
     """Wait until both views are there: a run counts as loaded before the last of its events is built."""
-    deadline = time.monotonic() + _LOAD_LIMIT_S
-    while not all(server.plugins(train_id).get(view) for view in ("graph", "optimized_graph")):
-        assert time.monotonic() < deadline, f"{train_id} shows no graph; the reason is in {server.logs}"
-        time.sleep(0.1)
+    wait_until(
+        lambda: all(server.plugins(train_id).get(view) for view in ("graph", "optimized_graph")),
+        lambda: f"graphs of {train_id}; the reason is in {server.logs}",
+    )
 
 
 def leaves(server: MindInsight, train_id: str, mode: str) -> list[dict[str, Any]]:

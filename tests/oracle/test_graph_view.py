@@ -14,7 +14,7 @@ import pytest
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.graph_codec import decode_model
 from mindsummary_lightning.viewer.graph_view.layout import GraphView, hits, normal_view, optimized_view, tree_of
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE
+from tests.oracle.mindinsight_server import needed_python
 from tests.viewer.random_graphs import random_graph
 
 GRAPHS = (60, 300)  # in the short form and in the long one
@@ -24,15 +24,12 @@ VIEWS = {"normal": normal_view, "optimize": optimized_view}
 @pytest.fixture(scope="module")
 def arranged(tmp_path_factory: pytest.TempPathFactory, amount: Callable[[int, int], int]) -> Path:
     """The graphs, each with MindInsight's arrangement beside it."""
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
     folder = tmp_path_factory.mktemp("graphs")
     for seed in range(amount(*GRAPHS)):
         (folder / f"{seed:03d}.graph").write_bytes(random_graph(seed).SerializeToString())
     script = Path(__file__).with_name("arrange_graphs_there.py")
     environment = {**os.environ, "HOME": str(folder)}  # where it keeps its log
-    subprocess.run([python, str(script), str(folder)], check=True, env=environment, cwd=folder)
+    subprocess.run([needed_python(), str(script), str(folder)], check=True, env=environment, cwd=folder)
     return folder
 
 

@@ -25,7 +25,7 @@ from mindsummary_lightning.values import (
     UserDefinedInfo,
 )
 from mindsummary_lightning.viewer import browser as users_browser
-from tests.oracle.browser import PAGES, Browser, find_chromium, running_browser
+from tests.oracle.browser import PAGES, Browser, running_browser
 from tests.reading.runs import record, values_at, write_lineage, write_summary
 from tests.viewer.view_process import View, viewing
 
@@ -76,9 +76,6 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 
 @pytest.fixture(scope="module")
 def browser(view: View, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     with running_browser(view.server, tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 
@@ -146,7 +143,7 @@ def test_a_page_on_another_port_does_not_get_the_token(view: View, browser: Brow
         threading.Thread(target=neighbour.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{neighbour.server_address[1]}/"
         browser.driver.execute_script(f"location.href = '{address}'")  # as a link of the page would
-        _wait_for_title(browser, "neighbour")
+        browser.wait("document.title === 'neighbour'")
         assert browser.driver.execute_script("return document.referrer + document.cookie + name") == ""
         neighbour.shutdown()
 
@@ -164,14 +161,7 @@ def test_the_file_that_the_browser_is_given_opens_the_pages(
 
     with users_browser.opened_in_browser(view.addresses["runs"]):
         browser.driver.get(commands[0][-1])
-        _wait_for_title(browser, "MindInsight")
+        browser.wait("document.title === 'MindInsight'")
         browser.wait_drawn(*PAGES["summary list"].drawn)
 
     assert browser.driver.current_url == view.addresses["runs"]
-
-
-def _wait_for_title(browser: Browser, title: str) -> None:
-    deadline = time.monotonic() + 30
-    while browser.driver.title != title:
-        assert time.monotonic() < deadline, browser.driver.title
-        time.sleep(0.05)

@@ -87,7 +87,9 @@ def test_the_collector_records_the_input_images(mindinsight: MindInsight, fits: 
     np.testing.assert_array_equal(np.asarray(shown), np.stack([expected] * 3, axis=-1))
 
 
-def test_the_lineage_row_says_what_was_trained_and_how(lineage: dict[str, Any], fits: tuple[Fit, Fit]) -> None:
+def test_the_lineage_row_says_what_was_trained_and_how_with_results_and_custom_data(
+    lineage: dict[str, Any], fits: tuple[Fit, Fit]
+) -> None:
     expected = {
         "network": "Digits",
         "optimizer": "SGD",
@@ -103,18 +105,8 @@ def test_the_lineage_row_says_what_was_trained_and_how(lineage: dict[str, Any], 
 
     assert {name: lineage[name] for name in expected} == expected
     assert lineage["loss"] == pytest.approx(fits[0].losses[-1], rel=1e-6)
-
-
-def test_the_lineage_row_holds_the_metrics_of_the_last_validation(
-    lineage: dict[str, Any], fits: tuple[Fit, Fit]
-) -> None:
     assert lineage["metric"] == pytest.approx(fits[0].metrics, rel=1e-6)
-
-
-def test_the_lineage_row_holds_custom_data_and_hyper_parameters(lineage: dict[str, Any]) -> None:
-    expected = {"note": "fast", "fold": 3, "dropout": 0.25, "channels": 4, "accelerator": "cpu"}
-
-    assert lineage["user_defined"] == expected
+    assert lineage["user_defined"] == {"note": "fast", "fold": 3, "dropout": 0.25, "channels": 4, "accelerator": "cpu"}
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,22 @@ from tests.oracle.mindinsight_server import MindInsight, publish
 @pytest.fixture(scope="module")
 def row(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The lineage of the run, as the server answers it."""
-    import lightning as L
     import torch
     from lightning.pytorch.callbacks import ModelCheckpoint
     from torch.utils.data import DataLoader, TensorDataset
 
     from mindsummary_lightning import EvalLineage, TrainLineage
     from tests.oracle.small_fit import Digits
+    from tests.trainer.support import trainer
 
     scratch = tmp_path_factory.mktemp("lineage_alone")
     data = TensorDataset(torch.rand(48, 1, 8, 8), torch.randint(0, 10, (48,)))
     data.root = str(scratch / "digits")  # type: ignore[attr-defined]  # as torchvision's data sets have one
     run = scratch / "lineage_alone"
-    trainer = L.Trainer(
-        accelerator="cpu",
-        max_epochs=2,
-        logger=False,
-        callbacks=[TrainLineage(run), EvalLineage(run), ModelCheckpoint(scratch / "checkpoints")],
-        enable_progress_bar=False,
-        enable_model_summary=False,
+    callbacks = [TrainLineage(run), EvalLineage(run), ModelCheckpoint(scratch / "checkpoints")]
+    trainer(max_epochs=2, logger=False, callbacks=callbacks, enable_checkpointing=True).fit(
+        Digits(0.05), DataLoader(data, 16, shuffle=True), DataLoader(data, 12)
     )
-    trainer.fit(Digits(0.05), DataLoader(data, 16, shuffle=True), DataLoader(data, 12))
     train_id = publish(run, runs)
     mindinsight.wait_lineage(train_id)
     found = mindinsight.lineages()[train_id]

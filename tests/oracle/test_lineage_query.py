@@ -23,12 +23,11 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.query import filter_summary_lineage
 from tests.lineage.lineage_tree import write_tree
 from tests.lineage.search_conditions import search_conditions
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE
+from tests.oracle.mindinsight_server import needed_python
 
 SEED = 20_240_607
 RUNS = 60
 CONDITIONS = (400, 2_000)  # in the short form and in the long one
-CONDITIONS_READ_ANEW = (15, 60)  # a tenth of a second each there
 CONDITIONS_LOOKED_AT = 300
 
 
@@ -39,15 +38,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-def _theirs(base: Path, conditions: list[Any], scratch: Path, *options: str) -> list[dict[str, Any]]:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
+def _theirs(base: Path, conditions: list[Any], scratch: Path) -> list[dict[str, Any]]:
     (scratch / "conditions.pickle").write_bytes(pickle.dumps(conditions, protocol=4))
-    script = Path(__file__).with_name("filter_lineage_there.py")
-    files = [str(scratch / "conditions.pickle"), str(scratch / "answers.json")]
+    command = [needed_python(), Path(__file__).with_name("filter_lineage_there.py"), base]
+    files = [scratch / "conditions.pickle", scratch / "answers.json"]
     environment = {**os.environ, "HOME": str(scratch)}  # where it keeps its log
-    subprocess.run([python, str(script), str(base), *files, *options], check=True, env=environment, cwd=scratch)
+    subprocess.run([*command, *files], check=True, env=environment, cwd=scratch)
     answers: list[dict[str, Any]] = json.loads((scratch / "answers.json").read_text())
     return answers
 
@@ -82,16 +78,6 @@ def test_random_conditions_get_the_answers_of_mindinsight(
         different = _differences(tree, conditions, answers)
 
     assert not different, f"{len(different)} of {len(conditions)} differ, the first:\n{different[0]}"
-
-
-def test_a_tree_read_anew_for_each_condition_gives_the_answers_of_mindinsight(
-    tree: Path, tmp_path: Path, times: Callable[[int, int], int]
-) -> None:
-    conditions = search_conditions(times(*CONDITIONS_READ_ANEW), SEED + 1)
-
-    different = _differences(tree, conditions, _theirs(tree, conditions, tmp_path, "--repeat"))
-
-    assert not different, different[0]
 
 
 def test_the_conditions_compared_are_worth_comparing(tree: Path) -> None:

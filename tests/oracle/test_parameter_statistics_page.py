@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.values.statistics_columns import to_stored
 from tests.oracle.mindinsight_server import MindInsight, publish, wait_until
+from tests.trainer.support import trainer
 
 TAG, PICTURE = "parameter_statistics/tensor", "parameter_statistics/gradient_rms/image"
 
@@ -44,10 +45,7 @@ def train_id(mindinsight: MindInsight, runs: Path, tmp_path_factory: pytest.Temp
     specified: Any = {"collect_metric": False}
     collector = SummaryCollector(folder, 1, specified, False, collect_parameter_statistics=True)
     torch.manual_seed(0)
-    L.Trainer(
-        accelerator="cpu", devices=1, max_epochs=1, logger=False, callbacks=[collector], enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    ).fit(Chain(), DataLoader(TensorDataset(torch.randn(6, 2)), 2))  # fmt: skip
+    trainer(logger=False, callbacks=[collector]).fit(Chain(), DataLoader(TensorDataset(torch.randn(6, 2)), 2))
     mindinsight.wait_cached(published := publish(folder, runs))
     # It shows large values while it still reads the rest of the file.
     wait_until(lambda: len(mindinsight.tensors(published, TAG)) == 3, lambda: f"three tables of {published}")

@@ -9,7 +9,7 @@ import pytest
 
 from mindsummary_lightning.export.report import write_report
 from tests.cli.demo_run import write_demo_run
-from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.oracle.browser import Browser, running_browser
 from tests.reading.runs import values_at, write_summary
 
 _CURVE = "Bokeh.documents.flatMap(doc => doc.roots()).filter(plot => plot.tags.includes('curve'))"
@@ -18,9 +18,6 @@ _LINES = f"{_CURVE}[0].renderers.filter(line => line.name === 'run0')"
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     folder = tmp_path_factory.mktemp("report")
     for name, rate in (("a", 0.01), ("b", 0.03)):
         write_demo_run(folder / "runs" / name, rate)
@@ -33,25 +30,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def _open(report: Browser) -> None:
     """The page, when both of its curves are drawn."""
     report.driver.get(report.address)
-    _wait_for(report, f"{_CURVE}.length === 2")
-
-
-def _wait_for(report: Browser, condition: str) -> None:
-    from selenium.webdriver.support.wait import WebDriverWait
-
-    WebDriverWait(report.driver, 30).until(lambda driver: driver.execute_script(f"return {condition}"))
+    report.wait(f"{_CURVE}.length === 2")
 
 
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_report_fits_the_screen_and_the_console_stays_empty(report: Browser, width: int) -> None:
     driver = report.driver
-    driver.execute(
-        "executeCdpCommand",
-        {
-            "cmd": "Emulation.setDeviceMetricsOverride",
-            "params": {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-        },
-    )
+    report.screen(width)
     _open(report)
     content = driver.execute_script("return document.documentElement.scrollWidth")
 
@@ -102,7 +87,7 @@ def test_the_log_axis_takes_the_place_of_the_linear_one_and_gives_it_back(report
     shown = f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join()"
 
     for scales in ("linear,linear", "log,log", "linear,linear"):
-        _wait_for(report, f"{shown} === '{scales}'")
+        report.wait(f"{shown} === '{scales}'")
         report.driver.execute_script("document.getElementById('log').click()")
 
     assert report.driver.execute_script(f"return {_CURVE}.length") == 4  # one for each scale, made once
@@ -112,11 +97,11 @@ def test_a_curve_of_negative_values_keeps_its_linear_axis(report: Browser, tmp_p
     write_summary(tmp_path / "run", [values_at(step, {"a": -1.0 * step, "b": 1.0 * step}) for step in (1, 2)])
     write_report([str(tmp_path / "run")], str(tmp_path / "report.html"))
     report.driver.get((tmp_path / "report.html").as_uri())
-    _wait_for(report, f"{_CURVE}.length === 2")
+    report.wait(f"{_CURVE}.length === 2")
 
     report.driver.execute_script("document.getElementById('log').click()")
 
-    _wait_for(report, f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join() === 'linear,log'")
+    report.wait(f"{_CURVE}.filter(plot => plot.visible).map(plot => plot.tags[1]).join() === 'linear,log'")
 
 
 def test_a_drawn_point_is_the_recorded_one(report: Browser, tmp_path: Path) -> None:
@@ -125,7 +110,7 @@ def test_a_drawn_point_is_the_recorded_one(report: Browser, tmp_path: Path) -> N
     write_summary(tmp_path / "run", [values_at(step, {"x": value}) for step, value in recorded])
     write_report([str(tmp_path / "run")], str(tmp_path / "report.html"))
     report.driver.get((tmp_path / "report.html").as_uri())
-    _wait_for(report, f"{_CURVE}.length === 1")
+    report.wait(f"{_CURVE}.length === 1")
 
     columns = f"{_LINES}[0].data_source.data"
     script = f"return ['step', 'value', 'alone'].map(name => Array.from({columns}[name], String))"

@@ -43,7 +43,7 @@ def test_each_run_is_one_curve_with_each_step_once_and_its_newest_value(
         assert mindinsight.scalars(train_id, "loss/auto/scalar") == expected
         logged = mindinsight.scalars(train_id, "train/loss/scalar")
         assert [step for step, _ in logged] == list(range(LAST_STEP))
-        histograms = mindinsight.histograms(train_id, "layer.weight/auto/histogram")
+        histograms = mindinsight.histograms(train_id, "first.weight/auto/histogram")
         assert [step for step, _ in histograms] == list(range(1, LAST_STEP + 1))
 
 
@@ -52,5 +52,5 @@ def test_each_run_has_one_lineage_row_of_its_end(mindinsight: MindInsight, resum
 
     for train_id in resumed:
         row = mindinsight.wait_lineage(train_id)
-        assert (row["network"], row["epoch"]) == ("_Line", EPOCHS)
+        assert (row["network"], row["epoch"]) == ("Net", EPOCHS)
         assert "status" not in row["user_defined"]  # only our readers show it

@@ -16,7 +16,7 @@ import pytest
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer.notebook import Shown
 from tests.cli.command import mindsummary
-from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.oracle.browser import Browser, running_browser
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.many_runs import STEPS, write_sweep
 from tests.viewer.small_frontend import SMALL_WHEEL
@@ -25,8 +25,8 @@ Serve = Callable[[Path], str]
 
 _NAMES = "return [...document.querySelectorAll('td.name > a')].map(link => link.textContent)"
 _COUNT = "return document.getElementById('count').textContent"
-_DRAWN = "return document.querySelectorAll('polyline').length === document.querySelectorAll('tbody tr').length"
-_READ = "return !/being read/.test(document.getElementById('count').textContent)"
+_DRAWN = "document.querySelectorAll('polyline').length === document.querySelectorAll('tbody tr').length"
+_READ = "!/being read/.test(document.getElementById('count').textContent)"
 _CONDITIONS = (
     "metric/val/accuracy>0.5", "metric_val/accuracy<=0.5", "learning_rate=0.1", "learning_rate >= 0.01", "epoch==3",
     "optimizer=SGD", "optimizer != SGD", "network='ViT-B/16'", "user_defined/seed=3", "user_defined/seed!=3",
@@ -74,9 +74,6 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture(scope="module")
 def browser(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     with running_browser(serve(tmp_path_factory.mktemp("nothing")), tmp_path_factory.mktemp("profile")) as chromium:
         yield chromium
 
@@ -99,15 +96,8 @@ def _open(browser: Browser, address: str) -> None:
     browser.driver.get("about:blank")  # an address that differs behind # only would not load
     browser.errors()
     browser.driver.get(address)
-    _wait(browser, f"{_COUNT}.length > 0")
-    _wait(browser, _READ)
-
-
-def _wait(browser: Browser, script: str) -> None:
-    deadline = time.monotonic() + 60
-    while not browser.driver.execute_script(script):
-        assert time.monotonic() < deadline, browser.text()[:600]
-        time.sleep(0.02)
+    browser.wait(f"{_COUNT.removeprefix('return ')}.length > 0")
+    browser.wait(_READ)
 
 
 def _run(browser: Browser, script: str, *arguments: Any) -> Any:
@@ -127,7 +117,7 @@ def test_thousands_of_runs_are_searched_sorted_and_paged(
     _open(browser, serve(tmp_path))
     assert _run(browser, _COUNT) == f"{many} of {many} runs"
     assert len(_run(browser, _NAMES)) == 50
-    _wait(browser, "return document.querySelectorAll('polyline').length === 50")
+    browser.wait("document.querySelectorAll('polyline').length === 50")
 
     for query, check in (
         ("version_99", lambda names: all("version_99" in name for name in names)),
@@ -167,14 +157,14 @@ def test_the_address_holds_what_is_seen(browser: Browser, serve: Serve, sweep: P
     _run(browser, "document.querySelector('#chooser summary').click()")
     labels = "[...document.querySelectorAll('#chooser label')]"
     _run(browser, f"{labels}.find(one => /a_rare/.test(one.textContent)).firstChild.click()")
-    _wait(browser, _DRAWN)
+    browser.wait(_DRAWN)
     state = "return [location.href, ...['table', '#ticked'].map(part => document.querySelector(part).innerText)]"
     address, table, ticked = _run(browser, state)
     assert "a_rare_metric" in table
 
     _open(browser, address)
 
-    _wait(browser, _DRAWN)
+    browser.wait(_DRAWN)
     assert _run(browser, state)[1:] == [table, ticked]
     assert "1 ticked:" in ticked
 
@@ -243,11 +233,19 @@ def test_what_is_focused_stays_so_and_read_curves_stay_while_a_run_grows(
     assert set(map(tuple, seen)) == {("1", "./a"), ("1234567", "./a")}
 
 
-def test_a_condition_on_what_no_run_has_is_said(browser: Browser, serve: Serve, sweep: Path) -> None:
-    _open(browser, f"{serve(sweep)}#q={quote('metric/nothing>0.5')}")
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("metric/nothing>0.5", "no run has metric/nothing"),
+        ("version_1 nowhere", "no run has “nowhere” in its name or settings"),
+    ],
+)
+def test_a_condition_or_a_word_that_finds_nothing_is_said(
+    browser: Browser, serve: Serve, sweep: Path, query: str, said: str
+) -> None:
+    _open(browser, f"{serve(sweep)}#q={quote(query)}")
 
-    assert _run(browser, _COUNT) == "no run has metric/nothing"
-    assert _run(browser, _NAMES) == []
+    assert (_run(browser, _COUNT), _run(browser, _NAMES)) == (said, [])
 
 
 @pytest.mark.parametrize(
@@ -266,12 +264,6 @@ def test_words_are_alternatives_excluded_and_have_gaps(
     _open(browser, f"{serve(sweep)}#q={quote(query)}")
 
     assert sorted(name.rpartition("/")[2] for name in _run(browser, _NAMES)) == names
-
-
-def test_a_word_that_is_nowhere_is_said(browser: Browser, serve: Serve, sweep: Path) -> None:
-    _open(browser, f"{serve(sweep)}#q=version_1+nowhere")
-
-    assert _run(browser, _COUNT) == "no run has “nowhere” in its name or settings"
 
 
 def test_ranges_and_all_that_is_found_are_ticked(browser: Browser, serve: Serve, sweep: Path) -> None:
@@ -325,14 +317,14 @@ def test_curves_of_ticked_runs_are_laid_over_each_other(browser: Browser, serve:
 
     _open(browser, f"{serve(tmp_path)}#tick=./a&tick=./c&over=other&log=1")
 
-    _wait(browser, f"return {shown}.length === 3")
+    browser.wait(f"{shown}.length === 3")
     assert _run(browser, f"return {shown}") == ["step", "./a", "./c"]
     assert _run(browser, _COLOURED) > 100
     _run(
         browser,
         "const box = document.getElementById('over'); box.value = 'nothing'; box.dispatchEvent(new Event('change'))",
     )
-    _wait(browser, "return document.getElementById('plot').textContent === 'no ticked run has this tag'")
+    browser.wait("document.getElementById('plot').textContent === 'no ticked run has this tag'")
     assert browser.errors() == []
 
 
@@ -402,10 +394,10 @@ def test_a_click_on_the_comparison_of_two_of_three_runs_leads_to_it(browser: Bro
 
     browser.driver.find_element(By.LINK_TEXT, "where they differ").click()
 
-    _wait(browser, "return location.pathname.endsWith('/v1/mindinsight/comparison')")
+    browser.wait("location.pathname.endsWith('/v1/mindinsight/comparison')")
     assert [name.rpartition("/")[2] in browser.text() for name in names] == [True, False, True]
     browser.driver.back()
-    _wait(browser, f"{_COUNT}.length > 0")
+    browser.wait(f"{_COUNT.removeprefix('return ')}.length > 0")
     assert "2 ticked:" in browser.text()
     assert browser.errors() == []
 
@@ -418,12 +410,12 @@ def test_a_link_on_the_pages_of_chosen_runs_leads_back_to_the_table_of_all(brows
         box.click()
     browser.driver.find_element(By.LINK_TEXT, "compare curves").click()
     link = "document.body?.lastElementChild?.shadowRoot?.querySelector('a')"
-    _wait(browser, f"return Boolean({link})")
+    browser.wait(f"Boolean({link})")
 
     browser.driver.execute_script(f"{link}.click()")
 
-    _wait(browser, "return location.pathname.endsWith('/runs')")
-    _wait(browser, f"{_COUNT}.length > 0")
+    browser.wait("location.pathname.endsWith('/runs')")
+    browser.wait(f"{_COUNT.removeprefix('return ')}.length > 0")
     assert _run(browser, _COUNT) == "3 of 3 runs"
 
 
@@ -447,7 +439,7 @@ def test_the_keyboard_searches_moves_and_opens(browser: Browser, serve: Serve, s
     ticked = "return [...document.querySelectorAll('tbody tr.on')].map(row => row.dataset.id)"
     assert _run(browser, ticked) == _run(browser, _NAMES)[1:2]
     press(Keys.ENTER)
-    _wait(browser, "return location.hash.startsWith('#/train-manage/training-dashboard?id=')")
+    browser.wait("location.hash.startsWith('#/train-manage/training-dashboard?id=')")
 
 
 def test_chinese_is_spoken_and_kept(browser: Browser, serve: Serve, sweep: Path) -> None:
@@ -493,10 +485,7 @@ def test_names_and_settings_cannot_become_markup(browser: Browser, serve: Serve,
 def test_it_fits_the_screen_in_both_schemes(
     browser: Browser, serve: Serve, sweep: Path, width: int, scheme: str
 ) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    for name, values in (("setDeviceMetricsOverride", size), ("setEmulatedMedia", media)):
-        _cdp(browser, f"Emulation.{name}", values)
+    browser.screen(width, scheme)
 
     _open(browser, serve(sweep))
 

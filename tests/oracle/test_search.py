@@ -16,7 +16,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 from tests.docs.questions import CHINESE, ENGLISH
-from tests.oracle.browser import Browser, find_chromium, running_browser
+from tests.oracle.browser import Browser, running_browser
 
 _LIMIT_S = 20
 _FIRST_PAGES = """
@@ -41,8 +41,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def chromium(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     with running_browser(address, tmp_path_factory.mktemp("profile")) as running:
         yield running
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning import SummaryRecord
-from tests.oracle.browser import PAGES, Browser, find_chromium, running_browser
-from tests.oracle.mindinsight_server import PYTHON_VARIABLE, running_mindinsight, wait_until
+from tests.oracle.browser import PAGES, Browser, running_browser
+from tests.oracle.mindinsight_server import running_mindinsight, wait_until
 from tests.viewer.view_process import viewing
 
 _MINDSPORE_RUNS = Path(__file__).with_name("mindspore_runs")
@@ -28,9 +27,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     with (
         viewing(runs, tmp_path_factory.mktemp("cache")) as view,
         running_browser(view.server, tmp_path_factory.mktemp("ours"), view.addresses["runs"]) as browser,
@@ -40,10 +36,7 @@ def ours(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brows
 
 @pytest.fixture(scope="module")
 def theirs(ours: Browser, runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    python = os.environ.get(PYTHON_VARIABLE)
-    if not python:
-        pytest.skip(f"{PYTHON_VARIABLE} names no Python with MindInsight 2.3.1; `nox -s mindinsight` makes one")
-    with running_mindinsight(python, runs, tmp_path_factory.mktemp("workspace")) as server:
+    with running_mindinsight(runs, tmp_path_factory.mktemp("workspace")) as server:
         for run in runs.iterdir():
             server.wait_cached(f"./{run.name}")
             server.wait_lineage(f"./{run.name}")

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, blocks
-from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, find_chromium, running_browser
+from tests.oracle.browser import DASHBOARD_CARDS, PAGES, Browser, running_browser
 from tests.viewer.view_process import View, viewing
 from tests.warm_processes import environment
 
@@ -78,9 +78,6 @@ class _Seen:
 
 @pytest.fixture(scope="module", params=[_SAVE_DIR, pytest.param(_MINDSPORE, marks=pytest.mark.long), _SINGLE])
 def seen(request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Seen]:
-    pytest.importorskip("selenium")
-    if find_chromium() is None:
-        pytest.skip("chromium and chromedriver are not on the PATH (Debian: apt-get install chromium chromium-driver)")
     folder = tmp_path_factory.mktemp("view")
     if request.param == _MINDSPORE:
         directory, train_ids = folder / "mindspore", ("./momentum_0.01", "./momentum_0.05")
