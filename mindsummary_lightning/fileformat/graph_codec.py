@@ -125,11 +125,11 @@ def _number(data_type: DataType) -> anf_ir_pb2.DataType:
 
 def _type(message: anf_ir_pb2.TypeProto) -> GraphType:
     kind = message.WhichOneof("value")
-    stated = message.data_type if message.HasField("data_type") else anf_ir_pb2.DT_TENSOR
-    if kind == "tensor_type" and stated == anf_ir_pb2.DT_TENSOR:
+    stated = message.data_type if message.HasField("data_type") else None  # which counts, whatever else is there
+    if kind == "tensor_type" and stated in (None, anf_ir_pb2.DT_TENSOR):
         shape = tuple(dimension.size for dimension in message.tensor_type.shape.dim)
         return TensorType(DataType(message.tensor_type.elem_type), shape)
-    if kind == "sequence_type":
+    if kind == "sequence_type" and stated in (None, anf_ir_pb2.DT_TUPLE, anf_ir_pb2.DT_LIST):
         elements = tuple(_type(element) for element in message.sequence_type.elem_types)
         return TupleType(elements, is_list=message.data_type == anf_ir_pb2.DT_LIST)
     return DataType(message.data_type)

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
 from mindsummary_lightning.fileformat.graph_codec import decode_graph, decode_graph_event, decode_model, encode_graph
-from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType
+from mindsummary_lightning.values import DataType, Graph, GraphConstant, GraphInput, GraphNode, TensorType, TupleType
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
 
@@ -39,11 +39,14 @@ def test_a_scalar_tensor_has_a_shape_without_dimensions() -> None:
     assert written.tensor_type.HasField("shape")
 
 
-def test_a_stated_type_that_is_no_tensor_counts_and_not_a_tensor_type_beside_it() -> None:
-    message = parsed(Graph((GraphNode("1", "Print", output_type=TensorType(DataType.FLOAT32, (2, 3))),)))
+@pytest.mark.parametrize("beside", [TensorType(DataType.FLOAT32, (2, 3)), TupleType((DataType.INT32,))], ids=str)
+def test_the_stated_type_counts_and_no_other_type_beside_it(beside: TensorType | TupleType) -> None:
+    message = parsed(Graph((GraphNode("1", "Print", output_type=beside),)))
     message.node[0].output_type.data_type = int(DataType.STRING)
-
     assert decode_graph(message).nodes[0].output_type == DataType.STRING
+
+    message.node[0].output_type.ClearField("data_type")
+    assert decode_graph(message).nodes[0].output_type == beside
 
 
 @pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, 2**64 - 1])
