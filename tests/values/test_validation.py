@@ -136,3 +136,11 @@ def test_a_landscape_has_a_height_for_each_point_and_a_point_for_each_interval(
 def test_intervals_of_a_landscape_fit_their_field() -> None:
     with pytest.raises(ValueError, match="intervals of a landscape must be in"):
         check_recordable(LossLandscape(_points(1, 1, 1, (1, 1)), (2**31,), _points(1, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("surface", [None, "a surface", np.ones((2, 2))], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_no_points_is_refused_where_a_landscape_is_made(surface: Any) -> None:
+    with pytest.raises(TypeError, match="must be Points, not"):
+        LossLandscape(surface)
+    with pytest.raises(TypeError, match="must be Points, not Points and str"):
+        LossLandscape(_points(1, 1, 1, (1, 1)), (), "a path")  # type: ignore[arg-type]
