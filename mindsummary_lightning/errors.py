@@ -6,6 +6,7 @@ Argument mistakes are plain ``TypeError`` and ``ValueError``; this module holds 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -112,3 +113,33 @@ def imported(package: str, what: str) -> Any:
 def named_error(name: str, error: BaseException) -> BaseException:
     """An error as it is raised, its text after the name of the value; of other classes than our own checks' itself."""
     return type(error)(f"{name}: {error}") if type(error) in (TypeError, ValueError, RecordTooLargeError) else error
+
+
+def error_text(error: BaseException) -> str:
+    """The message of an error in one line, or its type's name if it has none or fails to give it."""
+    try:
+        text = str(error)
+        if isinstance(error, OSError) and error.strerror:  # not "[Errno 2] No such file or directory: 'a'"
+            where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
+            text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
+        return printable(" ".join(text.split())) or type(error).__name__
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a user's class of errors; SystemExit is no better than the others here
+        return type(error).__name__
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``.
+
+    For whatever was recorded, or named, by someone else and is about to reach a terminal or a log: control characters
+    could rewrite the screen, and bidirectional marks reorder what is read. In a JSON text the result means the same.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

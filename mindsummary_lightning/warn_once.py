@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable
 
+from mindsummary_lightning.errors import error_text, printable
+
 
 class WarnOnce:
     """Logs each message the first time its key is given and never again.
@@ -25,8 +27,6 @@ class WarnOnce:
         Texts and errors may hold names that somebody else chose: of them control characters are logged as escapes.
         """
         if key not in self._keys:
-            from mindsummary_lightning.values.text import error_text, printable  # here: it loads NumPy
-
             self._keys.add(key)
             shown = (error_text(each) if isinstance(each, Exception) else each for each in args)
             self._logger.log(level, message, *(printable(each) if isinstance(each, str) else each for each in shown))

@@ -16,13 +16,13 @@ from mindsummary_lightning.chain.chain_collector import ChainCollector
 from mindsummary_lightning.collection.loss import mean_loss
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.arguments import checked_directory, optional_module, recorded_steps
+from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.graph.module_calls import ModuleCalls
 from mindsummary_lightning.reading.module_tables import module_rows
 from mindsummary_lightning.recording.row_descriptions import RowDescriptions
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.values.step_chain import ChainRow
-from mindsummary_lightning.values.text import error_text
 
 _LOSS_TAG = "loss/auto"
 

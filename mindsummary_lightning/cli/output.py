@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TextIO
 
-from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.errors import DamagedFileError, error_text, printable
 
 _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
@@ -61,8 +61,6 @@ def width() -> int:
 
 def escaped(text: str) -> str:
     r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``."""
-    from mindsummary_lightning.values.text import printable  # imported late: with it comes numpy
-
     return printable(text)
 
 
@@ -198,8 +196,6 @@ def error_line(error: Exception) -> str:
         above = os.path.dirname(os.fsdecode(error.filename))
         if above and not os.path.exists(above):
             return f"{os.fsdecode(error.filename)}: there is no directory {above}"
-    from mindsummary_lightning.values.text import error_text  # imported late, as above
-
     text = error_text(error)
     is_silent = isinstance(error, DamagedFileError) and "mindsummary repair" not in text
     return f"{text}; run `mindsummary repair`" if is_silent else text

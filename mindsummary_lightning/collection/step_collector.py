@@ -25,9 +25,8 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_values import StepPart, StepValues
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
-from mindsummary_lightning.errors import named_error
+from mindsummary_lightning.errors import error_text, named_error
 from mindsummary_lightning.values import SummaryValue
-from mindsummary_lightning.values.text import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)

@@ -20,11 +20,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map_only
 
-from mindsummary_lightning.errors import GraphCaptureError
+from mindsummary_lightning.errors import GraphCaptureError, error_text
 from mindsummary_lightning.graph.module_names import module_class_name, unwrapped
 from mindsummary_lightning.graph.step_observer import observed_call
 from mindsummary_lightning.values.graph_nodes import Graph
-from mindsummary_lightning.values.text import error_text
 
 
 def capture_example(

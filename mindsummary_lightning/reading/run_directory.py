@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order, timestamp_of
-from mindsummary_lightning.values.text import without_secrets
 
 _SMALL = 16 << 20  # bytes of a file beside the event files that belongs to the run, and not to a program
 
@@ -23,6 +22,8 @@ def local_path(name: str, path: Any) -> str:
         raise TypeError(f"{name} must be a path, not {path!r}")
     text = os.fspath(path)
     if "://" in text:
+        from mindsummary_lightning.values.text import without_secrets  # here: it loads NumPy
+
         told = f"{text} is in a remote store; bring it here first: mindsummary sync {text} runs"
         raise NotADirectoryError(without_secrets(told, text))
     return text

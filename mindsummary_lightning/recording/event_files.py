@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mindsummary_lightning.errors import printable
 from mindsummary_lightning.fileformat.file_names import (
     LINEAGE_SUFFIX,
     MAX_TIMESTAMP,
@@ -26,7 +27,6 @@ from mindsummary_lightning.fileformat.file_names import (
 from mindsummary_lightning.fileformat.file_signature import is_lineage_file, is_summary_file
 from mindsummary_lightning.fileio.append import RecordFile
 from mindsummary_lightning.fileio.torn_tail import cut_torn_tail
-from mindsummary_lightning.values.text import printable
 
 _LOG = logging.getLogger(__name__)
 _NOBODYS_TIME = MAX_TIMESTAMP - 366 * 86_400  # the year 9999: a name there neither orders ours nor leaves them none

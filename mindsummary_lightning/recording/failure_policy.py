@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mindsummary_lightning.errors import RecordTooLargeError, named_error
-from mindsummary_lightning.values.text import error_text
+from mindsummary_lightning.errors import RecordTooLargeError, error_text, named_error
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from mindsummary_lightning.values.text import error_text
+from mindsummary_lightning.errors import error_text
 
 _LOG = logging.getLogger(__name__)
 

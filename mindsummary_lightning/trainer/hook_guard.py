@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mindsummary_lightning.values.text import error_text
+from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.warn_once import WarnOnce
 
 C = TypeVar("C", bound=type)

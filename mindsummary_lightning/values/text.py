@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -38,22 +37,6 @@ def finite_or_named(value: Any) -> Any:
     return value
 
 
-def printable(text: str) -> str:
-    r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``.
-
-    For whatever was recorded, or named, by someone else and is about to reach a terminal or a log: control characters
-    could rewrite the screen, and bidirectional marks reorder what is read. In a JSON text the result means the same.
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
 def listed(names: Sequence[str], most: int) -> str:
     """Text such as ``a, b and 3 more``: at most so many names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -63,20 +46,6 @@ def listed(names: Sequence[str], most: int) -> str:
 def counted(number: int, noun: str) -> str:
     """Text such as ``1 run`` and ``2 runs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def error_text(error: BaseException) -> str:
-    """The message of an error in one line, or its type's name if it has none or fails to give it."""
-    try:
-        text = str(error)
-        if isinstance(error, OSError) and error.strerror:  # not "[Errno 2] No such file or directory: 'a'"
-            where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename)) or repr('')}: "
-            text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}"
-        return printable(" ".join(text.split())) or type(error).__name__
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # a user's class of errors; SystemExit is no better than the others here
-        return type(error).__name__
 
 
 def shortest_float32(value: float) -> float:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindsummary_lightning.values.text import error_text, shortest_float32, utf8_json
+from mindsummary_lightning.errors import error_text
+from mindsummary_lightning.values.text import shortest_float32, utf8_json
 
 
 @pytest.mark.parametrize("number", [0.1, 0.01, 1e-3, 3.14159, 1e20, -2.5e-7, 16777217.0, 3.4028235e38, 0.0])

@@ -7,9 +7,9 @@ import logging
 import threading
 from typing import Any
 
+from mindsummary_lightning.errors import error_text, printable
 from mindsummary_lightning.reading.decode import read_graph
 from mindsummary_lightning.reading.followed_file import GraphLocation
-from mindsummary_lightning.values.text import error_text, printable
 from mindsummary_lightning.viewer.api import (
     NOT_LISTED,
     OPTIMIZED,
