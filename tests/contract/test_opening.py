@@ -27,7 +27,7 @@ ELSEWHERE = {
     "export/output_directory.py": "open: creates, exclusively, in a hidden directory of its own",
     "export/tables.py": "np.save: into an open file",
     "landscape/checkpoints.py": "torch.save, torch.load: into and from an open file",
-    "landscape/mean_loss.py": "torch.save, torch.load: memory",
+    "landscape/network_copies.py": "torch.save, torch.load: memory",
     "recording/npy_export.py": "np.save: into an open file",
     "values/summary_values.py": "PIL.Image.open: memory",
     "viewer/frontend.py": "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, parts of this package",
