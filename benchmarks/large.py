@@ -242,7 +242,7 @@ class Case(NamedTuple):
 
 CASES = {
     "GPT-2 small": Case(Gpt, lambda: text(64), has_landscape=True),
-    "GPT-2 medium": Case(lambda: Gpt(24, 1024), lambda: text(64), has_landscape=True),
+    "GPT-2 medium": Case(lambda: Gpt(24, 1024), lambda: text(64)),
     "T5-small": Case(T5, lambda: text(64), has_landscape=True),
     "ResNet-152, images of 64": Case(ResNet152, lambda: pictures(64), 4, has_landscape=True),
     "ViT-B/16": Case(ViT, lambda: pictures(224), has_landscape=True),
