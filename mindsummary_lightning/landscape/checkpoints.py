@@ -149,9 +149,10 @@ class LandscapeCheckpointWriter:
         waiting, self._waiting = self._waiting, {}
         names = {} if self._names is None else self._names
         for number, tensors in waiting.items():
-            names[number] = f"{self._network_name}_{number}_{self.unit}.ckpt"
-            with self._replacement(os.path.join(self._directory, names[number])) as file:
+            name = f"{self._network_name}_{number}_{self.unit}.ckpt"
+            with self._replacement(os.path.join(self._directory, name)) as file:
                 torch.save(tensors, file)
+            names[number] = name
         if waiting:
             self._write_metadata(names)
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from mindsummary_lightning.fileio import replace as replace_module
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
@@ -59,6 +60,21 @@ def test_a_killed_run_can_be_used_up_to_its_last_save(tmp_path: Path) -> None:
     for number in (1, 2, 3, 4):
         save(writer, number, STATE)
     assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((1, 2, 3),)
+
+
+def test_a_checkpoint_that_could_not_be_written_is_not_named_among_the_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
+    with monkeypatch.context() as full:
+        full.setattr(replace_module.os, "replace", lambda *_, **__: os.fstat(-1))
+        with pytest.raises(OSError, match="descriptor"):
+            save(writer, 1, STATE)
+    for number in range(2, 7):
+        save(writer, number, STATE)
+
+    assert saved(tmp_path) == [2, 3, 4, 5, 6]
+    assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == ((4, 5, 6),)
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
