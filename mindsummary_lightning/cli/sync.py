@@ -32,8 +32,7 @@ def run(arguments: argparse.Namespace) -> Answer:
     if type(source.files) is type(destination.files) and f"{destination.root}/".startswith(f"{source.root}/"):
         raise UsageError(f"{destination.name} is in {source.name}: its copies would be copied")
     copies = RunCopies(source, destination, force=arguments.force, verify=arguments.verify)
-    signals: list[int] = []
-    problems: list[str] = []
+    signals, problems = list[int](), list[str]()
     before = signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
     try:
         for _ in rounds(copies, arguments.every if arguments.follow else None, signals):

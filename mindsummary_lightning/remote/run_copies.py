@@ -39,9 +39,8 @@ class Store:
         except Exception as error:  # drivers raise whatever their libraries raise
             lack = re.search(r"install (\w+)", str(error), re.IGNORECASE)
             hint = f": pip install {lack[1]}" if lack and isinstance(error, ImportError) else ""
-            more = "OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL"
-            text = f"{self.name} cannot be reached ({more}): {error}{hint}"
-            raise RemotePathError(without_secrets(text, address)) from None
+            text = f"{self.name} cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and AWS_ENDPOINT_URL): {error}"
+            raise RemotePathError(without_secrets(text + hint, address)) from None
         self.root: str = (os.path.realpath(address) if self.is_local else root).rstrip("/")
         if type(self.files).modified is fsspec.AbstractFileSystem.modified:
             raise RemotePathError(f"{self.name}: its driver does not tell when a file was changed; nothing was copied")
@@ -98,8 +97,7 @@ class Store:
 class RunCopies:
     """The runs at or below a source; each file is copied as a whole if its copy is not up to date.
 
-    ``runs`` has the files of each in the order of sending, ``problems`` what failed in the last round, ``sent`` how
-    many bytes were sent, ``missing`` how many are not there. After a failure no newer summary file of a run is sent.
+    ``runs``: the files of each, in order of sending; ``problems`` of the last round; bytes ``sent`` and ``missing``.
     """
 
     def __init__(self, source: Store, destination: Store, *, force: bool = False, verify: bool = False) -> None:
@@ -124,9 +122,8 @@ class RunCopies:
         for names in self.runs.values():
             for name in names:
                 try:
-                    for unknown in closed:  # what is there
-                        if f"{self._destination.root}/{name}".startswith(f"{unknown.filename}/"):
-                            raise unknown
+                    for blind in (e for e in closed if f"{self._destination.root}/{name}".startswith(f"{e.filename}/")):
+                        raise blind
                     if self._is_due(name, *self._files[name] + there.get(name, (-2, 0, ""))):
                         self.sent += self._destination.put(name, self._source, *self._files[name])
                     self._made[name] = self._files[name]
