@@ -194,7 +194,7 @@ class Calls:
         held = _equal([call.name in self.layers for call in a], [call.name in {*self.layers.values()} for call in b])
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
         holder = _equal(_holdings(a, self.layers), _holdings(b, {name: name for name in self.layers.values()}))
-        by_name = np.array([call.name not in self.by_value for call in a])[:, None]
+        by_name = np.array([call.name not in self.by_value for call in a], np.bool_)[:, None]
         near, given = self._near("outputs"), self._near("inputs")
         for are_one in (near & holder, near & like & given, near & (like | given), holder & (given | by_name)):
             self._take(np.argwhere(are_one))

@@ -89,7 +89,8 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             hidden = changed("hidden", batch @ weights[0].T)
             active = changed("active", np.maximum(hidden, 0))
             out = changed("out", active @ weights[1].T)
-            _calls(writer, style, batch, hidden, active, out, changed)
+            if "no calls" not in changes:  # as in a mode of graphs
+                _calls(writer, style, batch, hidden, active, out, changed)
             loss = float(changed("loss", np.array((out**2).mean())))
             writer.add(loss, "loss", "loss")
             slope = 2 * out / out.size
@@ -214,6 +215,7 @@ def test_gradients_are_compared_before_or_after_clipping(
 
 
 RIGHT: dict[str, tuple[Style, Change]] = {
+    "modules in one run alone": (PORT, {"no calls": lambda x: x}),
     "a mask of what to leave out": (PORT, {"mask": lambda x: 1 - x}),
     "one layer of two, whose input is half": (
         PORT,
@@ -229,6 +231,16 @@ def test_a_right_port_is_the_same_however_it_is_written(how: str, tmp_path: Path
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", style, changes))
 
     assert comparison.verdict == "same", comparison.sentence
+
+
+def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> None:
+    none: Change = {"no calls": lambda x: x}
+    a = train(tmp_path / "a", ORIGINAL, none)
+
+    assert compare_runs(a, train(tmp_path / "right", PORT, none)).verdict == "same"
+    first = compare_runs(a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})).first_difference
+    assert first is not None
+    assert first.kind == "loss"
 
 
 def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
