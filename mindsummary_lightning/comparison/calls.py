@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats
+from mindsummary_lightning.comparison.names import TensorName
 from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
 
 ELEMENTS, RMS, MEAN, LOW, HIGH, _, BAD, *SAMPLED = range(1, len(COLUMNS))
@@ -57,6 +58,12 @@ class Step:
             words = [row.name, row.path, row.port if row.link == "settings" else "", str(row.call or "")]
             links.setdefault(row.link, {})[".".join(filter(None, words))] = place
         return links
+
+    def weights(self) -> list[TensorName]:
+        """The weights with which it begins."""
+        numbers = self.values[:, [LOW, HIGH, MEAN]]
+        rows = self.of("weights").items()
+        return [TensorName(name, int(self.values[at, ELEMENTS]), tuple(numbers[at].tolist())) for name, at in rows]
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -186,7 +193,13 @@ class Calls:
     def are_elsewhere(self, one: int, other: int) -> bool:
         """Whether each of two tensors that are apart is among those of the other run: neither is wrong."""
         near = min(self._limit, self.distance(one, other) / 10)
-        return is_known(self.a, one, self.b, near) and is_known(self.b, other, self.a, near)
+        return self.is_known(0, one, near) and self.is_known(1, other, near)
+
+    def is_known(self, side: int, row: int, limit: float) -> bool:
+        """Whether a tensor of the first run, or the second, is among the inputs and outputs of the other."""
+        step, against = (self.a, self.b) if side == 0 else (self.b, self.a)
+        there = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
+        return bool(row_distances(step, row, against, there).min() <= limit)
 
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
@@ -230,12 +243,6 @@ class Calls:
                 ):
                     self.partner[int(one)] = int(other)
                     self._taken.add(int(other))
-
-
-def is_known(step: Step, row: int, against: Step, limit: float) -> bool:
-    """Whether a tensor is among the inputs and outputs of the other run."""
-    there = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
-    return bool(row_distances(step, row, against, there).min() <= limit)
 
 
 def _holdings(calls: list[Call], layers: Mapping[str, str]) -> list[object]:

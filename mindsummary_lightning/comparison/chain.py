@@ -5,28 +5,16 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import (
-    ELEMENTS,
-    HIGH,
-    LOW,
-    MEAN,
-    RMS,
-    SAMPLED,
-    Calls,
-    RowPlaces,
-    Step,
-    is_known,
-    row_distances,
-)
+from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import TensorName, kind_of, match_names
+from mindsummary_lightning.comparison.names import kind_of, match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
@@ -89,9 +77,9 @@ class _Compared:
 
     def __init__(self, step: int, a: Step, b: Step, limit: float, is_first: bool) -> None:
         self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, is_first
-        names = match_names(_names(a), _names(b))
+        names = match_names(a.weights(), b.weights())
         if given := self._equal_rows(names.unmatched_a, names.unmatched_b):
-            names = match_names(_names(a), _names(b), given)
+            names = match_names(a.weights(), b.weights(), given)
         self.names = {pair.a: pair.b for pair in names.pairs}
         self.weights = self._rows_of("weights")
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
@@ -102,9 +90,9 @@ class _Compared:
 
     def _equal_rows(self, ones: tuple[str, ...], others: tuple[str, ...]) -> dict[str, str]:
         """Weights that no name pairs, by values that no other has: a parameter may be an embedding's weight."""
-        rows = [[step.of("weights")[name] for name in names] for step, names in ((self.a, ones), (self.b, others))]
         if not (ones and others):
             return {}
+        rows = [[step.of("weights")[name] for name in names] for step, names in ((self.a, ones), (self.b, others))]
         near = row_distances(self.a, np.array(rows[0])[:, None], self.b, rows[1]) <= self.limit
         near &= (near.sum(axis=0) == 1) & (near.sum(axis=1) == 1)[:, None]
         return {ones[one]: others[other] for one, other in np.argwhere(near).tolist()}
@@ -126,19 +114,13 @@ class _Compared:
 
     def links(self) -> Iterator[Link]:
         """What was compared."""
-        outputs = [(self.a.calls[one].outputs[0], self.b.calls[other].outputs[0]) for one, other in self.calls.pairs]
-        calls = len(self.a.calls), len(self.b.calls)
-        for name, pairs in (
-            ("data", self._data_pairs()),
-            ("weights", self.weights),
-            ("forward", outputs),
-            ("loss", self.loss),
-            ("gradients", self._rows_of("gradients")),
-            ("update", self._rows_of("update")),
-        ):
-            counts = calls if name == "forward" else (len(self.a.of(name)), len(self.b.of(name)))
-            far = max((self.calls.distance(*pair) for pair in pairs), default=None)
-            yield Link(name, len(pairs), (counts[0] - len(pairs), counts[1] - len(pairs)), far)
+        pairs = {"data": self._data_pairs(), "weights": self.weights}
+        pairs["forward"] = [(self.a.calls[x].outputs[0], self.b.calls[y].outputs[0]) for x, y in self.calls.pairs]
+        pairs |= {"loss": self.loss, "gradients": self._rows_of("gradients"), "update": self._rows_of("update")}
+        for name, rows in pairs.items():
+            ones, others = (step.calls if name == "forward" else step.of(name) for step in (self.a, self.b))
+            far = max((self.calls.distance(*pair) for pair in rows), default=None)
+            yield Link(name, len(rows), (len(ones) - len(rows), len(others) - len(rows)), far)
 
     def _rows_of(self, link: str) -> list[RowPlaces]:
         rows_a, rows_b = self.gradients if link == "gradients" else (self.a.of(link), self.b.of(link))
@@ -225,18 +207,18 @@ class _Compared:
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
         around = self._around(one, other)
-        made = self._source(self.a, self.b, rows[0], {*self.calls.partner})
-        theirs = self._source(self.b, self.a, rows[1], {*self.calls.partner.values()})
+        made, theirs = self._source(0, rows[0]), self._source(1, rows[1])
         at = around[0] if made is None else made, around[1] if theirs is None else theirs
         return self._place(at, (one if made is None else made, other if theirs is None else theirs), True)
 
-    def _source(self, step: Step, against: Step, row: int, paired: Set[int]) -> int | None:
+    def _source(self, side: int, row: int) -> int | None:
         """The unpaired call that made a tensor of what the other run has, or ``None``."""
+        step = (self.a, self.b)[side]
         same = (step.values[:, ELEMENTS:] == step.values[row, ELEMENTS:]).all(axis=1)
         made = next((at for at, call in enumerate(step.calls) if same[[*call.outputs]].any()), None)
-        if made is None or made in paired:
+        if made is None or made in {pair[side] for pair in self.calls.pairs}:
             return None
-        return made if all(is_known(step, x, against, self.limit) for x in step.calls[made].inputs) else None
+        return made if all(self.calls.is_known(side, x, self.limit) for x in step.calls[made].inputs) else None
 
     def _around(self, one: int, other: int) -> tuple[int, int]:
         """The innermost calls around two others whose inputs agree, or the network."""
@@ -305,11 +287,6 @@ class _Compared:
             if len(ones) != len(others) or not np.allclose(sorted(ones), sorted(others), _SAME_SETTING):
                 yield name, ones, others
 
-    @cached_property
-    def _sizes(self) -> dict[str, float]:
-        """The root mean square of what each module of the first run gets."""
-        return {call.name: float(self.a.values[[*call.inputs], RMS].max(initial=0.0)) for call in self.a.calls}
-
     def _update_distance(self, name: str, other: str, before: RowPlaces) -> float:
         """How far two updates are apart by their size, beyond what gradients and the weights' precision explain."""
         after = self.a.of("update").get(name), self.b.of("update").get(other)
@@ -332,7 +309,8 @@ class _Compared:
         size = float(np.fmax.reduce([*np.abs(one), *np.abs(other_)]))
         rounding = _ROUNDED * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
         if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
-            rounding = rounding + self.limit * self._sizes.get(name.rpartition(".")[0], 0.0)
+            given = [x for call in self.a.calls if call.name == name.rpartition(".")[0] for x in call.inputs]
+            rounding = rounding + self.limit * self.a.values[given, RMS].max(initial=0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
 
@@ -347,10 +325,3 @@ def _floors(step: Step, again: Step) -> Floats:
         far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
         floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
     return floors
-
-
-def _names(step: Step) -> list[TensorName]:
-    elements, numbers = step.values[:, ELEMENTS], step.values[:, [LOW, HIGH, MEAN]]
-    return [
-        TensorName(name, int(elements[row]), tuple(numbers[row].tolist())) for name, row in step.of("weights").items()
-    ]
