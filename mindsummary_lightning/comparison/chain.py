@@ -21,6 +21,9 @@ _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart 
 _GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
+_RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
+_FLIP = 3e-4  # of a gradient: what one activation on the other side of zero makes
+_FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
 _SAME_SETTING = 1e-6
 _TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
@@ -58,8 +61,9 @@ def compare_chains(
     if a is None or b is None:
         return None
     chain: Chain | None = None
+    compared: _Compared | None = None
     for step in np.intersect1d(a.steps, b.steps).tolist():
-        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, chain is None)
+        compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, compared)
         if again is not None and step in again.steps:
             compared.floors = _TIMES_FLOOR * _floors(compared.a, Step(*again.chain(step)))
         follows = step == (chain.steps[-1] + 1 if chain else begin)
@@ -73,10 +77,13 @@ def compare_chains(
 
 
 class _Compared:
-    """One step of both runs."""
+    """One step of both runs, and the one before it, in which nothing parted."""
 
-    def __init__(self, step: int, a: Step, b: Step, limit: float, is_first: bool) -> None:
-        self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, is_first
+    def __init__(self, step: int, a: Step, b: Step, limit: float, earlier: _Compared | None) -> None:
+        self.step, self.a, self.b, self.limit, self._is_first = step, a, b, limit, earlier is None
+        self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
+        self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
+        self._grown: tuple[float, float] = (0.0, 0.0) if earlier is None else earlier.grown()
         names = match_names(a.weights(), b.weights())
         if given := self._equal_rows(names.unmatched_a, names.unmatched_b):
             names = match_names(a.weights(), b.weights(), given)
@@ -168,8 +175,9 @@ class _Compared:
         before: RowPair | None = None
         own: dict[str, float] = {}  # of the weights of each module
         for rows in self.weights:
-            module = self.a.rows[rows[0]].name.rpartition(".")[0]
-            own[module] = max(own.get(module, 0.0), self.calls.distance(*rows))
+            name = self.a.rows[rows[0]].name
+            module = name.rpartition(".")[0]
+            own[module] = max(own.get(module, 0.0), self.calls.distance(*rows), self._drift.get(name, 0.0))
         for one, other in self.calls.pairs:
             into, outputs = self.calls.inputs(one, other), self.calls.outputs(one, other)
             room = max(self.limit, _GROWTH * max(self._seen, own.get(self.a.calls[one].name, 0.0)))
@@ -240,7 +248,9 @@ class _Compared:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
             if one is not None and theirs is not None:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
-                if self._is_apart(one, theirs, _GRADIENT * (max(self.limit, self._seen) + noise)):
+                limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), _RISE * self._grown[0])
+                # Where activations are apart by a share of their size, about as many are on the other side of zero.
+                if self._is_apart(one, theirs, max(limit, _FLIPPED * float(np.sqrt(self._seen)))):
                     apart[name] = self._pair(one, theirs)
             elif one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
                 apart[name] = self._pair(*weights, np.inf)
@@ -269,12 +279,42 @@ class _Compared:
         return _NOISE * float(np.fmax.reduce(np.concatenate(sizes), initial=0.0))
 
     def _update(self) -> Part | None:
-        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen))
+        settings = tuple(self._settings())
+        limit = max(_UPDATE, _GROWTH * max(self.limit, self._seen), 0.0 if settings else _RISE * self._grown[1])
         found = ((self._update_distance(*names, rows), names) for names, rows in self._parameters)
         rows_a, rows_b = self.a.of("update"), self.b.of("update")
         apart = [self._pair(rows_a[one], rows_b[other], far) for far, (one, other) in found if far > limit]
         apart.sort(key=lambda pair: -pair.distance)
-        return Part(self.step, "update", tuple(apart), settings=tuple(self._settings())) if apart else None
+        return Part(self.step, "update", tuple(apart), settings=settings) if apart else None
+
+    def grown(self) -> tuple[float, float]:
+        """How far rounding may have moved gradients and updates apart, in this step and before it."""
+        slopes = [self.calls.distance(*rows) for _, rows in self._slopes() if not self._is_noise(*rows)]
+        updates = [self._update_distance(*names, rows) for names, rows in self._parameters]
+        return max(self._grown[0], *slopes, _FLIP), max(self._grown[1], *updates, _UPDATE)
+
+    def _slopes(self) -> Iterator[tuple[str, RowPlaces]]:
+        for name, other in self.names.items():
+            if name in self.gradients[0] and other in self.gradients[1]:
+                yield name, (self.gradients[0][name], self.gradients[1][other])
+
+    def _is_noise(self, one: int, other: int) -> bool:
+        """Whether a gradient is zero but for rounding."""
+        return bool(0 < max(self.a.values[one, RMS], self.b.values[other, RMS]) <= self._noise)
+
+    def next_drift(self) -> dict[str, float]:
+        """How far rounding may have moved weights apart as the next step begins.
+
+        Where gradients are apart by a share of their size, about as many of their elements are nothing but rounding,
+        and an optimizer like Adam makes whole steps of these.
+        """
+        drift, before, after = dict(self._drift), self.a.of("weights"), self.a.of("update")
+        for name, rows in self._slopes():
+            if name in before and name in after:
+                moved = np.abs(self.a.values[after[name], SAMPLED] - self.a.values[before[name], SAMPLED]).max()
+                share = float(moved) / max(float(self.a.values[after[name], RMS]), 1e-300)
+                drift[name] = drift.get(name, 0.0) + share * np.sqrt(self.calls.distance(*rows))
+        return drift
 
     def _settings(self) -> Iterator[tuple[str, list[float], list[float]]]:
         """Settings whose values in all groups of parameters differ."""
@@ -297,11 +337,12 @@ class _Compared:
         columns = [MEAN, *SAMPLED] if same else [MEAN]
         noise = np.zeros(len(columns))  # of the gradients, by their size: Adam makes whole steps of it
         if slopes[0] is not None and slopes[1] is not None:
-            if 0 < max(self.a.values[slopes[0], RMS], self.b.values[slopes[1], RMS]) <= self._noise:
+            if self._is_noise(slopes[0], slopes[1]):
                 return 0.0
             ours, theirs = self.a.values[slopes[0], columns], self.b.values[slopes[1], columns]
             noise = np.abs(ours - theirs) / np.fmax(np.fmax(np.abs(ours), np.abs(theirs)), np.finfo(np.float32).tiny)
-            noise[0] = self.calls.distance(slopes[0], slopes[1])
+            noise[0] = max(self.calls.distance(slopes[0], slopes[1]), noise[1:].mean() if same else 0.0)
+            noise = self._unsure[name] = np.fmax(noise, self._unsure.get(name, 0.0))
         one, other_ = (
             step.values[now, columns] - step.values[then, columns]
             for step, then, now in zip((self.a, self.b), before, after, strict=True)
@@ -310,7 +351,7 @@ class _Compared:
         rounding = _ROUNDED * np.fmax(np.abs(self.a.values[after[0], columns]), self.a.values[after[0], RMS])
         if self.a.rows[after[0]].kind == "buffer":  # a mean that is zero but for rounding
             given = [x for call in self.a.calls if call.name == name.rpartition(".")[0] for x in call.inputs]
-            rounding = rounding + self.limit * self.a.values[given, RMS].max(initial=0.0)
+            rounding = rounding + max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
 

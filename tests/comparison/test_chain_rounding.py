@@ -1,0 +1,81 @@
+"""Rounding grows from step to step where activations change their side of zero and Adam makes whole steps of noise."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from mindsummary_lightning import StepRecorder, compare_runs
+
+pytestmark = pytest.mark.slow
+Rule = Callable[[int, torch.optim.Optimizer], object]
+
+
+def _zero(step: int, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+
+
+def _kept(step: int, optimizer: torch.optim.Optimizer) -> None:
+    if step != 3:
+        optimizer.zero_grad()
+
+
+def _halved(step: int, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    if step == 3:
+        optimizer.param_groups[0]["lr"] /= 2
+
+
+def _network(kind: str) -> nn.Module:
+    if kind == "attention":
+        layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        return nn.Sequential(nn.Embedding(64, 32), encoder, nn.Flatten(), nn.Linear(32 * 192, 10))
+    widths = [3, 16, 16, 32, 32]
+    blocks = [
+        nn.Sequential(nn.Conv2d(a, b, 3, 1, 1), nn.BatchNorm2d(b), nn.ReLU()) for a, b in itertools.pairwise(widths)
+    ]
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+
+
+def _train(run: Path, kind: str, end_step: Rule = _zero, *, has_other_kernels: bool = False) -> Path:
+    torch.manual_seed(3)
+    network = _network(kind)
+    optimizer, recorder = torch.optim.Adam(network.parameters(), 1e-2), StepRecorder(run, 5)
+    for step in range(1, 6):
+        inputs = torch.randint(64, (8, 192)) if kind == "attention" else torch.randn(8, 3, 24, 24)
+        with (
+            torch.backends.mkldnn.flags(enabled=not has_other_kernels),
+            recorder.step(network, optimizer, inputs) as loss_is,
+        ):
+            loss = cross_entropy(network(inputs), torch.arange(8))
+            loss_is(loss)
+            loss.backward()
+            optimizer.step()
+            end_step(step, optimizer)
+    return run
+
+
+@pytest.mark.parametrize("kind", ["convolutions", "attention"])
+def test_what_rounds_differently_does_not_part(kind: str, tmp_path: Path) -> None:
+    first = _train(tmp_path / "a", kind)
+
+    assert compare_runs(first, _train(tmp_path / "b", kind, has_other_kernels=True)).first_difference is None
+
+
+@pytest.mark.parametrize("kind", ["convolutions", "attention"])
+@pytest.mark.parametrize(("rule", "part"), [(_kept, ("backward", 4)), (_halved, ("update", 4))])
+def test_what_a_later_step_does_otherwise_is_named(
+    kind: str, rule: Rule, part: tuple[str, int], tmp_path: Path
+) -> None:
+    first, other = _train(tmp_path / "a", kind), _train(tmp_path / "b", kind, rule, has_other_kernels=True)
+    found = compare_runs(first, other).first_difference
+
+    assert found is not None
+    assert (found.kind, found.step) == part
