@@ -43,7 +43,8 @@ def test_a_training_of_lightning_is_the_same_to_the_bit(
     assert "training_step" not in vars(observed.model)
     assert nn.Module.__call__ is nn.Module._wrapped_call_impl
     rows, _ = table_of(tmp_path).chain(1)
-    assert {"data", "weights", "forward", "loss", "gradients", "settings", "update"} == {row.link for row in rows}
+    links = {row.link for row in rows} - {"clipped"}
+    assert links == {"data", "weights", "forward", "loss", "gradients", "settings", "update"}
     assert SummaryReader(tmp_path).graph() is not None
 
 
@@ -88,6 +89,7 @@ def same(some: Any, others: Any) -> bool:
 @pytest.mark.parametrize("name", ZOO)
 def test_a_loop_by_hand_is_the_same_to_the_bit(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     animal = ZOO[name]
+    loop(animal, None)  # a process computes what is scripted to other bits once it has seen it
     with caplog.at_level(logging.WARNING, "mindsummary_lightning"):
         recorded = loop(animal, StepRecorder(tmp_path))
 
