@@ -83,7 +83,7 @@ class Step:
 
     @cached_property
     def parents(self) -> list[int | None]:
-        """The call that each was made in: of the names around its own the next call that finishes."""
+        """The call around each, of the names around its own the next call that finishes."""
         later: dict[str, int] = {}
         parents: list[int | None] = []
         for index, call in reversed([*enumerate(self.calls)]):
@@ -105,7 +105,7 @@ class Step:
 
     @cached_property
     def layouts(self) -> NDArray[np.str_]:
-        """The shapes without dimensions of one element: where they are equal, so are the places of the samples."""
+        """The shapes without dimensions of one element; where they are equal, so are the places of the samples."""
         return np.array([str([size for size in row.shape if size != 1]) for row in self.rows])
 
 
