@@ -149,11 +149,14 @@ class Calls:
     """
 
     def __init__(self, a: Step, b: Step, weights: Mapping[str, str], by_value: Set[str], limit: float) -> None:
-        self.a, self.b = a, b
+        self.a: Step = a
+        self.b: Step = b
         self._limit = max(limit, _NEAR)
         self._distances: dict[RowPlaces, float] = {}
-        self.layers = {one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()}
-        self.by_value = {name.rpartition(".")[0] for name in by_value}
+        self.layers: dict[str, str] = {
+            one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()
+        }
+        self.by_value: set[str] = {name.rpartition(".")[0] for name in by_value}
         self.partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._pair_all()

@@ -43,7 +43,7 @@ class NetworkCopies:
         pickler = _CopyPickler(buffer, self._objects, shared)
         pickler.dump(root)
         self._content = buffer.getvalue()
-        self.memory = pickler.memory - {0}  # no bytes have no address
+        self.memory: set[int] = pickler.memory - {0}  # no bytes have no address
 
     def make(self, shares_memory: bool = False) -> Any:
         """A copy; if it ``shares_memory``, its tensors are others on the same memory."""

@@ -76,6 +76,8 @@ class FlatPlane:
     def __init__(self, plane: Plane, device: torch.device, dtype: torch.dtype | None = None) -> None:
         self.device: torch.device = device
         self._wide, self._shapes = plane.first.flat.dtype, plane.first.shapes
+        self.first: FlatState
+        self.second: FlatState
         self.first, self.second = (
             FlatState(self._shapes, self._wide, device, one.flat.to(device)) for one in (plane.first, plane.second)
         )

@@ -102,7 +102,9 @@ class KeptLayerLoss(PlaneLoss):
             {key: one[parameters[key]] for key in parameters} for one in (plane.anchor, plane.first, plane.second)
         ]
         with self.prepared():
-            self.parts = [[functional_call(layer, state, (data,)) for state in corners] for data in inputs]
+            self.parts: list[list[Tensor]] = [
+                [functional_call(layer, state, (data,)) for state in corners] for data in inputs
+            ]
         self._name, self._inputs = name, inputs
 
     def network_at(self, x: float, y: float) -> Any:
