@@ -289,14 +289,9 @@ class _Compared:
 
     def grown(self) -> tuple[float, float]:
         """How far rounding may have moved gradients and updates apart, in this step and before it."""
-        slopes = [self.calls.distance(*rows) for _, rows in self._slopes() if not self._is_noise(*rows)]
+        slopes = [self.calls.distance(*rows) for rows in self._rows_of("gradients") if not self._is_noise(*rows)]
         updates = [self._update_distance(*names, rows) for names, rows in self._parameters]
         return max(self._grown[0], *slopes, _FLIP), max(self._grown[1], *updates, _UPDATE)
-
-    def _slopes(self) -> Iterator[tuple[str, RowPlaces]]:
-        for name, other in self.names.items():
-            if name in self.gradients[0] and other in self.gradients[1]:
-                yield name, (self.gradients[0][name], self.gradients[1][other])
 
     def _is_noise(self, one: int, other: int) -> bool:
         """Whether a gradient is zero but for rounding."""
@@ -309,7 +304,8 @@ class _Compared:
         and an optimizer like Adam makes whole steps of these.
         """
         drift, before, after = dict(self._drift), self.a.of("weights"), self.a.of("update")
-        for name, rows in self._slopes():
+        for rows in self._rows_of("gradients"):
+            name = self.a.rows[rows[0]].name
             if name in before and name in after:
                 moved = np.abs(self.a.values[after[name], SAMPLED] - self.a.values[before[name], SAMPLED]).max()
                 share = float(moved) / max(float(self.a.values[after[name], RMS]), 1e-300)
