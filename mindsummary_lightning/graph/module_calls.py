@@ -6,7 +6,6 @@ compiled, and later found, as without us (docs/decisions/0017 says why so).
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from mindsummary_lightning.graph.module_names import is_compiled
 
 # Any, in this module: arguments and results of whatever the user calls.
 _HAVE_FUSED_KERNELS = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+_COMPILER = "torch._dynamo.eval_frame"
 _SET_CALLBACK = "_maybe_set_eval_frame"
 _COMPILED_CALLS = ("compile_wrapper", "_fn")  # names in recent and in older releases of torch
 
@@ -52,16 +52,58 @@ class Watcher:
         """Not everything can be told, for this reason."""
 
 
+class _Replaced:
+    """Something that all threads share, and that is replaced while at least one of them wants it.
+
+    Threads may begin and end in any order: what was there first is back after the last of them, unless someone has
+    replaced it since.
+    """
+
+    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+        self.own = read()
+        self._read = read
+        self._write = write
+        self._replacement: Any = None
+        self._wanted_by: set[int] = set()
+        self._lock = threading.Lock()
+
+    def __contains__(self, thread: int) -> bool:
+        return thread in self._wanted_by
+
+    def replace(self, thread: int, replacement: Callable[[Any], Any]) -> None:
+        """A thread wants in its place what ``replacement`` makes of it."""
+        with self._lock:
+            if not self._wanted_by:
+                self.own = self._read()
+                self._replacement = replacement(self.own)
+                self._write(self._replacement)
+            self._wanted_by.add(thread)
+
+    def give_back(self, thread: int) -> None:
+        """A thread that may have wanted it replaced no longer does."""
+        with self._lock:
+            if thread not in self._wanted_by:
+                return
+            self._wanted_by.remove(thread)
+            if not self._wanted_by and self._read() == self._replacement:
+                self._write(self.own)
+
+
 class ModuleCalls:
     """The calls on this thread, which several watchers may be told of at once."""
 
     _active: ClassVar[dict[int, ModuleCalls]] = {}  # by thread
+    _module_call: ClassVar = _Replaced(lambda: nn.Module.__call__, lambda call: setattr(nn.Module, "__call__", call))
+    _set_callback: ClassVar = _Replaced(
+        lambda: getattr(sys.modules.get(_COMPILER), _SET_CALLBACK, None),
+        lambda function: setattr(sys.modules[_COMPILER], _SET_CALLBACK, function),
+    )
+    _frames: ClassVar = _Replaced(sys.getrecursionlimit, sys.setrecursionlimit)
 
     def __init__(self) -> None:
         self._watchers: list[Watcher] = []
         self._thread = threading.get_ident()
         self._compiled_call: FrameType | None = None
-        self._module_call: Callable[..., Any] = nn.Module.__call__
 
     @classmethod
     @contextmanager
@@ -80,45 +122,48 @@ class ModuleCalls:
         calls = cls()
         calls._watchers.append(watcher)
         cls._active[calls._thread] = calls
+        # As many frames are left to the user as without ours, two of them a module.
+        cls._frames.replace(calls._thread, lambda limit: 2 * limit)
         try:
-            with calls._watching(), _room_for_frames():
+            with calls._watching():
                 yield
         finally:
+            cls._frames.give_back(calls._thread)
             del cls._active[calls._thread]
 
     @contextmanager
     def _watching(self) -> Iterator[None]:
-        compiler: Any = sys.modules.get("torch._dynamo.eval_frame")
-        set_callback = getattr(compiler, _SET_CALLBACK, None)
-        if compiler is not None and set_callback is None:
+        compiler: Any = sys.modules.get(_COMPILER)
+        if compiler is not None and not hasattr(compiler, _SET_CALLBACK):
             self._fail(GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here"))
             yield
             return
         self._attempt(self._install)
         try:
-            if set_callback is not None:
+            if compiler is not None:
                 # torch 2.5 still compiles what it calls when it leaves a region.
-                torch.compiler.disable(ModuleCalls._set_callback, recursive=False)  # type: ignore[no-untyped-call]
-                setattr(compiler, _SET_CALLBACK, functools.partial(self._set_callback, set_callback))
+                for ours in (_set_callback, ModuleCalls._move_into_region):
+                    torch.compiler.disable(ours, recursive=False)  # type: ignore[no-untyped-call]
+                self._set_callback.replace(self._thread, lambda _: _set_callback)
             yield
         finally:
-            if set_callback is not None:
-                setattr(compiler, _SET_CALLBACK, set_callback)
+            if compiler is not None:
+                self._set_callback.give_back(self._thread)
             self._remove()
 
     def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         told: Sequence[Watcher] = ()
-        if threading.get_ident() == self._thread:
+        if self._thread in self._module_call:
             told = [watcher for watcher in self._watchers if watcher.wants_calls()]
         if not told:
-            return self._module_call(module, *args, **kwargs)
+            return self._module_call.own(module, *args, **kwargs)
         output, is_whole = None, bool(self._attempt(_is_one_node, module))
         for watcher in told:
             watcher.enter_module(module, is_whole, (args, kwargs))
         if is_whole:
             self._remove()
         try:
-            output = self._module_call(module, *args, **kwargs)
+            output = self._module_call.own(module, *args, **kwargs)
         finally:
             if is_whole:
                 self._attempt(self._install)
@@ -126,20 +171,19 @@ class ModuleCalls:
                 watcher.leave_module(is_whole, (args, kwargs), output)
         return output
 
-    def _set_callback(self, set_callback: Callable[[Any], Any], callback: Any) -> Any:
+    def _move_into_region(self, caller: FrameType, callback: Any) -> Any:
         """The compiler is about to run a compiled region (then it sets a callback) or has run one."""
-        caller = sys._getframe(1)
         if caller is self._compiled_call:
             self._compiled_call = None
-            prior = set_callback(callback)
+            prior = self._set_callback.own(callback)
             self._attempt(self._install)
             self._attempt(self._add_compiled, caller.f_locals)
             return prior
         is_entering = callable(callback) and caller.f_code.co_name in _COMPILED_CALLS
-        if is_entering and nn.Module.__call__ is not self._module_call and threading.get_ident() == self._thread:
+        if is_entering and self._thread in self._module_call:
             self._compiled_call = caller
             self._remove()
-        return set_callback(callback)
+        return self._set_callback.own(callback)
 
     def _add_compiled(self, local: dict[str, Any]) -> None:
         if "result" not in local:
@@ -161,30 +205,28 @@ class ModuleCalls:
             watcher.fail(error)
 
     def _install(self) -> None:
-        def call(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
-            return self._call_module(module, args, kwargs)
-
-        nn.Module.__call__ = call  # type: ignore[method-assign]
+        self._module_call.replace(self._thread, lambda _: _call_module)
         for watcher in self._watchers:
             watcher.resume()
 
     def _remove(self) -> None:
-        nn.Module.__call__ = self._module_call  # type: ignore[method-assign]
+        self._module_call.give_back(self._thread)
         for watcher in reversed(self._watchers):
             watcher.pause()
 
 
-@contextmanager
-def _room_for_frames() -> Iterator[None]:
-    """A context in which the recursion limit leaves the user as many frames as without ours, two of them a module."""
-    limit = sys.getrecursionlimit()
-    raised = 2 * limit
-    sys.setrecursionlimit(raised)
-    try:
-        yield
-    finally:
-        if sys.getrecursionlimit() == raised:  # the user has not set another
-            sys.setrecursionlimit(limit)
+def _call_module(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+    calls = ModuleCalls._active.get(threading.get_ident())
+    if calls is None:
+        return ModuleCalls._module_call.own(module, *args, **kwargs)
+    return calls._call_module(module, args, kwargs)
+
+
+def _set_callback(callback: Any) -> Any:
+    calls = ModuleCalls._active.get(threading.get_ident())
+    if calls is None:
+        return ModuleCalls._set_callback.own(callback)
+    return calls._move_into_region(sys._getframe(1), callback)
 
 
 def _is_one_node(module: nn.Module) -> bool:

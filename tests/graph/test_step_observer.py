@@ -161,6 +161,39 @@ def test_other_threads_are_not_observed() -> None:
     assert operations_beside_a_thread(lambda layer, batch: layer(batch).exp()) == ["Linear", "square", "mean"]
 
 
+def test_two_threads_whose_observations_overlap_leave_all_as_it_was() -> None:
+    second_is_in, first_is_done = threading.Event(), threading.Event()
+
+    class First(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            second.start()
+            assert second_is_in.wait(60)
+            return super().training_step(batch, batch_idx)
+
+    class Second(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            second_is_in.set()
+            assert first_is_done.wait(60)
+            return super().training_step(batch, batch_idx)
+
+    def observe(net: Net) -> None:
+        observers.append(StepObserver(net))
+        observers[-1].arm()
+        net.training_step(torch.ones(2, 4), 0)
+
+    observers: list[StepObserver] = []
+    limit = sys.getrecursionlimit()
+    second = threading.Thread(target=observe, args=(Second(),))
+    observe(First())
+    first_is_done.set()
+    second.join()
+
+    for observer in observers:
+        assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
+    assert is_clean(Net())
+    assert sys.getrecursionlimit() == limit
+
+
 def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
     @torch.compile(backend="eager")
     def double(x: torch.Tensor) -> torch.Tensor:
