@@ -216,18 +216,6 @@ def test_a_module_in_eval_mode_is_silent_in_training(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*_MS"))
 
 
-def test_a_value_is_copied_when_it_is_given(tmp_path: Path) -> None:
-    def probe(module: Any, x: Tensor) -> None:
-        value = torch.ones(3)
-        tensor_summary("value", value)
-        value.zero_()
-
-    _fit(tmp_path, OperatorNet(nn.Identity(), probe))
-
-    for _, _, value in SummaryReader(tmp_path).tensors("value"):
-        assert value.data.tolist() == [1, 1, 1]
-
-
 def test_nothing_is_copied_on_a_step_that_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
     original = operator_buffer.OperatorBuffer.put

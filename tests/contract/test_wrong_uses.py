@@ -56,6 +56,7 @@ record().add_value("graph", "x", net) | TypeError | must be a mindsummary_lightn
 record().record(2.5) | TypeError | step must be an int, not 2.5
 record().record(2**70) | ValueError | step must be in the range of 64 bits
 record().record(1, plugin_filter="scalar") | TypeError | plugin_filter must be callable or None, not 'scalar'
+record().add_scalar(3, 1.0) | TypeError | name must be a str, not 3
 record().add_scalars("loss", 1.0, 1) | warning | a dict of numbers by their names is expected, not float
 record().add_image("x", np.zeros((2, 2, 2)), 1) | warning | an image needs 1, 3 or 4 channels
 record().add_image("x", np.zeros((4, 4)), 1, dataformats="AB") | ValueError | must be the letters of HW, CHW, NCHW
@@ -86,6 +87,8 @@ SummaryCollector(collect_specified_data={"collect_metric": "yes"}) | TypeError |
 SummaryCollector(collect_specified_data={"histogram_regular": "a[*"}) | ValueError | is not a regular expression
 SummaryCollector(collect_specified_data={"collect_landscape": {"unit": "epochs"}}) | ValueError | 'step' or 'epoch'
 SummaryCollector(custom_lineage_data={"lr": [1]}) | TypeError | custom_lineage_data['lr'] must be a str, int or float
+SummaryCollector(collect_parameter_statistics=1) | TypeError | collect_parameter_statistics must be a regular expression
+SummaryCollector(collect_parameter_statistics="(") | ValueError | is not a regular expression
 SummaryCollector(loss=5) | TypeError | loss, the name of a logged metric, must be a str, not 5
 TrainLineage(5) | TypeError | must be a SummaryRecord, a MindInsightLogger or a directory, not 5
 StepRecorder("x", steps="3") | TypeError | steps must be an int or a sequence of them, not '3'

@@ -109,16 +109,6 @@ def test_a_directory_that_takes_no_file_costs_the_records_and_nothing_else(
     figure(4, f"{errno.errorcode[error]} when the file is made: training goes on, recording begins when it can")
 
 
-def test_a_directory_that_cannot_be_made_costs_the_records_and_nothing_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    record = SummaryRecord(tmp_path / "file" / "run")
-    (tmp_path / "file").touch()  # one that is there already is refused by the constructor
-
-    assert not recorder_of(record).write_values(1, [("a", 1.0)])
-    assert "could not be recorded" in caplog.text
-
-
 @pytest.mark.parametrize("what", ["file", "directory"])
 def test_what_is_deleted_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str, figure: Figure

@@ -8,10 +8,8 @@ import logging
 import math
 import os
 import shutil
-import threading
 import weakref
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -140,35 +138,6 @@ def test_a_repeat_among_known_scalars_is_skipped_and_the_others_are_written(run:
     assert read_values(run.directory) == [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 2.0), (2, "b", 2.0)]
 
 
-def test_a_known_scalar_beyond_float32_becomes_infinite(run: Timed) -> None:
-    for step, value in enumerate((1.0, 1e300, -1e300, 2.0)):
-        run.scalar(step, value)
-
-    assert read_scalars(run.directory, "a") == [(0, 1.0), (1, math.inf), (2, -math.inf), (3, 2.0)]
-
-
-def test_a_tag_that_was_a_scalar_can_hold_a_tensor(run: Timed) -> None:
-    run.scalar(1)
-    run.writer.write_values(2, [("a", TENSOR)])
-    run.scalar(2)
-
-    assert [(step, tag, type(value)) for step, tag, value in read_values(run.directory)] == [
-        (1, "a", float),
-        (2, "a", Tensor),
-        (2, "a", float),
-    ]
-
-
-def test_a_large_step_of_known_scalars_asks_for_free_space_too(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = [(f"{'x' * 100} {number}", 1.0) for number in range(1000)]
-    run.writer.write_values(1, values)  # type: ignore[arg-type]
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-
-    with pytest.raises(OSError, match="only 1000 bytes are free"):
-        run.writer.write_values(2, values)  # type: ignore[arg-type]
-    assert {step for step, _, _ in read_values(run.directory)} == {1}
-
-
 def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next(run: Timed) -> None:
     run.writer.write_values(1, [("a", 1.0), ("h", HISTOGRAM)])
     run.writer.begin_file()
@@ -244,15 +213,6 @@ def test_a_file_that_another_process_made_meanwhile_is_passed(run: Timed) -> Non
     assert Path(run.writer.summary_path).name.split(".")[4] == str(later + 1)
 
 
-def test_a_clock_that_jumps_back_makes_no_older_file(run: Timed) -> None:
-    run.scalar(1)
-    run.clock.now -= 1_000_000
-    run.again()
-    run.scalar(2)
-
-    assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
-
-
 def test_rotation_follows_a_clock_that_goes_on_or_jumps_back(tmp_path: Path) -> None:
     run = Timed(tmp_path / "run", FileOptions(max_file_size=90))
     for step, moved in enumerate((1000, -1000, -1000, 0)):
@@ -262,22 +222,6 @@ def test_rotation_follows_a_clock_that_goes_on_or_jumps_back(tmp_path: Path) -> 
     seconds = [int(path.name.split(".")[4]) for path in summary_paths(run.directory)]
     assert seconds[:2] == [1_700_000_000, 1_700_001_000]  # when it was made
     assert [step for step, _ in read_scalars(run.directory, "a")] == [0, 1, 2, 3]
-
-
-def test_a_truncated_tail_of_an_older_file_is_cut_before_the_new_one_is_made(
-    run: Timed, caplog: pytest.LogCaptureFixture
-) -> None:
-    run.scalar(1)
-    old = Path(run.writer.summary_path)
-    run.writer.release(run)
-    whole = old.read_bytes()
-    old.write_bytes(whole + b"\x10\0\0")
-    run.again()
-    run.scalar(2)
-
-    assert old.read_bytes() == whole
-    assert "cut 3 bytes of an unfinished record off the end of" in caplog.text
-    assert len(summary_paths(run.directory)) == 2
 
 
 @pytest.mark.parametrize("case", ["later", "clock jumped back", "a write failed", "released"])
@@ -397,22 +341,6 @@ def test_records_are_synced_when_their_seconds_have_passed(
         run.clock.now -= 1  # the timer decides, not the clock
 
     assert synced == expected
-
-
-@pytest.mark.slow
-def test_threads_write_complete_records_side_by_side(run: Timed) -> None:
-    def write(name: str) -> None:
-        for step in range(300):
-            run.writer.write_values(step, [(name, float(step))])
-
-    threads = [threading.Thread(target=write, args=(f"t{number}",)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    for number in range(8):
-        assert read_scalars(run.directory, f"t{number}") == [(step, float(step)) for step in range(300)]
 
 
 # ---- lineage
@@ -569,14 +497,6 @@ def _full_disk(descriptor: int) -> None:
     raise OSError(28, "disk full")
 
 
-def test_lineage_in_memory_goes_with_the_file_it_came_from(run: Timed) -> None:
-    run.writer.write_lineage(UserDefinedInfo({"of the deleted run": 1}))
-    shutil.rmtree(run.directory)
-    run.writer.write_lineage(TrainInfo(epoch=2))
-
-    assert lineage_of(run) == [TrainInfo(epoch=2)]
-
-
 def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None:
     run.writer.write_lineage(TrainInfo(epoch=1))
     (path,) = lineage_paths(run.directory)
@@ -593,14 +513,6 @@ def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None
 
 
 # ---- sharing
-
-
-def test_a_directory_has_one_writer_however_it_is_named(tmp_path: Path) -> None:
-    clock = Clock()
-    (tmp_path / "link").symlink_to(tmp_path / "run")
-    names = [tmp_path / "run", tmp_path / "." / "run", tmp_path / "x" / ".." / "run", tmp_path / "link"]
-
-    assert len({id(shared_event_writer(str(name), FileOptions(), clock)) for name in names}) == 1
 
 
 @pytest.mark.parametrize("directories", [3, 100])

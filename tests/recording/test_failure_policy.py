@@ -51,16 +51,3 @@ def test_values_that_cannot_be_converted_are_logged_once_per_kind_or_per_tag(cap
         "metric 'a' is skipped",
         "metric 'b' is skipped",
     ]
-
-
-def test_nothing_is_swallowed_with_raise_exception() -> None:
-    policy = FailurePolicy("run", raise_exception=True)
-    with pytest.raises(OSError, match="no"):
-        policy.attempt("values", _fail, OSError("no"))
-    with pytest.raises(SystemExit):
-        policy.converted("image", "a", _fail, SystemExit())
-
-
-def test_a_keyboard_interrupt_is_always_passed_on() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        FailurePolicy("run", raise_exception=False).converted("image", "a", _fail, KeyboardInterrupt())

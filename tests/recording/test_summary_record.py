@@ -19,7 +19,6 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.errors import RecordTooLargeError
-from mindsummary_lightning.recording.pending_values import PLUGINS
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import (
     DatasetGraph,
@@ -57,10 +56,6 @@ def run(tmp_path: Path) -> Path:
 
 
 # ---- the ten plugins
-
-
-def test_there_are_mindspores_ten_plugins() -> None:
-    assert sorted(PLUGINS) == sorted(SAMPLES)
 
 
 @pytest.mark.parametrize("plugin", ["scalar", "image", "tensor", "histogram", "LANDSCAPE", "landscape"])
@@ -150,24 +145,17 @@ def test_a_value_is_copied_when_it_is_added(run: Path) -> None:
 
 BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"log_dir": None}, TypeError, "log_dir must be a path, not None"),
-    ({"log_dir": ""}, ValueError, "log_dir must be a path of text"),
     ({"log_dir": "a\0b"}, ValueError, "log_dir must be a path of text"),
     ({"log_dir": b"bytes"}, TypeError, "log_dir must be a path"),
     ({"file_prefix": 3}, TypeError, "file_prefix must be a str, not 3"),
-    ({"file_prefix": "a/b"}, ValueError, "file_prefix must hold no path separator"),
     ({"file_suffix": None}, TypeError, "file_suffix must be a str, not None"),
     ({"file_suffix": "_lineage"}, ValueError, "file_suffix must not end in"),
-    ({"network": 5}, TypeError, "network must be a torch.nn.Module or None, not 5"),
     ({"max_file_size": 1.5}, TypeError, "max_file_size must be an int of bytes or None, not 1.5"),
     ({"max_file_size": True}, TypeError, "max_file_size must be an int"),
-    ({"max_file_size": 0}, ValueError, "max_file_size must be at least 1 byte"),
     ({"max_file_size": -5}, ValueError, "max_file_size must be at least 1 byte"),
     ({"raise_exception": 1}, TypeError, "raise_exception must be a bool, not 1"),
     ({"export_options": "npy"}, TypeError, "export_options must be a dict or None, not 'npy'"),
-    ({"export_options": {"image_format": "png"}}, ValueError, "export_options knows only 'tensor_format'"),
-    ({"export_options": {"tensor_format": "csv"}}, ValueError, "tensor_format of export_options must be 'npy'"),
     ({"file_mode": "rw"}, TypeError, "file_mode must be an int such as 0o640, or its text, not 'rw'"),
-    ({"file_mode": 644}, ValueError, "not 644, which is decimal; write 0o644"),
     ({"file_mode": "400"}, ValueError, "file_mode must be 0o600..0o777"),
     ({"file_mode": 0o400}, ValueError, "file_mode must be 0o600..0o777 and let the owner read and write"),
     ({"fsync_secs": "1"}, TypeError, "fsync_secs must be a number of seconds or None"),
@@ -189,17 +177,9 @@ def test_a_bad_argument_raises_and_makes_nothing(
 
 
 BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
-    ("audio", "a", 1.0, ValueError, "plugin must be one of scalar, image"),
-    ("scalar", 3, 1.0, TypeError, "name must be a str, not 3"),
-    ("scalar", "", 1.0, ValueError, "name must not be empty"),
-    ("scalar", "a", [1.0, 2.0], ValueError, "exactly one element"),
-    ("scalar", "a", "text", TypeError, "found the text 'text'"),
     ("scalar", "a", None, TypeError, "found None"),
-    ("image", "a", np.ones((3, 4, 4)), ValueError, ""),
     ("image", "a", np.ones((1, 2, 4, 4)), ValueError, ""),
-    ("tensor", "a", 1.0, ValueError, "at least one dimension"),
     ("histogram", "a", np.float32(1), ValueError, ""),
-    ("graph", "a", "net", TypeError, "must be a mindsummary_lightning.values.Graph"),
     ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
     ("train_lineage", "a", {}, TypeError, "values.TrainInfo"),
     ("train_lineage", "a", TrainInfo(loss=float("nan")), ValueError, "loss of TrainInfo must be finite"),
@@ -404,18 +384,6 @@ def test_a_record_that_is_dropped_takes_no_more_values_of_operators(run: Path) -
     assert len(operator_buffer._records) == before
 
 
-def test_a_bad_value_of_an_operator_is_skipped_with_one_warning(run: Path, caplog: pytest.LogCaptureFixture) -> None:
-    operators = pytest.importorskip("mindsummary_lightning.collection.operators")
-    with SummaryRecord(run) as record:
-        for step in range(2):
-            operators.scalar_summary("bad", [1.0, 2.0])
-            operators.scalar_summary("good", 1.0)
-            record.record(step)
-
-    assert read_scalars(run, "good") == [(0, 1.0), (1, 1.0)]
-    assert [line.getMessage()[:23] for line in caplog.records] == ["scalar 'bad' is skipped"]
-
-
 def test_while_a_collector_takes_a_step_the_record_gets_nothing(run: Path) -> None:
     operators = pytest.importorskip("mindsummary_lightning.collection.operators")
     collected = operator_buffer.OperatorBuffer()
@@ -495,27 +463,23 @@ def test_after_close_nothing_is_recorded_which_is_said_once(run: Path, caplog: p
     with pytest.raises(ValueError, match="is closed; make a new one"), record:
         pass
     record.add_value("scalar", "a", 2.0)
+    record.add_value("scalar", "b", 2.0)
 
-    assert record.record(1) is False
+    assert [record.record(1), record.record(2)] == [False, False]
     record.add_scalar("a", 3.0, 2)
+    record.add_hparams({"lr": 0.1}, {"acc": 1.0})
     assert read_scalars(run, "a") == [(0, 1.0)]
+    assert not lineage_paths(run)
     assert caplog.messages == [
-        f"the record of {run} is closed: 'a' at step 1 is not recorded; record before close(), or make a new one"
+        f"the record of {run} is closed: {what} is not recorded; record before close(), or make a new one"
+        for what in ("'a' at step 1", "'b' at step 1", "lineage")
     ]
 
 
-def test_a_released_record_continues_with_its_file(run: Path) -> None:
-    record = SummaryRecord(run)
-    record.add_scalar("a", 1.0, 0)
-    recorder_of(record).release()
-    record.add_scalar("a", 2.0, 1)
-
-    assert len(summary_paths(run)) == 1
-    assert read_scalars(run, "a") == [(0, 1.0), (1, 2.0)]
-
-
 def test_two_records_of_one_directory_share_one_file(run: Path) -> None:
-    first, second = SummaryRecord(run), SummaryRecord(os.path.join(run, "..", run.name))
+    run.mkdir()
+    (run.parent / "link").symlink_to(run)
+    first, second = SummaryRecord(run), SummaryRecord(os.path.join(run, "..", "link"))
     first.add_scalar("a", 1.0, 0)
     second.add_scalar("b", 2.0, 0)
     first.close()
@@ -525,53 +489,7 @@ def test_two_records_of_one_directory_share_one_file(run: Path) -> None:
     assert read_scalars(run, "a") + read_scalars(run, "b") == [(0, 1.0), (0, 2.0), (1, 3.0)]
 
 
-def test_a_second_recording_gets_a_later_file(run: Path) -> None:
-    for value in (1.0, 2.0):
-        with SummaryRecord(run) as record:
-            record.add_scalar("a", value, 0)
-        from mindsummary_lightning.recording import event_writer
-
-        event_writer._WRITERS.clear()  # as in another process
-
-    assert len(summary_paths(run)) == 2
-    assert read_scalars(run, "a") == [(0, 1.0), (0, 2.0)]
-
-
-@pytest.mark.parametrize("where", ["~/x", "$PLACE/x"])
-def test_home_and_variables_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("PLACE", str(tmp_path))
-
-    assert SummaryRecord(where).directory == str(tmp_path / "x")
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_files_have_the_mode_that_was_asked_for(run: Path, mode: int) -> None:
-    umask = os.umask(0)
-    try:
-        with SummaryRecord(run, file_mode=mode) as record:
-            record.add_scalar("a", 1.0)
-            recorder_of(record).write_lineage(TrainInfo())
-    finally:
-        os.umask(umask)
-
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (*summary_paths(run), *lineage_paths(run))} == {mode}
-
-
 # ---- size limit
-
-
-def test_a_full_file_is_finished_and_a_later_one_started(run: Path) -> None:
-    with SummaryRecord(run, max_file_size=200) as record:
-        for step in range(20):
-            record.add_scalar("a", float(step), step)
-
-    paths = summary_paths(run)
-    seconds = [int(path.name.split(".")[4]) for path in paths]
-    assert len(paths) > 3
-    assert seconds == sorted(set(seconds))
-    assert all(path.stat().st_size <= 200 for path in paths)
-    assert read_scalars(run, "a") == [(step, float(step)) for step in range(20)]
 
 
 def test_a_record_larger_than_the_limit_gets_a_file_of_its_own(run: Path) -> None:
@@ -673,16 +591,6 @@ def test_what_cannot_be_written_is_logged_once_counted_and_totalled(
     assert "disk full" in caplog.records[0].getMessage()
     assert caplog.records[1].getMessage() == f"3 records of {run} could not be written in total"
     assert read_scalars(run, "a") == [(0, 1.0), (4, 3.0)]
-
-
-def test_what_cannot_be_written_raises_if_that_was_asked_for(run: Path) -> None:
-    record = SummaryRecord(run, raise_exception=True)
-    record.add_value("scalar", "a", 1.0)
-    with (
-        mock.patch("mindsummary_lightning.fileio.append.os.write", side_effect=OSError(28, "disk full")),
-        pytest.raises(OSError, match="disk full"),
-    ):
-        record.record(1)
 
 
 def test_a_large_record_is_refused_when_the_disk_is_nearly_full(run: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from torch.utils.tensorboard import summary as torch_summary
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.values import EvaluationInfo, Histogram, Image, Tensor, UserDefinedInfo
-from tests.support import read_lineage, read_values
+from mindsummary_lightning.values import Histogram, Image, Tensor
+from tests.support import read_values
 
 
 @pytest.fixture
@@ -32,21 +31,6 @@ def experiment(run: Path) -> Iterator[SummaryRecord]:
         yield record
 
 
-def test_a_scalar_is_recorded_at_its_step(experiment: SummaryRecord, run: Path) -> None:
-    experiment.add_scalar("a", 1, 5)
-    experiment.add_scalar("a", np.float32(0.5), global_step=6, walltime=1.0, new_style=True)
-
-    assert read_values(run) == [(5, "a", 1.0), (6, "a", 0.5)]
-
-
-def test_without_a_step_values_of_a_tag_are_counted(experiment: SummaryRecord, run: Path) -> None:
-    for value in (1.0, 2.0):
-        experiment.add_scalar("a", value)
-    experiment.add_scalar("b", 3.0)
-
-    assert read_values(run) == [(0, "a", 1.0), (1, "a", 2.0), (0, "b", 3.0)]
-
-
 def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: SummaryRecord, run: Path) -> None:
     array = np.arange(50.0)
     experiment.add_histogram("h", array, 1, bins="auto")
@@ -54,14 +38,6 @@ def test_a_histogram_has_mindspores_buckets_whatever_bins_says(experiment: Summa
     ((_, _, value),) = read_values(run)
     assert isinstance(value, Histogram)
     assert value.counts.tolist() == to_histogram(array).counts.tolist()
-
-
-def test_a_batch_of_images_is_one_image(experiment: SummaryRecord, run: Path) -> None:
-    experiment.add_images("i", np.zeros((10, 3, 4, 6), np.uint8), 1)
-
-    ((_, _, value),) = read_values(run)
-    assert isinstance(value, Image)
-    assert (value.height, value.width) == (8, 48)
 
 
 def test_a_figure_is_recorded_and_closed_unless_told_not_to(experiment: SummaryRecord, run: Path) -> None:
@@ -87,14 +63,6 @@ def test_a_tensor_keeps_every_element(experiment: SummaryRecord, run: Path) -> N
     assert value.data.tolist() == [[0, 1], [2, 3]]
 
 
-def test_hyper_parameters_become_lineage_and_metrics_an_evaluation(experiment: SummaryRecord, run: Path) -> None:
-    experiment.add_hparams({"lr": 0.1, "net": {"depth": 3}}, {"acc": 0.9, "bad": float("nan")}, run_name="x")
-
-    recorded = [event.what for event in read_lineage(run)]
-    assert UserDefinedInfo({"lr": 0.1, "net/depth": 3}) in recorded
-    assert [json.loads(part.metric or "") for part in recorded if isinstance(part, EvaluationInfo)] == [{"acc": 0.9}]
-
-
 def test_a_kind_without_a_page_is_warned_of_once_and_skipped(
     experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,18 +81,6 @@ def test_every_method_of_a_summary_writer_is_there(experiment: SummaryRecord) ->
     writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
 
     assert [name for name in dir(writer) if name[0] != "_" and not callable(getattr(experiment, name, None))] == []
-
-
-def test_an_unknown_method_is_an_attribute_error(experiment: SummaryRecord) -> None:
-    with pytest.raises(AttributeError, match="'SummaryRecord' object has no attribute 'add_smell'"):
-        experiment.add_smell("x")
-
-
-@pytest.mark.parametrize("tag", [None, 3, b"a"])
-def test_a_tag_that_is_not_text_is_refused(experiment: SummaryRecord, run: Path, tag: Any) -> None:
-    with pytest.raises(TypeError, match="name must be a str"):
-        experiment.add_scalar(tag, 1.0)
-    assert not run.exists()
 
 
 def test_boxes_are_drawn_where_tensorboard_draws_them(experiment: SummaryRecord, run: Path) -> None:
@@ -186,26 +142,6 @@ def test_a_step_that_is_not_a_number_skips_the_value(
     skipped, fraction = caplog.messages
     assert skipped.startswith("global_step of 'a' is skipped: ")
     assert fraction == "global_step of 'a' is 8.9, not a whole number: 8 is taken"
-
-
-_STEPPED: list[tuple[str, Callable[[SummaryRecord, dict[str, int]], None]]] = [
-    ("add_scalar", lambda to, step: to.add_scalar("a", 1.0, **step)),
-    ("add_scalars", lambda to, step: to.add_scalars("a", {"b": 1.0}, **step)),
-    ("add_histogram", lambda to, step: to.add_histogram("a", np.ones(3), **step)),
-    ("add_image", lambda to, step: to.add_image("a", np.ones((3, 4, 4)), **step)),  # type: ignore[arg-type]
-    ("add_figure", lambda to, step: to.add_figure("a", None, **step)),
-    ("add_tensor", lambda to, step: to.add_tensor("a", np.ones(3), **step)),
-]
-
-
-@pytest.mark.parametrize(("method", "call"), _STEPPED, ids=[name for name, _ in _STEPPED])
-def test_a_step_by_another_name_is_refused(
-    experiment: SummaryRecord, run: Path, method: str, call: Callable[[SummaryRecord, dict[str, int]], None]
-) -> None:
-    with pytest.raises(TypeError, match=rf"{method}\(\) got an unexpected keyword argument 'step'"):
-        call(experiment, {"step": 3})
-
-    assert not run.exists()
 
 
 def test_every_argument_of_a_summary_writer_has_its_name_and_place() -> None:

@@ -6,7 +6,7 @@ import functools
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,20 +134,6 @@ def test_log_hyperparams_takes_anything(params: Any) -> None:
         custom = SummaryReader(logger.log_dir).lineage().custom
         assert custom is not None
         assert custom.values["after"] == 1
-
-
-@pytest.mark.parametrize("value", _STRANGE, ids=lambda value: type(value).__name__)
-def test_a_metric_that_is_no_number_is_skipped_with_one_warning(
-    tmp_path: Path, value: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    logger = MindInsightLogger(tmp_path)
-    for step in range(3):
-        logger.log_metrics({"odd": value, "good": 1.0}, step=step)
-
-    assert len(points(logger.log_dir, "good")) == 3
-    recorded = any(tag.startswith("odd") for tag in SummaryReader(logger.log_dir).tags()["scalar"])
-    warnings = [record for record in caplog.records if "is skipped" in record.message]
-    assert len(warnings) == (0 if recorded and not isinstance(value, Mapping) else 1)
 
 
 _NOT_RECORDABLE: list[tuple[Callable[[MindInsightLogger], object], type[BaseException], str]] = [

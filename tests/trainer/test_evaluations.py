@@ -133,14 +133,6 @@ def test_an_evaluation_that_waits_is_recorded_with_the_next_checkpoint(tmp_path:
     assert [metrics.get("validations") for metrics in looking.found] == [None, 1, 2]
 
 
-def test_a_test_behind_a_validation_is_recorded(tmp_path: Path) -> None:
-    running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
-    running.validate(Net(), loader(1), verbose=False)
-    running.test(Net(), loader(1), verbose=False)
-
-    assert _metrics(tmp_path).keys() == {"test/loss"}
-
-
 def test_metric_and_data_set_are_those_of_one_evaluation_and_other_metrics_keep_their_names(tmp_path: Path) -> None:
     running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path)])
     running.fit(Net(), loader(), loader(2))
@@ -166,17 +158,6 @@ def test_loaders_that_are_read_side_by_side_have_no_size_in_all(tmp_path: Path, 
     evaluation = SummaryReader(tmp_path).lineage().evaluation
     assert evaluation is not None
     assert evaluation.valid_dataset_size == size
-
-
-def test_an_evaluation_without_metrics_is_not_recorded(tmp_path: Path) -> None:
-    class Silent(Net):
-        def test_step(self, batch: Any, batch_idx: int) -> None:
-            self(batch[0])
-
-    logger = MindInsightLogger(tmp_path)
-    trainer(logger=logger, callbacks=[SummaryCollector(), EvalLineage(logger)]).test(Silent(), loader(1), verbose=False)
-
-    assert list(tmp_path.iterdir()) == []
 
 
 class Prune(L.Callback):

@@ -9,7 +9,6 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
-from lightning.pytorch.callbacks import BackboneFinetuning
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
@@ -188,23 +187,3 @@ def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) ->
                 optimizer.step()
 
     assert lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function == "mse_loss, huber_loss"
-
-
-def test_the_rates_of_groups_that_join_are_recorded_with_those_of_the_beginning(tmp_path: Path) -> None:
-    class Tuned(L.LightningModule):
-        def __init__(self) -> None:
-            super().__init__()
-            self.backbone, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
-
-        def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
-            return F.cross_entropy(self.head(self.backbone(batch[0])), batch[1])
-
-        def configure_optimizers(self) -> Any:
-            return torch.optim.SGD([weight for weight in self.parameters() if weight.requires_grad], lr=0.5)
-
-    tuning = BackboneFinetuning(1, lambda epoch: 1.0, backbone_initial_ratio_lr=0.5, should_align=False)
-    trainer(logger=False, max_epochs=3, callbacks=[tuning, SummaryCollector(tmp_path)]).fit(Tuned(), loader())
-
-    lineage = SummaryReader(tmp_path).lineage()
-    assert lineage.custom.values["learning_rate/1"] == 0.25
-    assert lineage.train.learning_rate == 0.5

@@ -107,6 +107,7 @@ def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
 
     assert _versions(logger) == ["version_0"]
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
+    assert len([name for name in files(logger.log_dir) if name.endswith("_MS")]) == 1
 
 
 def _callbacks(kind: str, own_dir: Path) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, SummaryRecord
+from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from mindsummary_lightning.graph import observation
 from mindsummary_lightning.values import Graph
 from tests.support import read_events
@@ -48,13 +48,14 @@ def test_the_loss_and_the_children_are_the_top_level(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_resumed_run_records_no_second_graph(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["run", "another"])
+def test_a_resumed_run_records_a_graph_where_there_is_none(tmp_path: Path, where: str) -> None:
     first = fit(tmp_path / "run", Net(), 1)
     first.save_checkpoint(tmp_path / "saved.ckpt")
 
-    fit(tmp_path / "run", Net(), 2, ckpt_path=tmp_path / "saved.ckpt")
+    fit(tmp_path / where, Net(), 2, ckpt_path=tmp_path / "saved.ckpt")
 
-    assert len(graphs(tmp_path / "run")) == 1
+    assert len(graphs(tmp_path / where)) == 1
 
 
 def test_a_resumed_run_with_other_modules_records_theirs(tmp_path: Path) -> None:
@@ -85,15 +86,6 @@ def test_a_run_whose_observation_failed_records_the_graph_when_it_is_resumed(
     fit(tmp_path / "run", Net(), 2, ckpt_path=tmp_path / "saved.ckpt")
 
     assert len(graphs(tmp_path / "run")) == 1
-
-
-def test_a_run_resumed_in_another_directory_records_the_graph_there(tmp_path: Path) -> None:
-    first = fit(tmp_path / "first", Net(), 1)
-    first.save_checkpoint(tmp_path / "saved.ckpt")
-
-    fit(tmp_path / "second", Net(), 2, ckpt_path=tmp_path / "saved.ckpt")
-
-    assert len(graphs(tmp_path / "second")) == 1
 
 
 def test_the_observed_graph_follows_the_one_of_log_graph(tmp_path: Path) -> None:
@@ -175,12 +167,3 @@ def test_the_first_of_accumulated_batches_is_observed(tmp_path: Path) -> None:
     (graph,) = graphs(tmp_path)
     assert calls == [0, 1, 2]
     assert {constant.value for constant in graph.constants} == {1}
-
-
-def test_a_record_observes_a_pass_of_its_network(tmp_path: Path) -> None:
-    with SummaryRecord(str(tmp_path), network=nn.Sequential(nn.Linear(4, 2)), example_input=torch.ones(1, 4)) as record:
-        record.record(1)
-
-    graph = SummaryReader(tmp_path).graph()
-    assert graph is not None
-    assert op_types(graph) == ["Linear"]

@@ -133,6 +133,8 @@ def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Pa
 
     trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Joining(), loader(2))
 
-    custom = SummaryReader(tmp_path).lineage().custom
-    assert custom is not None
-    assert {key: custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {0: 0.5, 1: 0.25}
+    lineage = SummaryReader(tmp_path).lineage()
+    assert lineage.custom is not None
+    assert lineage.train is not None
+    assert {key: lineage.custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {0: 0.5, 1: 0.25}
+    assert lineage.train.learning_rate == 0.5

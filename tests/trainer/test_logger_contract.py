@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +62,6 @@ def test_the_epoch_that_lightning_adds_is_no_scalar_and_one_that_a_user_logs_is(
     assert "epoch" not in SummaryReader(logger.log_dir).tags()["scalar"]
     assert points(own.log_dir, "epoch") == [(2, 0.0)]
     assert points(by_hand.log_dir, "epoch") == [(7, 3.0)]
-
-
-def test_data_are_complete_after_each_entry_point(tmp_path: Path) -> None:
-    logger = MindInsightLogger(tmp_path)
-    running = trainer(logger=logger, limit_train_batches=2)
-    net = Net()
-    running.validate(net, loader(2), verbose=False)
-    assert len(points(logger.log_dir, "val/loss")) == 1
-    running.fit(net, loader())
-    assert len(points(logger.log_dir, "train/loss")) == 2
-    running.test(net, loader(2), verbose=False)
-    assert len(points(logger.log_dir, "test/loss")) == 1
-    running.predict(net, [torch.zeros(2, 4)])
-    logger.log_metrics({"after": 1.0}, step=9)
-    assert points(logger.log_dir, "after") == [(9, 1.0)]
 
 
 def test_a_logger_that_was_used_can_be_pickled_and_logs_on(tmp_path: Path) -> None:
@@ -166,16 +150,6 @@ def test_what_could_not_be_recorded_is_counted_at_the_end(tmp_path: Path, caplog
     logger.finalize("success")
 
     assert f"2 records of {logger.log_dir} could not be written in total" in caplog.text
-
-
-def test_finalize_twice_is_fine_and_logging_goes_on_after_it(tmp_path: Path) -> None:
-    logger = MindInsightLogger(tmp_path)
-    logger.log_metrics({"a": 1.0}, step=0)
-    logger.finalize("success")
-    logger.finalize("success")
-    logger.log_metrics({"a": 2.0}, step=1)
-
-    assert points(logger.log_dir, "a") == [(0, 1.0), (1, 2.0)]
 
 
 @pytest.mark.parametrize("statuses", [["success"], ["failed"], ["finished"], ["whatever"], ["finished", "success"]])
@@ -515,27 +489,3 @@ def test_what_launched_a_spawned_training_knows_the_directory_that_it_wrote(tmp_
     assert running.logger.log_dir == str(tmp_path / "lightning_logs" / "version_0")
     assert steps(running.logger.log_dir, "train/loss") == [0, 1]
     assert running.checkpoint_callback.best_model_path.startswith(running.logger.log_dir)
-
-
-@pytest.mark.parametrize("kind", _OTHERS)
-def test_a_loggers_calls_take_the_same_arguments(tmp_path: Path, kind: str) -> None:
-    logger: Any = _OTHERS[kind](tmp_path)
-    logger.log_hyperparams({"lr": 0.1, "net": {"depth": 2}})
-    logger.log_hyperparams(Namespace(lr=0.1))
-    logger.log_metrics({"a": 1.0, "b": torch.tensor(2.0)}, step=3)
-    logger.log_metrics({"a": 1.5})
-    logger.save()
-    pickle.loads(pickle.dumps(logger)).log_metrics({"a": 2.0}, step=9)
-    logger.finalize("success")
-
-    assert os.path.isdir(logger.log_dir)
-
-
-@pytest.mark.parametrize("kind", _OTHERS)
-def test_several_loggers_beside_each_other_all_get_the_metrics(tmp_path: Path, kind: str) -> None:
-    ours = MindInsightLogger(tmp_path / "first", name="", version="run")
-    other = _OTHERS[kind](tmp_path / "second", name="", version="run")
-    trainer(logger=[other, ours], limit_train_batches=2).fit(Net(), loader())
-
-    assert steps(ours.log_dir, "train/loss") == [0, 1]
-    assert os.listdir(other.log_dir)

@@ -117,22 +117,6 @@ def _claimed(root: Path) -> RunVersion:
     return version
 
 
-def test_claims_of_one_moment_get_a_number_each(tmp_path: Path) -> None:
-    versions = [RunVersion(str(tmp_path / "exp"), None) for _ in range(3)]
-    assert [version.value for version in versions] == [0, 0, 0]
-    for version in versions:
-        version.claim()
-
-    assert [version.value for version in versions] == [0, 1, 2]
-    assert sorted(os.listdir(tmp_path / "exp")) == ["version_0", "version_1", "version_2"]
-
-
-def test_a_claim_that_was_not_used_leaves_nothing(tmp_path: Path) -> None:
-    _claimed(tmp_path / "new" / "exp").release_unused()
-
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_claim_that_was_not_used_is_removed_with_its_logger(tmp_path: Path) -> None:
     version = _claimed(tmp_path / "exp")
     del version

@@ -351,14 +351,3 @@ def test_a_run_without_statistics_has_none(tmp_path: Path) -> None:
 
     assert SummaryReader(tmp_path).parameter_statistics() is None
     assert not (tmp_path / "parameter_statistics.json").exists()
-
-
-@pytest.mark.parametrize("wrong", [1, b"x", ["a"]])
-def test_another_type_is_refused(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="collect_parameter_statistics must be"):
-        SummaryCollector("runs", collect_parameter_statistics=wrong)
-
-
-def test_what_is_no_expression_is_refused() -> None:
-    with pytest.raises(ValueError, match="is not a regular expression"):
-        SummaryCollector("runs", collect_parameter_statistics="(")

@@ -51,7 +51,9 @@ def _checkpoint(run: Path, step: int) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("broken_at", "saved"), [(4, 3), (8, 6), (6, 3), (9, 6)])
-def test_a_resumed_run_is_one_curve_with_each_step_once(tmp_path: Path, broken_at: int, saved: int) -> None:
+def test_a_resumed_run_is_one_curve_with_each_step_once(
+    tmp_path: Path, broken_at: int, saved: int, caplog: pytest.LogCaptureFixture
+) -> None:
     run = tmp_path / "run"
     with pytest.raises(RuntimeError, match="broken off"):
         _part(run, Net(), _Stop(broken_at))
@@ -66,6 +68,7 @@ def test_a_resumed_run_is_one_curve_with_each_step_once(tmp_path: Path, broken_a
     assert steps(run, "train/loss") == list(range(10))
     assert len([name for name in files(run) if name.endswith("_MS")]) == 2
     assert SummaryReader(run).lineage().custom.values["status"] == "success"  # type: ignore[union-attr]
+    assert not [record for record in caplog.records if "earlier fit" in record.message]
 
 
 @pytest.mark.slow

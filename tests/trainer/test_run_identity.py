@@ -12,7 +12,6 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.tuner import Tuner
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, filter_summary_lineage
@@ -186,35 +185,6 @@ def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: P
     (shown,) = filter_summary_lineage(str(tmp_path))["object"]
     assert (shown["model_lineage"]["metric"], shown["model_lineage"]["user_defined"]["note"]) == ({}, "second")
     assert "gone" not in shown["model_lineage"]["user_defined"]
-
-
-def _saved(run: Path, batches: int, folder: Path, kind: str = "logger") -> Path:
-    """A checkpoint that a ModelCheckpoint saved in the middle of a training."""
-    saving = ModelCheckpoint(folder, "{step}", every_n_train_steps=2, save_top_k=-1)
-    _fit(kind, run, batches, callbacks=[saving], enable_checkpointing=True)
-    return folder / "step=2.ckpt"
-
-
-def _resume(kind: str, run: Path, checkpoint: Path) -> None:
-    callbacks = [SummaryCollector(collect_freq=1)] if kind == "pair" else []
-    logger = MindInsightLogger(run.parent, name="", version=run.name)
-    running = trainer(logger=logger, callbacks=callbacks, max_epochs=2, limit_train_batches=5)
-    running.fit(Net(), loader(20), ckpt_path=checkpoint)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pair", "logger"])
-def test_a_checkpoint_continues_its_run_through_new_objects_without_a_word(
-    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = tmp_path / "run"
-    checkpoint = _saved(run, 6, tmp_path / "elsewhere", kind)
-    before = _curve(kind, run)
-    _resume(kind, run, checkpoint)
-
-    assert _curve(kind, run)[:2] == before[:2]
-    assert [step for step, _ in _curve(kind, run)] == sorted({step for step, _ in _curve(kind, run)})
-    assert not _said(caplog)
 
 
 @pytest.mark.slow
