@@ -8,62 +8,75 @@ from typing import Any
 from mindsummary_lightning.comparison.chain import Chain
 from mindsummary_lightning.comparison.chain_parts import Part, PartingPlace, RowPair
 from mindsummary_lightning.values.step_chain import ChainRow
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import Phrase, listed
 
 _LISTED = 8
 
 
-def sentence(part: Part, limit: float) -> str:
+def sentence(part: Part, limit: float) -> Phrase:
     """Where two runs part."""
     names = listed([both(pair.a.name, pair.b.name) for pair in part.tensors], 3)
-    where = {
-        "data": f"in the data: {names} of the batch, up to",
-        "weights": f"in the weights with which it begins: {names}, up to",
-        "forward": part.place and _where(part.place, part.tensors[0]),
-        "loss": "in the loss function or its labels: all outputs agree, the loss is",
-        "backward": f"in the backward pass: loss and outputs agree, the gradient of {names} is up to",
-        "update": f"in the update: gradients agree, the updates of {names} are up to",
-    }[part.link]
-    settings = "".join(
-        f"; {name} is {', '.join(f'{x:.6g}' for x in one)} in a and {', '.join(f'{x:.6g}' for x in other)} in b"
-        for name, one, other in part.settings
-    )
-    tolerance = "" if part.link in ("backward", "update") else f" (tolerance {limit:.1g})"
     far = max(pair.distance for pair in part.tensors)
-    return f"The runs differ from step {part.step} on, first {where} {far:.1e} apart{tolerance}{settings}."
+    where = {
+        "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
+        "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
+        "forward": part.place and _where(part.place, part.tensors[0], far),
+        "loss": Phrase("in the loss function or its labels: all outputs agree, the loss is {:.1e} apart", far),
+        "backward": Phrase(
+            "in the backward pass: loss and outputs agree, the gradient of {} is up to {:.1e} apart", names, far
+        ),
+        "update": Phrase("in the update: gradients agree, the updates of {} are up to {:.1e} apart", names, far),
+    }[part.link]
+    more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)
+    for name, *groups in part.settings:
+        one, other = (", ".join(f"{x:.6g}" for x in numbers) for numbers in groups)
+        more = Phrase("{}; {} is {} in a and {} in b", more, name, one, other)
+    return Phrase("The runs differ from step {} on, first {}{}.", part.step, where, more)
 
 
-def _where(place: PartingPlace, pair: RowPair) -> str:
+def _where(place: PartingPlace, pair: RowPair, far: float) -> Phrase:
     """Where in the forward pass; a row that is no input is the module's own output."""
     who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
     if pair.a.port == "input":
-        return f"in the forward pass, in the code of {who}: what comes before {both(pair.a.name, pair.b.name)} is"
-    return f"in the forward pass, in {'the code of ' * place.between}{who}: its inputs agree, its output is"
+        before = both(pair.a.name, pair.b.name)
+        return Phrase("in the forward pass, in the code of {}: what comes before {} is {:.1e} apart", who, before, far)
+    if place.between:
+        who = Phrase("the code of {}", who)
+    return Phrase("in the forward pass, in {}: its inputs agree, its output is {:.1e} apart", who, far)
+
+
+def around(part: Part) -> Iterator[Phrase]:
+    """The last row that agrees, those that are apart, and the lines that called them."""
+    if part.before is not None:
+        yield Phrase("agrees to {:.1e}: {}", part.before.distance, row_text(part.before))
+    for pair in part.tensors[:_LISTED]:
+        yield Phrase("apart by  {:.1e}: {}", pair.distance, row_text(pair))
+    if len(part.tensors) > _LISTED:
+        yield Phrase("and {} more", len(part.tensors) - _LISTED)
+    for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
+        if line:
+            yield Phrase("called in {} at {}", run, line)
+
+
+def link_rows(chain: Chain) -> Iterator[tuple[str, int, int, int, str, str]]:
+    """A row per link: name, how many were compared, and are in a and in b alone, the farthest, and what is apart."""
+    mark = ""
+    for link in chain.links:
+        far = "-" if link.distance is None else f"{link.distance:.1e}"
+        if chain.part is not None and chain.part.link == {"gradients": "backward"}.get(link.name, link.name):
+            mark = "differs first"
+        name = {"forward": "modules"}.get(link.name, link.name)
+        yield name, link.compared, *link.alone, far, mark if link.distance or mark == "differs first" else ""
+        mark = mark and "follows from it"
 
 
 def lines(chain: Chain) -> Iterator[str]:
     """The rows around the parting, and a table of the links."""
-    part = chain.part
-    if part is not None:
-        if part.before is not None:
-            yield f"  agrees to {part.before.distance:.1e}: {row_text(part.before)}"
-        for pair in part.tensors[:_LISTED]:
-            yield f"  apart by  {pair.distance:.1e}: {row_text(pair)}"
-        if len(part.tensors) > _LISTED:
-            yield f"  and {len(part.tensors) - _LISTED} more"
-        for run, line in (("a", part.place and part.place.line_a), ("b", part.place and part.place.line_b)):
-            if line:
-                yield f"  called in {run} at {line}"
+    if chain.part is not None:
+        yield from (f"  {row}" for row in around(chain.part))
     yield f"  {'step ' + str(chain.steps[-1]):12} compared    in a, b alone  farthest"
-    mark = ""
-    for link in chain.links:
-        far = "-" if link.distance is None else f"{link.distance:.1e}"
-        if part is not None and part.link == {"gradients": "backward"}.get(link.name, link.name):
-            mark = "differs first"
-        name = {"forward": "modules"}.get(link.name, link.name)
-        counts = f"{link.compared:8}    {link.alone[0]:6}, {link.alone[1]:5}"
-        yield f"  {name:12} {counts}  {far:9} {mark if link.distance or mark == 'differs first' else ''}".rstrip()
-        mark = mark and "follows from it"
+    for name, compared, alone_a, alone_b, far, mark in link_rows(chain):
+        yield f"  {name:12} {compared:8}    {alone_a:6}, {alone_b:5}  {far:9} {mark}".rstrip()
 
 
 def row_text(pair: RowPair) -> str:
@@ -71,20 +84,22 @@ def row_text(pair: RowPair) -> str:
     return both(_row(pair.a), _row(pair.b))
 
 
-def _row(row: ChainRow) -> str:
-    name = f"{row.port} of {row.name or 'the network'}" if row.link == "forward" else row.name or row.link
-    call = f" (call {row.call})" if row.call else ""
-    return f"{name}{f' at {row.path}' if row.path else ''}{call} {list(row.shape)}"
+def _row(row: ChainRow) -> Phrase:
+    of = Phrase("{} of {}", Phrase(row.port), row.name or Phrase("the network"))
+    name = of if row.link == "forward" else row.name or Phrase(row.link)
+    path = row.path and Phrase(" at {}", row.path)
+    call = Phrase(" (call {})", row.call) if row.call else ""
+    return Phrase("{}{}{} {}", name, path, call, list(row.shape))
 
 
-def module_text(name: str, kind: str) -> str:
+def module_text(name: str, kind: str) -> Phrase:
     """A module, by name and class."""
-    return f"{name or 'the network'} ({kind})"
+    return Phrase("{} ({})", name or Phrase("the network"), kind)
 
 
 def both(one: str, other: str) -> str:
     """What two runs say, once if they say the same."""
-    return one if one == other else f"{one} = {other}"
+    return one if one == other else Phrase("{} = {}", one, other)
 
 
 def chain_dict(chain: Chain) -> dict[str, Any]:

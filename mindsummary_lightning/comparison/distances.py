@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.values.text import Phrase
+
 Floats = NDArray[np.float64]
 
 _LOSS_FLOOR = 0.05  # of the first loss: one that falls to nothing is noise
@@ -46,8 +48,8 @@ class Distances(NamedTuple):
         """The limits in words."""
         name, loss, tensor, _ = self.tolerance
         limits = max(loss, self.loss_limits.max(initial=0.0)), max(tensor, self.tensor_limits.max(initial=0.0))
-        measured = "" if limits == (loss, tensor) else ", or three times what two runs of a differ by"
-        return f"tolerance {name}{measured}: loss {limits[0]:.2g}, tensors {limits[1]:.2g}"
+        measured = "" if limits == (loss, tensor) else Phrase(", or three times what two runs of a differ by")
+        return Phrase("tolerance {}{}: loss {:.2g}, tensors {:.2g}", name, measured, *limits)
 
     @property
     def far(self) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mindsummary_lightning.comparison.alignment import Alignment, Side, have_other_shares
 from mindsummary_lightning.reading.module_tables import origin_text
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import Phrase, listed
 
 _CLEAR = 1e-4  # of a tensor's largest element; updates that are smaller give no ratio
 _SAME_RATIO = 0.02  # spread of what is called one ratio
@@ -39,17 +39,22 @@ def remarks_of(
     """What was left out of the verdict: losses of shares of a batch, and tensors that walk by themselves."""
     if has_pairs and have_other_shares(*sides):
         numbers: dict[str, Any] = dict(zip("ab", (side.settings["device_num"] for side in sides), strict=True))
-        text = f"device_num is {numbers['a']} and {numbers['b']}: each run recorded the loss of its own share of a "
-        yield Hint("shares", f"{text}batch, so only tensors are compared", numbers)
+        text = Phrase(
+            "device_num is {} and {}: each run recorded the loss of its own share of a batch, so only tensors are "
+            "compared",
+            *numbers.values(),
+        )
+        yield Hint("shares", text, numbers)
     if apart is not None:
         step, distance, update = apart
-        text = (
-            f"the losses of step {step} are {distance:.1e} apart, and the updates of that step agree to {update:.1e} "
+        text = Phrase(
+            "the losses of step {} are {:.1e} apart, and the updates of that step agree to {:.1e} of their size: the "
+            "losses are of other parts of the batches, or computed otherwise; only tensors are compared",
+            *apart,
         )
-        text += "of their size: the losses are of other parts of the batches, or computed otherwise; only tensors are "
-        yield Hint("losses_apart", f"{text}compared", {"step": step, "distance": distance, "update": update})
+        yield Hint("losses_apart", text, {"step": step, "distance": distance, "update": update})
     for name, far in walking.items():
-        text = f"{name} is up to {far:.2g} apart, no loss beyond the tolerance, no other tensor four times"
+        text = Phrase("{} is up to {:.2g} apart, no loss beyond the tolerance, no other tensor four times", name, far)
         yield Hint("walks", text, {"tensor": name, "distance": far})
 
 
@@ -58,11 +63,11 @@ def first_failures(sides: tuple[Side, Side]) -> Iterator[Hint]:
     for run, side in zip("ab", sides, strict=True):
         if origin := side.modules and side.modules.first_non_finite():
             step, row = origin
-            text = f"the first number in {run} that is not finite comes from {origin_text(step, row)}"
+            text = Phrase("the first number in {} that is not finite comes from {}", run, origin_text(step, row))
             yield Hint("not_finite", text, {"run": run, "step": step, "link": row.link, "tensor": row.name})
         elif first := side.table and side.table.first_non_finite():
-            text = f"the {first.kind} of {first.parameter} is not finite at step {first.step}, the first in {run}"
-            numbers = {"run": run, "tensor": first.parameter, "step": first.step, "kind": first.kind}
+            numbers = {"kind": Phrase(first.kind), "tensor": first.parameter, "step": first.step, "run": run}
+            text = Phrase("the {} of {} is not finite at step {}, the first in {}", *numbers.values())
             yield Hint("not_finite", text, numbers)
 
 
@@ -74,14 +79,15 @@ def hints_of(sides: tuple[Side, Side], alignment: Alignment, step: int) -> Itera
         for index in np.flatnonzero(counts[0] != counts[1]).tolist()[:1]:
             one, other = counts[:, index].tolist()
             name = alignment.names.pairs[index].a
-            text = f"{name} has {one} elements that are not finite in a and {other} in b at step {step}"
-            yield Hint("not_finite", text, {"tensor": name, "step": step, "a": one, "b": other})
+            numbers: dict[str, Any] = {"tensor": name, "a": one, "b": other, "step": step}
+            text = Phrase("{} has {} elements that are not finite in a and {} in b at step {}", *numbers.values())
+            yield Hint("not_finite", text, numbers)
     ratio = loss_ratio(alignment)
     if ratio is not None:
         sizes = [side.settings.get("batch_size") for side in sides]
-        known = "" if None in sizes else f" (batch sizes {sizes[0]} and {sizes[1]})"
+        known = "" if None in sizes else Phrase(" (batch sizes {} and {})", *sizes)
         numbers = {"ratio": ratio, "batch_size_a": sizes[0], "batch_size_b": sizes[1]}
-        yield Hint("loss_ratio", f"the first losses differ by the factor {ratio}{known}", numbers)
+        yield Hint("loss_ratio", Phrase("the first losses differ by the factor {}{}", ratio, known), numbers)
     yield from _unchanged(alignment)
     yield from update_ratio(alignment, column)
 
@@ -104,8 +110,9 @@ def _unchanged(alignment: Alignment) -> Iterator[Hint]:
     for run, one, other in (("a", *moves), ("b", *moves[::-1])):
         still = np.flatnonzero(~one.any(axis=1) & other.any(axis=1))
         if names := [getattr(alignment.names.pairs[index], run) for index in still.tolist()]:
-            text = f"{listed(names, _LISTED)}: minimum, maximum and mean are the same at all {alignment.steps.size} "
-            yield Hint("unchanged", f"{text}steps in {run}", {"run": run, "tensors": names})
+            values = listed(names, _LISTED), alignment.steps.size, run
+            text = Phrase("{}: minimum, maximum and mean are the same at all {} steps in {}", *values)
+            yield Hint("unchanged", text, {"run": run, "tensors": names})
 
 
 def update_ratio(alignment: Alignment, column: int | None) -> list[Hint]:
@@ -126,5 +133,6 @@ def update_ratio(alignment: Alignment, column: int | None) -> list[Hint]:
     if close.mean() < 0.8 or abs(ratio - 1) < 3 * spread + 1e-4:
         return []
     step = int(alignment.steps[at])
-    text = f"from step {step - 1} to {step} nearly all of {len(names)} tensors change {ratio:.4g} times as much in b"
+    values = step - 1, step, len(names), ratio
+    text = Phrase("from step {} to {} nearly all of {} tensors change {:.4g} times as much in b", *values)
     return [Hint("update_ratio", text, {"ratio": ratio, "step": step, "tensors": names})]

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.chain_page import chain_parts, growth
+from mindsummary_lightning.comparison.chain_page import growth, modules
+from mindsummary_lightning.comparison.chain_words import around, link_rows
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.text import Phrase, utf8_text
 
 _WIDTH, _CURVE, _MARGIN = 900, 220, 56
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
@@ -27,13 +28,13 @@ _LONGEST_NAME = 38
 _DECADES = 7  # of distances in the map, the last of them 1
 # From "the same" to "entirely different", readable in light and dark and by the colour-blind.
 _COLOURS = np.array([[49, 92, 140], [86, 150, 160], [170, 190, 130], [238, 190, 80], [230, 130, 50], [190, 40, 60]])
-_COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1 and not finite")
+_COLOUR_TEXTS = ("1e-7", "2e-6", "4e-5", "6e-4", "1e-2", "1, inf, nan")
 
 
 def comparison_page(comparison: Comparison, is_chinese: bool = False) -> str:
-    """The page of a comparison, as HTML; heads and notes in Chinese if asked for."""
+    """The page of a comparison, as HTML; in Chinese if asked for."""
     style = _file("page.css")
-    title = f"{os.path.basename(comparison.a)} and {os.path.basename(comparison.b)}"
+    title = f"{os.path.basename(comparison.a)} | {os.path.basename(comparison.b)}"
     return utf8_text(  # a name of a directory may be none
         f'<!DOCTYPE html>\n<html lang="{"zh-CN" if is_chinese else "en"}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -50,28 +51,32 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     chinese = json.loads(_file("page_zh.json")) if is_chinese else {}
 
     def say(text: str, *values: object) -> str:
-        return escape(chinese.get(text, text).format(*values))
+        return escape((text if isinstance(text, Phrase) else Phrase(text, *values)).said(chinese))
 
     yield f"<h1>{say(comparison.verdict.replace('_', ' '))}</h1>"
-    if is_chinese:  # the exact sentence, which the command prints too, is English everywhere
-        first = comparison.first_difference
-        short = first.kind if first else "trend" if comparison.mode == "trend" else comparison.verdict
-        yield f"<p>{say(f'in short: {short}', first.step if first else '')}</p>"
-    yield f'<p class="verdict {comparison.verdict}" lang="en">{escape(comparison.sentence)}</p>'
-    compared = say("compared: {}", ", ".join(f"{count} {say(what)}" for what, count in comparison.compared.items()))
+    yield f'<p class="verdict {comparison.verdict}">{say(comparison.sentence)}</p>'
+    compared = say("compared: {} steps, {} tensors, {} losses", *comparison.compared.values())
     yield f'<p class="small">a: {escape(comparison.a)}<br>b: {escape(comparison.b)}<br>{compared}</p>'
     for run, alone in comparison.alone.items():
         if alone.steps or alone.tensors:
             yield f"<p>{say('in {} alone, not compared: {} steps, {} tensors', run, alone.steps, alone.tensors)}</p>"
     if comparison.chain is not None:
-        yield from chain_parts(comparison.chain, say)
-        distances = growth(comparison.chain)
+        chain = comparison.chain
+        yield f"<h2>{say('The chain of step {}', chain.steps[-1])}</h2>"
+        if chain.part is not None:
+            text = "\n".join(map(say, around(chain.part)))
+            yield f'<pre class="scroll">{text}</pre>'
+        heads = ("", *map(say, ("compared", "in a alone", "in b alone", "farthest")), "")
+        links = [(say(name), *numbers, say(mark)) for name, *numbers, mark in link_rows(chain)]
+        yield _table(heads, links)
+        yield from modules(chain, say)
+        distances = growth(chain)
         if distances.size > 1:
             legend = say("distance of the outputs along the chain, logarithmic; dashed: tolerance")
             yield f'<p class="small"><span class="key kd">{legend}</span></p>'
-            yield _distance_curve(np.arange(distances.size), distances, comparison.tolerance.row, "call")
+            yield _distance_curve(np.arange(distances.size), distances, comparison.tolerance.row, say("call"))
     for hint in comparison.hints:
-        yield f'<p lang="en">{escape(hint.text)}</p>'
+        yield f"<p>{say(hint.text)}</p>"
     unmatched = [(side, name) for side in "ab" for name in comparison.unmatched[side] if not name.endswith(GRADIENT)]
     if unmatched:
         yield f"<h2>{say('Tensors of one run only')}</h2>" + _table((say("run"), say("tensor")), unmatched)
@@ -84,12 +89,13 @@ def _parts(comparison: Comparison, is_chinese: bool) -> Iterator[str]:
     if comparison.losses.size:
         yield f"<h2>{escape(comparison.alignment.loss_tag or 'loss')}</h2>"
         yield '<p class="small"><span class="key ka">a</span> <span class="key kb">b</span></p>'
-        yield _curves(comparison)
+        yield _curves(comparison, say("step"))
         legend = say("distance of the losses, logarithmic; dashed: tolerance")
         yield f'<p class="small"><span class="key kd">{legend}</span></p>'
-        yield _distance_curve(comparison.alignment.loss_steps, comparison.losses, comparison.tolerance.loss)
+        steps = comparison.alignment.loss_steps
+        yield _distance_curve(steps, comparison.losses, comparison.tolerance.loss, say("step"))
     if comparison.mode == "exact" and np.isfinite(comparison.distances).any():
-        yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison)
+        yield f"<h2>{say('Distance of every tensor at every step')}</h2>" + _map(comparison, say("step"))
     has_part = comparison.chain is not None and comparison.chain.part is not None
     if comparison.first_difference and comparison.first_difference.tensors and not has_part:
         first = comparison.first_difference
@@ -120,7 +126,7 @@ def _table(heads: tuple[str, ...], rows: Any) -> str:
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
 
 
-def _curves(comparison: Comparison) -> str:
+def _curves(comparison: Comparison, unit: str) -> str:
     losses = comparison.alignment.losses
     finite = losses[np.isfinite(losses)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -129,10 +135,10 @@ def _curves(comparison: Comparison) -> str:
         _line(comparison.alignment.loss_steps, (values - low) / (high - low), name)
         for name, values in zip("ab", losses, strict=True)
     ]
-    return _chart(comparison.alignment.loss_steps, lines, f"{high:.4g}", f"{low:.4g}")
+    return _chart(comparison.alignment.loss_steps, lines, f"{high:.4g}", f"{low:.4g}", unit)
 
 
-def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str = "step") -> str:
+def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
     with np.errstate(divide="ignore"):
         heights = np.clip(np.log10(np.maximum(distances, 10.0**-_DECADES - 1e-30)) / _DECADES + 1, 0, 1)
     limit = _CURVE * (1 - max(0.0, np.log10(tolerance) / _DECADES + 1))
@@ -143,17 +149,17 @@ def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: floa
     return _chart(steps, lines, "1", f"1e-{_DECADES}", unit)
 
 
-def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str, unit: str = "step") -> str:
+def _chart(steps: NDArray[np.int64], lines: list[str], top: str, bottom: str, unit: str) -> str:
     return (
         f'<div class="scroll"><svg viewBox="0 0 {_WIDTH} {_CURVE + 20}" role="img">'
         f'<rect class="axis" x="{_MARGIN}" y="0" width="{_WIDTH - _MARGIN}" height="{_CURVE}" fill="none"/>'
         f'<text x="{_MARGIN - 4}" y="10" text-anchor="end">{top}</text>'
         f'<text x="{_MARGIN - 4}" y="{_CURVE}" text-anchor="end">{bottom}</text>'
-        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14, unit=unit)}</svg></div>"
+        f"{''.join(lines)}{_step_axis(steps, _CURVE + 14, unit)}</svg></div>"
     )
 
 
-def _step_axis(steps: NDArray[np.int64], y: float, left: float = _MARGIN, unit: str = "step") -> str:
+def _step_axis(steps: NDArray[np.int64], y: float, unit: str, left: float = _MARGIN) -> str:
     first, last = int(steps[0]), int(steps[-1])
     texts = f'<text x="{left}" y="{y}">{unit} {first}</text>'
     return texts + f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>'
@@ -173,7 +179,7 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     return f'<polyline class="{name}" points="{" ".join(points)}"/>'
 
 
-def _map(comparison: Comparison) -> str:
+def _map(comparison: Comparison, unit: str) -> str:
     """A row per tensor, a column per step or stretch of steps, coloured by the largest distance."""
     alignment, distances = comparison.alignment, comparison.distances
     columns = np.array_split(np.arange(alignment.steps.size), min(alignment.steps.size, _MAX_COLUMNS))
@@ -200,7 +206,7 @@ def _map(comparison: Comparison) -> str:
         f'<p class="small">{key}</p><div class="scroll"><svg viewBox="0 0 {_WIDTH} {height + 20}" role="img">'
         f'<image x="{left}" y="0" width="{_WIDTH - left}" height="{height}" preserveAspectRatio="none" '
         f'style="image-rendering:pixelated" href="data:image/png;base64,{picture}"/>{labels}{mark}'
-        f"{_step_axis(alignment.steps, height + 14, left)}</svg></div>"
+        f"{_step_axis(alignment.steps, height + 14, unit, left)}</svg></div>"
     )
 
 
@@ -221,5 +227,5 @@ def _coloured(distances: Floats) -> NDArray[np.uint8]:
 
 def _row_name(comparison: Comparison, row: NDArray[np.intp]) -> str:
     names = [comparison.alignment.names.pairs[index].a for index in row.tolist()]
-    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    name = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
     return escape(name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}")

@@ -16,7 +16,7 @@ from mindsummary_lightning.comparison.distances import Distances, Floats, larges
 from mindsummary_lightning.comparison.hints import update_ratio
 from mindsummary_lightning.comparison.names import GRADIENT
 from mindsummary_lightning.comparison.result import DifferenceKind, FirstDifference, TensorDistance
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import Phrase, listed
 
 _SAME_LOSS = 3e-6  # of losses of one forward pass on the same weights
 _ROUNDING = 1e-7  # of one number
@@ -106,11 +106,11 @@ def parting(
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
         if may_be_rounding:
-            return None, (
-                f"Up to {now:.1e} apart at step {step}, at most {before:.1e} before it ({found.tolerances}); whether "
-                "rounding or a difference led there is not to be seen. A second run of a shows how far rounding leads: "
-                "--same."
-            )
+            return None, Phrase(
+                "Up to {:.1e} apart at step {}, at most {:.1e} before it ({}); whether rounding or a difference led "
+                "there is not to be seen. A second run of a shows how far rounding leads: --same.",
+                now, step, before, found.tolerances,
+            )  # fmt: skip
     unmatched = [any(not name.endswith(GRADIENT) for name in names) for names in alignment.names[1:]]
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
@@ -119,9 +119,12 @@ def parting(
     is_unknown = parameters[0] != parameters[1] or parameters[0] is None
     may_be_alone = all(unmatched) or (any(unmatched) and is_unknown)
     if may_be_alone and is_forward and after is not None and (alignment.at(after), column) == (0, 1) and not is_other:
-        text = f"The runs differ from step {after} on, first in the update of tensors that one run alone recorded: "
-        text += f"its loss and the compared tensors are the same, the losses of step {step} are {now:.1e} apart, and "
-        text += f"most updates of that step agree ({found.tolerances})."
+        text = Phrase(
+            "The runs differ from step {} on, first in the update of tensors that one run alone recorded: its loss and "
+            "the compared tensors are the same, the losses of step {} are {:.1e} apart, and most updates of that step "
+            "agree ({}).",
+            after, step, now, found.tolerances,
+        )  # fmt: skip
         return FirstDifference(after, "update", alignment.loss_at(after, found.losses), (), None), text
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
@@ -140,7 +143,8 @@ def parting(
     pairs = alignment.names.pairs
     distances = tuple(TensorDistance(pairs[i].a, pairs[i].b, float(tensors[i, column])) for i in indices)
     first = FirstDifference(step, kind, loss, distances, after)
-    return first, f"{_sentence(first, [pairs[index].a for index in apart], is_forward)} ({found.tolerances})."
+    text = _sentence(first, [pairs[index].a for index in apart], is_forward)
+    return first, Phrase("{} ({}).", text, found.tolerances)
 
 
 def _is_equal_update(alignment: Alignment, step: int) -> bool:
@@ -174,28 +178,31 @@ def _may_be_rounding(
     return jump <= _SLOW or begin + _LATER >= middle.size or bool(middle[begin + _LATER] >= _GROWS_ON * middle[begin])
 
 
-def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) -> str:
+def _sentence(first: FirstDifference, began_apart: list[str], is_forward: bool) -> Phrase:
     names = listed([tensor.a for tensor in first.tensors], 3)
-    far = f"{first.tensors[0].distance if first.tensors else 0.0:.1e}"
-    losses = "no loss is compared"
+    far = first.tensors[0].distance if first.tensors else 0.0
+    losses = Phrase("no loss is compared")
     if first.loss_distance is not None:
-        losses = f"the losses are {first.loss_distance:.1e} apart"
+        losses = Phrase("the losses are {:.1e} apart", first.loss_distance)
     if first.kind == "weights":
-        return (
-            f"The runs began with other weights in {listed(began_apart, 3)}: up to {far} apart after step {first.step},"
-            f" farther than ten updates lead; the other large weights began alike, and {losses}"
-        )
-    where = f"The runs differ from step {first.step} on"
+        return Phrase(
+            "The runs began with other weights in {}: up to {:.1e} apart after step {}, farther than ten updates lead; "
+            "the other large weights began alike, and {}",
+            listed(began_apart, 3), far, first.step, losses,
+        )  # fmt: skip
+    where = Phrase("The runs differ from step {} on", first.step)
     if first.after is None:
-        where += " (the first that both recorded)"
+        where = Phrase("{} (the first that both recorded)", where)
     elif first.step - first.after > 1:
-        where += f" (nothing was recorded between {first.after} and {first.step})"
+        where = Phrase("{} (nothing was recorded between {} and {})", where, first.after, first.step)
     if first.kind == "forward":
-        known = "most large weights began alike" if first.after is None else "the weights before it agree"
-        return f"{where}, first in the forward pass, its data or the loss function: {losses}, and {known}"
+        alike = Phrase("most large weights began alike" if first.after is None else "the weights before it agree")
+        return Phrase("{}, first in the forward pass, its data or the loss function: {}, and {}", where, losses, alike)
     if first.kind == "update":
-        return f"{where}, first in the update: {names} are up to {far} apart, the loss is the same"
-    where += f": {losses}" if is_forward else f": {names} are up to {far} apart, {losses}"
+        return Phrase("{}, first in the update: {} are up to {:.1e} apart, the loss is the same", where, names, far)
+    if not is_forward:
+        losses = Phrase("{} are up to {:.1e} apart, {}", names, far, losses)
+    where = Phrase("{}: {}", where, losses)
     if first.loss_distance == np.inf:
         return where
-    return f"{where}; what was recorded does not show whether the forward pass, its data or an update differs"
+    return Phrase("{}; what was recorded does not show whether the forward pass, its data or an update differs", where)

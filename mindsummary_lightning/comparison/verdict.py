@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -34,7 +35,7 @@ from mindsummary_lightning.comparison.distances import (
 from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of
 from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import Phrase, listed
 
 _BEYOND_ROUNDING = 1e-2  # of a tensor recorded whole, and of gradients where nothing else was recorded
 _COMPARABLE = 1e-2  # median distance of tensors, without a loss
@@ -221,9 +222,11 @@ def _whole_difference(
     tensors = [TensorDistance(*names, far[step]) for names, far in whole.items() if far.get(step, 0.0) > limit]
     tensors.sort(key=lambda tensor: -tensor.distance)
     before = [earlier for far in whole.values() for earlier in far if earlier < step]
-    far = f"first in {tensors[0].a}, recorded whole: {tensors[0].distance:.1e} apart; losses and weights are the same"
     first = FirstDifference(step, None, None, tuple(tensors), max(before, default=None))
-    return first, f"The runs differ from step {step} on, {far}."
+    return first, Phrase(
+        "The runs differ from step {} on, first in {}, recorded whole: {:.1e} apart; losses and weights are the same.",
+        step, tensors[0].a, tensors[0].distance,
+    )  # fmt: skip
 
 
 def _trend(sides: tuple[Side, Side], alignment: Alignment) -> dict[str, float | None]:
@@ -242,23 +245,25 @@ def _trend(sides: tuple[Side, Side], alignment: Alignment) -> dict[str, float | 
 def _without_steps(alignment: Alignment, found: Distances, beginning: Beginning) -> str:
     """Why the runs are not followed step by step."""
     if not alignment.steps.size and not alignment.loss_steps.size:
-        return (
+        return Phrase(
             "The runs have no step in common at which both recorded a loss or a tensor: record both with "
             "collect_freq=1 and histogram_regular='.*'."
         )
     if beginning.are_alike is False:
         step, far = int(alignment.steps[0]), float(np.nanmedian(found.tensors[alignment.is_weight, 0]))
-        return (
-            f"The runs began with other weights: after step {step}, the first that both recorded, half of them are "
-            f"more than {far:.1e} apart, farther than their updates lead. Only their trends are compared."
-        )
-    has_losses = bool(found.losses.size)
-    step = int((alignment.loss_steps if has_losses else alignment.steps)[0])
-    return (
-        f"The {f'losses are {found.losses[0]:.1e}' if has_losses else 'tensors are'} apart at step {step}, the first "
-        "that both recorded; whether the weights before it were the same is not to be seen in what was recorded. Only "
-        "their trends are compared."
-    )
+        return Phrase(
+            "The runs began with other weights: after step {}, the first that both recorded, half of them are more "
+            "than {:.1e} apart, farther than their updates lead. Only their trends are compared.",
+            step, far,
+        )  # fmt: skip
+    what, steps = Phrase("tensors are"), alignment.steps
+    if found.losses.size:
+        what, steps = Phrase("losses are {:.1e}", found.losses[0]), alignment.loss_steps
+    return Phrase(
+        "The {} apart at step {}, the first that both recorded; whether the weights before it were the same is not to "
+        "be seen in what was recorded. Only their trends are compared.",
+        what, int(steps[0]),
+    )  # fmt: skip
 
 
 def _no_difference(
@@ -266,12 +271,17 @@ def _no_difference(
 ) -> str:
     counting = [pair.a not in walking for pair in alignment.names.pairs]
     kinds = (("losses", largest(found.losses)), ("tensors", largest(found.tensors[counting])))
-    parts = ", ".join(f"{kind} at most {far:.1e}" for kind, far in kinds if far is not None)
-    but = f" but in {listed([*walking], 3)}" if walking else ""
-    text = f"No difference{but}: {parts} apart ({found.tolerances})"
+    parts = [Phrase("{} at most {:.1e}", Phrase(kind), far) for kind, far in kinds if far is not None]
+    but = Phrase(" but in {}", listed([*walking], 3)) if walking else ""
+    text = Phrase("No difference{}: {} apart ({})", but, functools.reduce(_enumerated, parts), found.tolerances)
     if (found.far & alignment.is_weight[:, None])[counting].any():
-        text += ", as far as rounding may have grown"
-    more = [f"{run} has {of.steps} more steps" for run, of in alone.items() if of.steps]
+        text = Phrase("{}, as far as rounding may have grown", text)
+    more = [Phrase("{} has {} more steps", run, of.steps) for run, of in alone.items() if of.steps]
     if more:
-        text += f" at the {alignment.loss_steps.size or alignment.steps.size} steps in common; {', '.join(more)}"
-    return f"{text}."
+        count = alignment.loss_steps.size or alignment.steps.size
+        text = Phrase("{} at the {} steps in common; {}", text, count, functools.reduce(_enumerated, more))
+    return Phrase("{}.", text)
+
+
+def _enumerated(one: Phrase, other: Phrase) -> Phrase:
+    return Phrase("{}, {}", one, other)

@@ -17,6 +17,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import stacked_tables
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, SAMPLES, ChainRow
 from mindsummary_lightning.values.summary_values import owned
+from mindsummary_lightning.values.text import Phrase
 
 if TYPE_CHECKING:
     import pandas
@@ -104,14 +105,19 @@ def row_name(row: ChainRow) -> str:
     return " ".join(filter(None, [f"{row.name}{call}", port, row.path]))
 
 
-def origin_text(step: int, row: ChainRow) -> str:
+def origin_text(step: int, row: ChainRow) -> Phrase:
     """Where a number that is not finite comes from, in words."""
     kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
-    kinds |= {"clipped": "the clipped gradient of", "update": "the weight after"}
-    what = row.kind if row.link == "forward" else kinds.get(row.link, f"the {row.link}")
-    where = f", called at {row.line}" if row.line else ""
-    inputs = ", whose inputs are finite" if row.link == "forward" and row.port == "output" else ""
-    return f"{' '.join(f'{what} {row_name(row)}'.split())} at step {step}{where}{inputs}"
+    kinds |= {"clipped": "the clipped gradient of", "update": "the weight after", "forward": row.kind}
+    name = Phrase(kinds.get(row.link, f"the {row.link}"))
+    if tensor := row_name(row):
+        name = Phrase("{} {}", name, tensor)
+    text = Phrase("{} at step {}", name, step)
+    if row.line:
+        text = Phrase("{}, called at {}", text, row.line)
+    if row.link == "forward" and row.port == "output":
+        text = Phrase("{}, whose inputs are finite", text)
+    return text
 
 
 def module_rows(run_dir: str) -> list[ChainRow]:

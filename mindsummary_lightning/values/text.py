@@ -5,10 +5,34 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
+
+
+class Phrase(str):
+    """Text of a template and values, which can be said in other words too.
+
+    Attributes:
+        template: as of ``str.format``; without values the text itself.
+        values: what is put into it; phrases among them are said in the other words as well.
+    """
+
+    template: str
+    values: tuple[object, ...]
+
+    def __new__(cls, template: str, *values: object) -> Phrase:
+        """The template with the values in it."""
+        phrase = super().__new__(cls, template.format(*values) if values else template)
+        phrase.template, phrase.values = template, values
+        return phrase
+
+    def said(self, words: Mapping[str, str]) -> str:
+        """The text with each template as ``words`` has it."""
+        template = words.get(self.template, self.template)
+        values = [value.said(words) if isinstance(value, Phrase) else value for value in self.values]
+        return template.format(*values) if values else template
 
 
 def utf8_text(text: str) -> str:
@@ -39,8 +63,8 @@ def finite_or_named(value: Any) -> Any:
 
 def listed(names: Sequence[str], most: int) -> str:
     """Text such as ``a, b and 3 more``: at most so many names, and the number of the others."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    shown = ", ".join(names[:most])
+    return Phrase("{} and {} more", shown, len(names) - most) if len(names) > most else shown
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from mindsummary_lightning import compare_runs
 from mindsummary_lightning.comparison.page import comparison_page
-from mindsummary_lightning.comparison.result import DifferenceKind, Verdict
 from tests.cli.command import mindsummary
 from tests.comparison.test_chain import ORIGINAL, PORT, train
 from tests.comparison.test_verdict import write_run
+from tests.docs.pages import ROOT
 from tests.reading.runs import values_at, write_summary
 
 
@@ -46,23 +46,39 @@ def test_a_printed_comparison_is_the_text_of_the_command(tmp_path: Path, capsys:
     assert comparison.sentence in str(comparison)
 
 
-def test_heads_and_notes_of_a_page_are_chinese_where_asked_for(tmp_path: Path) -> None:
+def test_a_page_is_chinese_where_asked_for(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a")
     b = write_run(tmp_path / "b", lambda step, name, tensor: tensor * (1.01 if step > 6 else 1.0), steps=range(1, 30))
+    chains = train(tmp_path / "c", ORIGINAL), train(tmp_path / "d", PORT, {"hidden": lambda x: x * (1 + 1e-5)})
 
-    page = comparison_page(compare_runs(a, b), is_chinese=True)
-    texts = re.findall(r"<(h[12]|th|p)(?: class=\"small\")?>([^<]+)", page)
+    pages = [comparison_page(compare_runs(*runs), is_chinese=True) for runs in ((a, b), chains)]
 
-    assert 'lang="zh-CN"' in page
-    assert texts
-    assert [text for _, text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
-    assert "从第 7 步起不同" in page
+    for page in pages:
+        texts = re.findall(r"<(?:h[12]|th|p|pre)(?: class=\"[^\"]*\")?>([^<]+)", page)
+        assert 'lang="zh-CN"' in page
+        assert 'lang="en"' not in page
+        assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^(loss/auto|[ab](: .*)?)$", text)] == []
+    assert "两次训练从第 7 步起不同，首先是参数更新：" in pages[0]
+    assert "首先是前向计算中的 net.dense1 (Dense) = body.0 (Linear)：输入一致，而输出相差 1.0e-05" in pages[1]
 
 
-def test_each_kind_of_difference_and_each_verdict_has_words_in_chinese() -> None:
+def test_every_phrase_of_the_page_has_words_in_chinese_with_the_same_values() -> None:
     words = json.loads((files("mindsummary_lightning.comparison") / "page_zh.json").read_text(encoding="utf-8"))
-    kinds = {"trend", None, *get_args(DifferenceKind), *get_args(Verdict)}
-    assert {f"in short: {kind}" for kind in kinds} <= words.keys()
+    package = ROOT / "mindsummary_lightning"
+    sources = [*(package / "comparison").glob("*.py"), package / "reading" / "module_tables.py"]
+    calls = [
+        node.args[0]
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Phrase", "say")
+    ]
+    parts = [part for at in calls for part in ((at.body, at.orelse) if isinstance(at, ast.IfExp) else (at,))]
+    templates = [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+
+    assert len(templates) > 70
+    assert {each for each in templates if re.search("[a-z]", re.sub("{.*?}", "", each))} <= words.keys()
+    values = {text: sorted(re.findall(r"{\d?(.*?)}", text)) for pair in words.items() for text in pair}
+    assert [english for english, chinese in words.items() if values[english] != values[chinese]] == []
 
 
 def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Path) -> None:
