@@ -143,12 +143,6 @@ def test_show_reads_a_run_of_mindspore(tmp_path: Path, capsys: pytest.CaptureFix
     assert "loss        3          3  0.333333" in answer.out
 
 
-def test_show_does_not_print_control_characters_of_a_tag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path, [values_at(1, {"\x1b[31m" + "x" * 60: 1.0})])
-
-    assert "\\u001b[31m" + "x" * 11 + "…" in mindsummary(capsys, "show", tmp_path).out
-
-
 def test_show_prints_a_setting_of_several_lines_on_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with SummaryRecord(tmp_path) as record:
         record.add_value("custom_lineage_data", "settings", {"normalizer": "Encoder(\n\tcenter=True\n)"})

@@ -43,12 +43,17 @@ def is_clean(module: nn.Module) -> bool:
     )
 
 
-def test_only_the_first_call_is_observed() -> None:
-    net = Net()
+def observed(net: Any) -> StepObserver:
+    """What observed a step of a network."""
     observer = StepObserver(net)
     observer.arm()
-
     net.training_step(torch.ones(2, 4), 0)
+    return observer
+
+
+def test_only_the_first_call_is_observed() -> None:
+    net = Net()
+    observer = observed(net)
     first = observer.graph
     net.training_step(torch.ones(2, 4), 1)
 
@@ -61,12 +66,7 @@ def test_lazy_modules_are_drawn_without_the_first_values_of_their_parameters() -
     lazy, ready = Net(), Net()
     lazy.layer = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())  # type: ignore[assignment]
     ready.layer = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))  # type: ignore[assignment]
-    graphs = []
-    for net in (lazy, ready):
-        observer = StepObserver(net)
-        observer.arm()
-        net.training_step(torch.ones(2, 4), 0)
-        graphs.append(observer.graph)
+    graphs = [observed(net).graph for net in (lazy, ready)]
 
     assert graphs[0] is not None
     types = [[node.op_type for node in graph.nodes] for graph in graphs]
@@ -88,10 +88,7 @@ def test_a_call_that_never_comes_leaves_nothing() -> None:
 def test_a_method_of_the_instance_is_put_back() -> None:
     net = Net()
     own = net.training_step = lambda batch, batch_idx: net.layer(batch).sum()  # type: ignore[method-assign]
-    observer = StepObserver(net)
-    observer.arm()
-
-    net.training_step(torch.ones(2, 4), 0)
+    observer = observed(net)
 
     assert vars(net)["training_step"] is own
     assert observer.graph is not None
@@ -150,11 +147,7 @@ def operations_beside_a_thread(work: Callable[[nn.Module, torch.Tensor], object]
             thread.join()
             return super().training_step(batch, batch_idx)
 
-    net = Threaded()
-    observer = StepObserver(net)
-    observer.arm()
-    net.training_step(torch.ones(2, 4), 0)
-    return [node.op_type for node in observer.graph.nodes]  # type: ignore[union-attr]
+    return [node.op_type for node in observed(Threaded()).graph.nodes]  # type: ignore[union-attr]
 
 
 def test_other_threads_are_not_observed() -> None:
@@ -177,9 +170,7 @@ def test_two_threads_whose_observations_overlap_leave_all_as_it_was() -> None:
             return super().training_step(batch, batch_idx)
 
     def observe(net: Net) -> None:
-        observers.append(StepObserver(net))
-        observers[-1].arm()
-        net.training_step(torch.ones(2, 4), 0)
+        observers.append(observed(net))
 
     observers: list[StepObserver] = []
     limit = sys.getrecursionlimit()
@@ -261,9 +252,7 @@ def test_a_mode_of_the_user_is_left_as_it_is() -> None:
             return super().training_step(batch, batch_idx)
 
     net = Entering()
-    observer = StepObserver(net)
-    observer.arm()
-    net.training_step(torch.ones(2, 4), 0)
+    observer = observed(net)
 
     assert torch.overrides._get_current_function_mode_stack() == [mode]
     mode.__exit__(None, None, None)
@@ -329,11 +318,7 @@ def test_a_summary_operator_leaves_no_operation_in_the_graph() -> None:
             return scores.square().mean()
 
     def operations(net: Net) -> list[str]:
-        observer = StepObserver(net)
-        observer.arm()
-        net.training_step(torch.ones(2, 4), 0)
-        assert observer.graph is not None
-        return [node.op_type for node in observer.graph.nodes]
+        return [node.op_type for node in observed(net).graph.nodes]  # type: ignore[union-attr]
 
     buffer = operator_buffer.OperatorBuffer()
     operator_buffer.open_for(buffer)

@@ -107,23 +107,3 @@ def test_the_lineage_row_says_what_was_trained_and_how_with_results_and_custom_d
     assert lineage["loss"] == pytest.approx(fits[0].losses[-1], rel=1e-6)
     assert lineage["metric"] == pytest.approx(fits[0].metrics, rel=1e-6)
     assert lineage["user_defined"] == {"note": "fast", "fold": 3, "dropout": 0.25, "channels": 4, "accelerator": "cpu"}
-
-
-@pytest.mark.parametrize(
-    ("condition", "found"),
-    [
-        ({"user_defined/note": {"eq": "fast"}}, [0]),
-        ({"user_defined/fold": {"in": [2, 3]}}, [0, 1]),
-        ({"user_defined/dropout": {"lt": 0.25}}, []),
-        ({"learning_rate": {"le": 0.02}}, [1]),
-        ({"learning_rate": {"gt": 0.02}, "network": {"eq": "Digits"}}, [0]),
-        ({"metric/val/accuracy": {"ge": 0.0}}, [0, 1]),
-    ],
-    ids=str,
-)
-def test_runs_are_found_by_custom_data_and_fields(
-    mindinsight: MindInsight, fits: tuple[Fit, Fit], condition: dict[str, Any], found: list[int]
-) -> None:
-    ours = {fit.train_id for fit in fits}  # the server looks at other modules' runs too
-
-    assert set(mindinsight.lineages(condition)) & ours == {fits[number].train_id for number in found}

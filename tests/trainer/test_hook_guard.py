@@ -119,13 +119,3 @@ _BY_LIGHTNING = "Expected a parent"  # lightning 2.4 looks into what is no callb
 def test_a_class_in_the_place_of_a_callback_is_refused_by_name(kind: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=f"hold the class {kind.__name__} itself|{_BY_LIGHTNING}"):
         trainer(logger=False, callbacks=[kind]).fit(Net(), loader(1))
-
-
-def test_a_logger_in_the_place_of_a_callback_is_refused(tmp_path: Path) -> None:
-    with pytest.raises((TypeError, ValueError), match=f"in the Trainer's callbacks; give it as logger|{_BY_LIGHTNING}"):
-        trainer(logger=False, callbacks=[MindInsightLogger(tmp_path)]).fit(Net(), loader(1))
-
-
-def test_a_callback_in_the_place_of_a_logger_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"a SummaryCollector is the Trainer's logger; give it as callbacks=\[\.\.\.\]"):
-        trainer(logger=SummaryCollector(tmp_path)).fit(Net(), loader(1))

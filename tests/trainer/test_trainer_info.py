@@ -137,15 +137,6 @@ def test_a_trainer_and_a_module_that_refuse_everything_cost_their_facts_only(kin
     assert evaluation_dataset(hollow, []) == (None, None)
 
 
-@pytest.mark.slow
-def test_a_limit_of_batches_bounds_the_size_of_the_data() -> None:
-    sizes = [
-        _see(Net(), loader(6), limit_train_batches=limit).lineages[0].train_dataset_size for limit in (2, 0.5, 1.0, 9)
-    ]
-
-    assert sizes == [8, 12, 24, 24]
-
-
 def test_the_last_smaller_batch_counts_as_what_it_is() -> None:
     data = TensorDataset(torch.zeros(10, 4), torch.zeros(10, dtype=torch.int64))
 
