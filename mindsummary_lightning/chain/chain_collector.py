@@ -14,8 +14,8 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from mindsummary_lightning.chain.open_step import ChainPart, OpenStep, Reduced
-from mindsummary_lightning.collection.backward import in_backward
 from mindsummary_lightning.collection.loss import mean_loss
+from mindsummary_lightning.collection.operators import in_backward
 from mindsummary_lightning.collection.step_values import StepValues
 from mindsummary_lightning.conversion.calling_line import calling_line
 from mindsummary_lightning.conversion.flattening import batch_items, leaves

@@ -84,7 +84,7 @@ class StepRecorder:
             A function that takes the loss once it is known; calls of modules behind it are left out.
 
         Raises:
-            TypeError: ``network`` is no module or ``optimizer`` no optimizer.
+            TypeError: ``network`` is not a module or ``optimizer`` not an optimizer.
         """
         if optional_module("network", network) is None:
             raise TypeError("network must be a torch.nn.Module, not None")

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from mindsummary_lightning.cli.arguments import DIRECTORY, argument, flag
-from mindsummary_lightning.cli.output import Answer, UsageError, cut, escaped, say, short_number, table_lines
+from mindsummary_lightning.cli.output import Answer, UsageError, cut, say, short_number, table_lines
 from mindsummary_lightning.cli.runs import runs_in
-from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
+from mindsummary_lightning.errors import LineageSearchConditionParamError, closest, printable
 from mindsummary_lightning.lineage.conditions import (
     INTEGER_FIELDS,
     NUMBER_FIELDS,
@@ -167,5 +167,5 @@ def _prefix(name: str) -> str:
 def _cell(value: Cell) -> str:
     if value is None or isinstance(value, float):
         return short_number(value)
-    text = escaped(str(value))
+    text = printable(str(value))
     return cut(text, _WIDEST_CELL) if sys.stdout.isatty() else text

@@ -59,14 +59,9 @@ def width() -> int:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
-def escaped(text: str) -> str:
-    r"""The text with every character that does not print written as its JSON escape, such as ``\u001b``."""
-    return printable(text)
-
-
 def _drawn(line: str) -> str:
     is_plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return escaped(line) if is_plain or not isinstance(line, Heading) else f"\x1b[1m{escaped(line)}\x1b[0m"
+    return printable(line) if is_plain or not isinstance(line, Heading) else f"\x1b[1m{printable(line)}\x1b[0m"
 
 
 def say(line: str, file: TextIO | None = None) -> None:
@@ -137,7 +132,7 @@ def cut(text: str, most: int, *, end: int = 0) -> str:
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
     """Lines of a table, two spaces between columns and cells escaped; the columns ``right`` are right-aligned."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths, aligned = [max(map(cells, column)) for column in zip(*rows, strict=True)], set(right)
     for row in rows:
         padded = []
@@ -153,7 +148,7 @@ def table_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), least:
     Columns that a terminal has no room for are left out and named below. The first of them is cut instead where that
     leaves it ``least`` cells.
     """
-    rows = [[escaped(cell) for cell in row] for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     most = width() if sys.stdout.isatty() else sys.maxsize
     ends = list(itertools.accumulate(max(map(cells, column)) + 2 for column in zip(*rows, strict=True)))
     shown = max(1, sum(end - 2 <= most for end in ends))

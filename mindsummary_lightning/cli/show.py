@@ -11,9 +11,10 @@ import numpy as np
 
 from mindsummary_lightning.cli import output
 from mindsummary_lightning.cli.arguments import FOLLOW, argument, flag, json_of
-from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, escaped, short_number, width
+from mindsummary_lightning.cli.output import Answer, Heading, cells, columns, cut, short_number, width
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.cli.statistics import module_lines, parameter_lines
+from mindsummary_lightning.errors import printable
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph
 from mindsummary_lightning.reading.followed_file import LocatedSample
 from mindsummary_lightning.reading.followed_run import FollowedRun
@@ -174,4 +175,4 @@ def _section(
 
 
 def _short(tag: str, limit: int = _MAX_TAG) -> str:
-    return cut(escaped(tag), limit, end=limit // 2)  # tags of one module differ at the end
+    return cut(printable(tag), limit, end=limit // 2)  # tags of one module differ at the end

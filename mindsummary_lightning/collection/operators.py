@@ -14,7 +14,6 @@ from torch import nn
 from torch.jit import is_scripting  # type: ignore[attr-defined]  # a name that its scripts know
 
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.collection.backward import in_backward
 from mindsummary_lightning.conversion.arguments import checked_name
 from mindsummary_lightning.values.text import utf8_text
 
@@ -102,6 +101,15 @@ class HistogramSummary(nn.Module):
         """Record ``value`` under ``name``."""
         if self.training:
             histogram_summary(name, value)
+
+
+def in_backward() -> bool:
+    """Whether autograd is running a backward pass here; activation checkpointing then repeats a forward pass.
+
+    Reads ``torch._C._current_graph_task_id`` (torch 2.5 to 2.13). Without it, what is repeated is recorded, too.
+    """
+    current = getattr(torch._C, "_current_graph_task_id", None)
+    return current is not None and current() != -1
 
 
 def _put(plugin: str, name: str, value: Any) -> None:

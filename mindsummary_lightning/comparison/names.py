@@ -120,7 +120,7 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         The arrays of ``weights``, in the order of ``like``. Counters such as ``num_batches_tracked`` are skipped.
 
     Raises:
-        TypeError: one of them is no mapping.
+        TypeError: one of them is not a mapping.
         ValueError: a name of ``like`` has no partner with as many elements, or one of another shape.
 
     Example:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from mindsummary_lightning.values.text import utf8_text
 
 _T = TypeVar("_T")
+_Default = TypeVar("_Default")
 Items: TypeAlias = list[tuple[str, Any]]
 
 _MAX_DEPTH = 16
@@ -20,7 +21,7 @@ _MAX_NODES = 100_000  # containers that share parts could otherwise unfold witho
 _OPAQUE_PACKAGES = ("torch", "lightning", "pytorch_lightning", "builtins")  # their objects hold no part of a batch
 
 
-def value_or_default(default: _T, read: Callable[..., _T], *arguments: Any) -> _T:
+def value_or_default(default: _Default, read: Callable[..., _T], *arguments: Any) -> _T | _Default:
     """What ``read`` returns, or ``default`` if it raises anything but KeyboardInterrupt (SystemExit included)."""
     try:
         return read(*arguments)

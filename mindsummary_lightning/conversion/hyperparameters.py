@@ -66,8 +66,7 @@ def _is_list(value: Any) -> bool:
 
 def plain_value(value: Any) -> CustomValue:
     """One value as :func:`flatten` records it; a list or set as a text of at most 1,000 characters."""
-    name: CustomValue = _type_name(type(value))
-    return value_or_default(name, _readable, value)
+    return value_or_default(_type_name(type(value)), _readable, value)
 
 
 def _readable(value: Any) -> CustomValue:

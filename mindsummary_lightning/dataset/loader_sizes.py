@@ -170,8 +170,7 @@ def _length(part: Any) -> int | None:
 
 
 def _items(batch: Any) -> Items:
-    nothing: Items | None = None
-    return value_or_default(nothing, batch_items, batch) or []
+    return value_or_default(None, batch_items, batch) or []
 
 
 def _list_lengths(batch: Any, depth: int = 0) -> Iterator[int]:

@@ -107,8 +107,7 @@ def yields(value: Any) -> bool:
 
 def length_of(dataset: Any) -> int | None:
     """``len()`` of a data set, sampler or loader; ``None`` if it has none, or the user's own fails."""
-    length: int | None = value_or_default(None, len, dataset)
-    return length
+    return value_or_default(None, len, dataset)
 
 
 def path_of(dataset: Any) -> str | None:

@@ -7,10 +7,10 @@ the same (an ``int32`` 3 and an ``int64`` 3) may be spelled differently there.
 from __future__ import annotations
 
 import functools
-from typing import cast
+from typing import TypeVar, cast
 
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
 from mindsummary_lightning.fileformat.wire import text
@@ -29,8 +29,18 @@ from mindsummary_lightning.values import (
 )
 from mindsummary_lightning.values.graph_nodes import AttributeValue, GraphType
 
+_Parsed = TypeVar("_Parsed", bound=Message)
+
 MAX_VALUE_BYTES = 1024  # a serialized value above it is not shown
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+def parsed(kind: type[_Parsed], payload: bytes, what: str) -> _Parsed:
+    """The message in some bytes; raises ValueError, which names ``what`` they should be."""
+    try:
+        return kind.FromString(payload)
+    except DecodeError as error:
+        raise ValueError(f"payload of {len(payload)} bytes is not a {what}: {error}") from error
 
 
 def encode_graph(graph: Graph) -> bytes:
@@ -187,19 +197,13 @@ def _value(message: anf_ir_pb2.ValueProto) -> AttributeValue:
 
 def decode_graph_event(payload: bytes) -> tuple[Graph, GraphTexts]:
     """The graph in a record of a summary file; raises ValueError if it is none, or its text not UTF-8."""
-    try:
-        message = summary_pb2.Event.FromString(payload)
-    except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
+    message = parsed(summary_pb2.Event, payload, "summary event")
     return decode_graph(message.graph_def), _texts(message.graph_def)
 
 
 def decode_model(payload: bytes) -> tuple[Graph, GraphTexts]:
     """The graph in the content of a ``.pb`` file that MindSpore wrote; raises as :func:`decode_graph_event`."""
-    try:
-        message = anf_ir_pb2.ModelProto.FromString(payload)
-    except DecodeError as error:
-        raise ValueError(f"{len(payload)} bytes are not a graph of MindSpore: {error}") from error
+    message = parsed(anf_ir_pb2.ModelProto, payload, "graph of MindSpore")
     return decode_graph(message.graph), _texts(message.graph)
 
 

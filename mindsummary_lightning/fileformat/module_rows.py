@@ -22,7 +22,7 @@ def decode_module_rows(content: bytes) -> list[ChainRow]:
     """The rows.
 
     Raises:
-        ValueError: this is no such file, or one of other columns.
+        ValueError: this is not such a file, or one of other columns.
     """
     try:
         found = utf8_json(json.loads(content))
@@ -33,7 +33,7 @@ def decode_module_rows(content: bytes) -> list[ChainRow]:
             text for row in rows for text in (row.link, row.name, row.kind, row.port, row.path, row.dtype, row.line)
         )
         if not all(isinstance(text, str) for text in texts) or not all(isinstance(row.call, int) for row in rows):
-            raise ValueError("a name is no text")
+            raise ValueError("a name is not a text")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{MODULE_ROWS_FILE} should be JSON with rows and columns of this package: {error}") from error
     return rows

@@ -21,7 +21,7 @@ def decode_row_names(content: bytes) -> tuple[list[str], list[str]]:
     """Names of the rows and of the columns.
 
     Raises:
-        ValueError: this is no such file.
+        ValueError: this is not such a file.
     """
     try:
         names = json.loads(content)

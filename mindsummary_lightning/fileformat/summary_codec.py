@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2, summary_pb2
 from mindsummary_lightning.fileformat.event_outline import outline_event
 from mindsummary_lightning.fileformat.framing import Buffer, total_length
-from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph
+from mindsummary_lightning.fileformat.graph_codec import decode_graph, encode_graph, parsed
 from mindsummary_lightning.fileformat.scalar_codec import encode_scalars, event_head
 from mindsummary_lightning.fileformat.wire import length_delimited, text, varint
 from mindsummary_lightning.values import (
@@ -42,13 +41,7 @@ _IMAGE, _TENSOR, _HISTOGRAM, _LANDSCAPE = 4, 8, 9, 10
 
 _DIMS, _DATA_TYPE, _FLOAT_DATA = 1, 2, 3
 _LITTLE_FLOAT32 = np.dtype("<f4")
-_TENSOR_FIELDS = (
-    "float_data",
-    "double_data",
-    "int64_data",
-    "int32_data",
-    "uint64_data",
-)  # ours first
+_TENSOR_FIELDS = ("float_data", "double_data", "int64_data", "int32_data", "uint64_data")  # ours first
 _OPTIONAL_OF_HISTOGRAM = ("nan_count", "pos_inf_count", "neg_inf_count", "min", "max", "sum")
 
 
@@ -100,10 +93,7 @@ def decode_event(payload: bytes) -> Event:
 
     Raises ValueError if the payload is not an event, or a value in it is inconsistent.
     """
-    try:
-        message = summary_pb2.Event.FromString(payload)
-    except DecodeError as error:
-        raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
+    message = parsed(summary_pb2.Event, payload, "summary event")
     kind = message.WhichOneof("what")
     what: Any = None
     if kind == "summary":
@@ -129,11 +119,7 @@ def decode_value(message: bytes) -> SummaryValue:
 
     Raises ValueError if they are not a value of a known kind, or the value is inconsistent.
     """
-    try:
-        value = summary_pb2.Summary.Value.FromString(message)
-    except DecodeError as error:
-        raise ValueError(f"{len(message)} bytes are not a summary value: {error}") from error
-    pair = _decoded_value(value)
+    pair = _decoded_value(parsed(summary_pb2.Summary.Value, message, "summary value"))
     if pair is None:
         raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
     return pair[1]

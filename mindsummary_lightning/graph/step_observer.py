@@ -16,7 +16,7 @@ from mindsummary_lightning.values.graph_nodes import Graph
 # Any, in this module: arguments and results of the user's methods.
 
 
-class StepObserver:
+class StepObserver(ReplacedMethod):
     """Observes the first training step after ``arm``. The call itself is the user's: nothing runs a second time.
 
     Once the step has returned, there is a ``graph``, or the ``error`` says why there is none; ``losses`` are the names
@@ -24,23 +24,14 @@ class StepObserver:
     """
 
     def __init__(self, module: Any) -> None:
+        super().__init__(module, "training_step", self._observe)
         self.graph: Graph | None = None
         self.error: Exception | None = None
         self.losses: dict[int, str] = {}
-        self._module = module
-        self._step = ReplacedMethod(module, "training_step", self._call)
 
-    def arm(self) -> None:
-        """Put an observed method in the place of the module's own, until it is called."""
-        self._step.arm()
-
-    def disarm(self) -> None:
-        """Give the module its own method back, unless someone has replaced it since."""
-        self._step.disarm()
-
-    def _call(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _observe(self, original: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         self.disarm()
-        output, self.graph, self.error = observed_call(self._module, original, args, kwargs, self.losses)
+        output, self.graph, self.error = observed_call(self._owner, original, args, kwargs, self.losses)
         return output
 
 

@@ -18,14 +18,8 @@ from mindsummary_lightning.errors import LineageSearchConditionParamError, close
 from mindsummary_lightning.lineage.json_values import JsonValue
 
 TEXT_FIELDS = (
-    "summary_dir",
-    "loss_function",
-    "train_dataset_path",
-    "test_dataset_path",
-    "network",
-    "optimizer",
-    "dataset_mark",
-)
+    "summary_dir", "loss_function", "train_dataset_path", "test_dataset_path", "network", "optimizer", "dataset_mark",
+)  # fmt: skip
 INTEGER_FIELDS = ("train_dataset_count", "test_dataset_count", "epoch", "batch_size", "device_num", "model_size")
 NUMBER_FIELDS = ("learning_rate", "loss")
 _PLAIN_FIELDS = frozenset((*TEXT_FIELDS, *INTEGER_FIELDS, *NUMBER_FIELDS))

@@ -49,8 +49,8 @@ def read_scalars(
 
     Raises:
         ImportError: pandas is not installed.
-        TypeError: ``runs`` is no path and no iterable, or ``tags`` is a str.
-        OSError: a directory is missing, or is no run but holds some.
+        TypeError: ``runs`` is neither a path nor an iterable, or ``tags`` is a str.
+        OSError: a directory is missing, or is not a run but holds some.
         DamagedFileError: a file is damaged.
 
     Example:

@@ -15,7 +15,7 @@ def local_path(name: str, path: Any) -> str:
     """The text of a path that runs are read from.
 
     Raises:
-        TypeError: it is no path.
+        TypeError: it is not a path.
         NotADirectoryError: it is the address of a remote store.
     """
     if not isinstance(path, (str, os.PathLike)):

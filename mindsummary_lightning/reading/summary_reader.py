@@ -263,7 +263,7 @@ class SummaryReader:
 
         Raises:
             DamagedFileError: a file is damaged.
-            FileNotFoundError: the directory is no run but holds some.
+            FileNotFoundError: the directory is not a run but holds some.
         """
         self._check_is_run()
         scanner: RecordScanner | None = None

@@ -29,18 +29,9 @@ NO_EXAMPLE = (
 )
 NO_PAGE = "%s is skipped: MindInsight has no page for what it records"
 _WITHOUT_PAGE = [
-    "add_audio",
-    "add_custom_scalars",
-    "add_custom_scalars_marginchart",
-    "add_custom_scalars_multilinechart",
-    "add_embedding",
-    "add_mesh",
-    "add_onnx_graph",
-    "add_pr_curve",
-    "add_pr_curve_raw",
-    "add_text",
-    "add_video",
-]
+    "add_audio", "add_custom_scalars", "add_custom_scalars_marginchart", "add_custom_scalars_multilinechart",
+    "add_embedding", "add_mesh", "add_onnx_graph", "add_pr_curve", "add_pr_curve_raw", "add_text", "add_video",
+]  # fmt: skip
 
 
 class TensorBoardMethods:

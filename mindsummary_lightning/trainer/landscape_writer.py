@@ -63,11 +63,7 @@ def landscape_saver(
         _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
         return LandscapeSaver(None, guard)
     writer = LandscapeCheckpointWriter(
-        record.directory,
-        type(module).__name__,
-        settings,
-        max_bytes,
-        steps_in_first_epoch(trainer),
+        *(record.directory, type(module).__name__, settings, max_bytes, steps_in_first_epoch(trainer)),
         record.options.mode,
         all_or_nothing=not is_asked_for,
     )

@@ -43,8 +43,6 @@ from mindsummary_lightning.values.lineage_info import CustomValue, DatasetGraph
 
 _BETWEEN_EVALUATIONS_S = 10.0
 _MAX_METRICS = 1000  # names of one kind of evaluation that are kept, the newest
-_NO_SIZES: CheckedSizes | None = None
-_NO_NAME: str | None = None
 
 
 class LineageRecorder:
@@ -111,7 +109,7 @@ class LineageRecorder:
         self.flush_when_due()
         if self.is_first_batch and self._sizes is None:
             loader = training_loader(trainer)
-            self._sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, trainer.num_training_batches)
+            self._sizes = value_or_default(None, CheckedSizes, loader, batch, trainer.num_training_batches)
             self._data_graph = dataset_graph(loader, batch)
             self._watched = WatchedLosses(trainer.lightning_module)
         if self._sizes is not None:
@@ -127,7 +125,7 @@ class LineageRecorder:
     def loss_computed(self, loss: Any, observed: Mapping[int, str]) -> None:
         """A loss of the first batch is about to be propagated back; ``observed`` is as for :func:`loss_name`."""
         watched = {} if self._watched is None else self._watched.names
-        self._losses[value_or_default(_NO_NAME, loss_name, loss, {**watched, **observed})] = None
+        self._losses[value_or_default(None, loss_name, loss, {**watched, **observed})] = None
 
     def end_first_batch(self, trainer: Any, module: Any, has_dataset: bool = True) -> None:
         """Write what the first batch has shown, of the training job and of its data."""
@@ -197,7 +195,7 @@ class LineageRecorder:
             every = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
             loader = every[index] if isinstance(every, (list, tuple)) else every
             limit = batches[index] if index < len(batches) else math.inf
-            sizes = value_or_default(_NO_SIZES, CheckedSizes, loader, batch, limit)
+            sizes = value_or_default(None, CheckedSizes, loader, batch, limit)
             self._evaluated[index] = sizes if reads_in_turn(trainer) else None
         if (checked := self._evaluated[index]) is not None:
             checked.see(number, batch)

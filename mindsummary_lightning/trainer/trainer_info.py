@@ -181,8 +181,7 @@ def _rates(trainer: Any, key: str) -> list[float]:
 
 
 def _known(find: Callable[..., T]) -> T | None:
-    nothing: T | None = None
-    return value_or_default(nothing, find)  # a strange model or loader costs its own field only
+    return value_or_default(None, find)  # a strange model or loader costs its own field only
 
 
 def _finite(number: float | None) -> float | None:

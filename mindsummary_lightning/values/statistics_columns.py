@@ -14,17 +14,9 @@ LARGEST_TAG = f"{STATISTICS_TAG}/largest_gradient_rms"
 NON_FINITE_TAG = f"{STATISTICS_TAG}/non_finite"
 
 COLUMNS = (
-    "gradient_rms",
-    "gradient_mean",
-    "gradient_max",
-    "gradient_zeros",
-    "gradient_non_finite",
-    "weight_rms",
-    "weight_max",
-    "weight_non_finite",
-    "update_ratio",
-    "elements",
-)
+    "gradient_rms", "gradient_mean", "gradient_max", "gradient_zeros", "gradient_non_finite",
+    "weight_rms", "weight_max", "weight_non_finite", "update_ratio", "elements",
+)  # fmt: skip
 _LOG_COLUMNS = [COLUMNS.index(name) for name in COLUMNS if name.endswith(("_rms", "_mean", "_max", "_ratio"))]
 
 

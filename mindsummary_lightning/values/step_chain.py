@@ -14,14 +14,7 @@ Link = Literal["data", "weights", "forward", "loss", "gradients", "clipped", "up
 
 SAMPLES = 16
 COLUMNS = (
-    "order",
-    "elements",
-    "rms",
-    "mean",
-    "minimum",
-    "maximum",
-    "zeros",
-    "non_finite",
+    *("order", "elements", "rms", "mean", "minimum", "maximum", "zeros", "non_finite"),
     *(f"sample_{number}" for number in range(SAMPLES)),
 )
 GOLDEN = 0.6180339887498949

@@ -34,7 +34,7 @@ def show(directory: str | os.PathLike[str], *, height: int = 800) -> Shown:
         What a notebook draws as the pages; ``close()`` ends the server.
 
     Raises:
-        TypeError, ValueError: ``directory`` is no path, or ``height`` no number of pixels.
+        TypeError, ValueError: ``directory`` is not a path, or ``height`` not a number of pixels.
         NotADirectoryError: ``directory`` is not one.
         OSError: the front end cannot be fetched, or no port can be listened on.
 
