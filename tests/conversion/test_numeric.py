@@ -36,27 +36,6 @@ def test_numbers_are_kept_and_all_else_is_skipped() -> None:
     assert finite_metrics(metrics) == {"float": 0.5, "int": 2.0, "array": 1.5, "HostileKey": 1.0}
 
 
-def test_nested_metrics_become_flat_names() -> None:
-    assert finite_metrics({"val": {"acc": 1.0, "deep": {"x": 2}}, 3: 4}) == {
-        "val/acc": 1.0,
-        "val/deep/x": 2.0,
-        "3": 4.0,
-    }
-
-
-def test_tensors_of_one_element_are_numbers_and_those_without_data_are_skipped() -> None:
-    torch = pytest.importorskip("torch")
-
-    assert finite_metrics({"a": torch.tensor([2.0]), "b": torch.ones((), device="meta")}) == {"a": 2.0}
-
-
-def test_metrics_that_hold_themselves_end() -> None:
-    metrics: dict[str, Any] = {"a": 1.0}
-    metrics["inner"] = {"b": 2.0, "again": metrics, "twice": metrics}
-
-    assert finite_metrics(metrics) == {"a": 1.0, "inner/b": 2.0}
-
-
 def test_a_name_is_what_utf8_holds() -> None:
     assert finite_metrics({"a\ud800": 1.0}) == {"a\\ud800": 1.0}
 

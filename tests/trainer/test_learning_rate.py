@@ -109,18 +109,6 @@ def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_anothe
     assert train.learning_rate == 0.75
 
 
-def test_the_checkpoint_of_a_run_is_named_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    running = trainer(
-        logger=False, callbacks=[SummaryCollector("run"), ModelCheckpoint("saved")], enable_checkpointing=True
-    )
-    running.fit(Net(), loader(2))
-
-    train = SummaryReader("run").lineage().train
-    assert train is not None
-    assert str(tmp_path / "saved") in (train.model_path or "")
-
-
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Path, callback: Any) -> None:
     class Joining(Net):

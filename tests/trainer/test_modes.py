@@ -56,16 +56,6 @@ def test_without_any_logger_the_collector_records_nothing_and_says_it_once(
     assert sum("records nothing" in record.message for record in caplog.records) == 1
 
 
-def test_without_any_logger_a_collector_with_a_directory_records(tmp_path: Path) -> None:
-    running = trainer(logger=False, callbacks=[SummaryCollector(tmp_path / "run", collect_freq=2)])
-    running.fit(Net(), loader())
-
-    assert steps(tmp_path / "run", "loss/auto") == [1, 2, 4, 6]
-    custom = SummaryReader(tmp_path / "run").lineage().custom
-    assert custom is not None
-    assert custom.values["status"] == "success"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["lr_find", "scale_batch_size"])
 def test_a_tuner_leaves_no_files(tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -112,14 +102,6 @@ def test_a_sanity_check_is_no_evaluation(tmp_path: Path) -> None:
 
     assert SummaryReader(logger.log_dir).lineage().evaluation is None
     assert "val/loss" not in SummaryReader(logger.log_dir).tags()["scalar"]
-
-
-def test_overfit_batches_repeats_the_same_batch_and_counts_every_step(tmp_path: Path) -> None:
-    logger = MindInsightLogger(tmp_path)
-    collector = SummaryCollector(collect_freq=2)
-    trainer(logger=logger, callbacks=[collector], overfit_batches=1, max_epochs=5).fit(Net(), loader())
-
-    assert steps(logger.log_dir, "loss/auto") == [1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("namespace", ["lightning.fabric", "lightning_fabric"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import torch
 from lightning.pytorch.utilities import CombinedLoader
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.dataset.loader_sizes import CheckedSizes
@@ -145,15 +144,6 @@ def test_the_last_smaller_batch_counts_as_what_it_is() -> None:
     assert sizes == [10, 8]
 
 
-def test_data_of_unknown_length_have_no_size() -> None:
-    class Stream(IterableDataset[Any]):
-        def __iter__(self) -> Any:
-            return iter([(torch.zeros(4), 0)] * 8)
-
-    lineage = _see(Net(), DataLoader(Stream(), 2)).lineages[0]
-    assert (lineage.batch_size, lineage.train_dataset_size) == (2, None)
-
-
 # ---- checkpoints, data, hyper-parameters, environment
 
 
@@ -181,20 +171,6 @@ def test_the_size_of_a_checkpoint_is_that_of_its_file_or_of_all_its_shards(tmp_p
     assert size_of(str(tmp_path / "shards")) == 5
     assert size_of(str(tmp_path / "shards" / "b")) == 3
     assert size_of(str(tmp_path / "none")) is None
-
-
-def test_the_lineage_names_the_checkpoint_and_its_size(tmp_path: Path) -> None:
-    class AtEnd(_Seen):
-        def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-            self.lineages.append(train_lineage(trainer, pl_module))
-
-    seen = AtEnd()
-    running = trainer(logger=False, callbacks=[seen], enable_checkpointing=True, default_root_dir=tmp_path)
-    running.fit(Net(), loader())
-
-    path = json.loads(seen.lineages[-1].model_path or "{}")["ckpt"]
-    assert path == running.checkpoint_callback.best_model_path
-    assert seen.lineages[-1].model_size == Path(path).stat().st_size
 
 
 @pytest.mark.parametrize("wrap", [lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}], ids=["list", "dict"])
