@@ -193,7 +193,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("in setup"):
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
-            self._resumed = continued_state(self._steps, trainer, is_at_same_step)
+            self._resumed = {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
             self._landscape = LandscapeSaver(None, self._guard)
             if stage == "fit" or not is_at_same_step or not is_on:  # after an evaluation one may save a checkpoint
                 self._steps = None

@@ -183,7 +183,7 @@ class FitRun:
             )
         if status == "finished":  # a SLURM requeue: training continues until the job is killed
             return
-        run_identity.end(self.directory, self.has_recorded)
+        run_identity.end(self.directory)
         self.is_in_trainer = self._is_fitting = False
         if self.has_recorded:
             self.recorder().release()

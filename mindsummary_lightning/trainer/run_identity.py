@@ -33,10 +33,9 @@ _RATES = "mindsummary_lightning.learning_rates"
 
 @dataclass(slots=True)
 class _RecordedRun:
-    """The newest run that this process recorded into a directory."""
+    """The newest fit that this process has begun in a directory."""
 
     trainer: weakref.ref[Any]
-    holds_steps: bool
     is_running: bool = True
 
 
@@ -46,9 +45,7 @@ _RUNS: dict[str, _RecordedRun] = {}  # by the real path of their directory
 def continues(trainer: Any, directory: str) -> bool:
     """Whether the fit that begins goes on with the run that is in the directory."""
     run = _RUNS.get(os.path.realpath(directory))
-    return resume_path(trainer) is not None or (
-        run is not None and is_repeated_fit(trainer) and run.trainer() is trainer
-    )
+    return resume_path(trainer) is not None or (run is not None and run.trainer() is trainer)
 
 
 def holds_values(directory: str) -> bool:
@@ -61,23 +58,18 @@ def holds_values(directory: str) -> bool:
 
 def begin(trainer: Any, directory: str) -> None:
     """The fit begins in the directory."""
-    path = os.path.realpath(directory)
-    _RUNS[path] = _RecordedRun(weakref.ref(trainer), holds_steps=path in _RUNS)
+    _RUNS[os.path.realpath(directory)] = _RecordedRun(weakref.ref(trainer))
 
 
-def end(directory: str, has_recorded: bool) -> None:
-    """The Trainer is done; where nothing was recorded, there was no fit."""
-    path = os.path.realpath(directory)
-    run = _RUNS.get(path)
-    if run is not None and run.is_running:
+def end(directory: str) -> None:
+    """The Trainer is done."""
+    run = _RUNS.get(os.path.realpath(directory))
+    if run is not None:
         run.is_running = False
-        run.holds_steps |= has_recorded
-        if not run.holds_steps:
-            del _RUNS[path]
 
 
 def has_fit(directory: str) -> bool:
-    """Whether this process has recorded a fit there, or does so now."""
+    """Whether this process has begun a fit there."""
     return os.path.realpath(directory) in _RUNS
 
 
@@ -90,11 +82,6 @@ def is_fitting(directory: str, trainer: Any = None) -> bool:
 def is_same_directory(one: str, other: str) -> bool:
     """Whether two paths, which need not exist, are the same directory."""
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def is_repeated_fit(trainer: Any) -> bool:
-    """Whether this fit goes on where the last one of the same Trainer ended."""
-    return trainer.global_step > 0 and resume_path(trainer) is None
 
 
 def resume_path(trainer: Any) -> Any | None:
@@ -157,15 +144,12 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {**state, "directory": directory, "learning_rates": checkpoint.get(_RATES) or []}
 
 
-def continued_state(steps: StepCollector | None, trainer: Any, is_at_same_step: bool) -> dict[str, Any]:
-    """The same values of a fit of this process that the Trainer continues without a checkpoint.
+def continued_state(steps: StepCollector) -> dict[str, Any]:
+    """The same values of a fit of this process that its Trainer continues without a checkpoint.
 
-    ``is_at_same_step``: it has done as many steps as when ``steps`` saw it last. Lightning counts the batches of manual
-    optimization in which no optimizer has stepped, too.
+    Lightning counts the batches of manual optimization in which no optimizer has stepped, too.
     """
-    if steps is None or not is_repeated_fit(trainer):
-        return {}
-    return {"default_steps_used": steps.default_steps_used, "step": steps.step if is_at_same_step else None}
+    return {"default_steps_used": steps.default_steps_used, "step": steps.step}
 
 
 def steps_before_fit(state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None) -> int:

@@ -14,7 +14,6 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
@@ -637,12 +636,16 @@ def test_the_tensor_frequency_does_not_govern_input_images(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_resumed_run_has_at_most_ten_input_images_in_all(tmp_path: Path) -> None:
-    run, saving = tmp_path / "run", ModelCheckpoint(tmp_path / "saved", "{step}", every_n_epochs=1, save_top_k=-1)
-    for epochs, resumed in ((1, None), (4, str(tmp_path / "saved" / "step=30.ckpt"))):
-        collector = SummaryCollector(run, collect_freq=1)
-        running = trainer(logger=False, callbacks=[collector, saving], max_epochs=epochs, enable_checkpointing=True)
-        running.fit(ImageNet(), _pictures(30, 1), ckpt_path=resumed)
+@pytest.mark.parametrize("is_resumed", [True, False], ids=["from a checkpoint", "by its Trainer"])
+def test_a_run_that_goes_on_has_at_most_ten_input_images_in_all(tmp_path: Path, is_resumed: bool) -> None:
+    run, saved = tmp_path / "run", tmp_path / "saved.ckpt"
+    running = trainer(logger=False, callbacks=[SummaryCollector(run, collect_freq=1)])
+    running.fit(ImageNet(), _pictures(30, 1))
+    running.save_checkpoint(saved)
+    if is_resumed:
+        running = trainer(logger=False, callbacks=[SummaryCollector(run, collect_freq=1)])
+    running.fit_loop.max_epochs = 4
+    running.fit(ImageNet(), _pictures(30, 1), ckpt_path=saved if is_resumed else None)
 
     assert running.global_step == 120
     assert len(steps(run, "input_data/auto", "image")) == 10

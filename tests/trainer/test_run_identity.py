@@ -111,6 +111,23 @@ def test_a_fit_that_fails_before_its_first_step_leaves_the_directory_to_the_next
 
 
 @pytest.mark.parametrize("kind", _KINDS)
+def test_a_fit_that_could_not_even_end_is_not_what_another_trainer_goes_on_with(tmp_path: Path, kind: str) -> None:
+    class Broken(L.Callback):
+        def on_train_end(self, *_: Any) -> None:
+            raise RuntimeError("first")
+
+        def on_exception(self, *_: Any) -> None:
+            raise RuntimeError("second")
+
+    run = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="second"):
+        _fit(kind, run, 3, callbacks=[Broken()])
+    _fit(kind, run, 2)
+
+    assert len(_curve(kind, run)) == 2
+
+
+@pytest.mark.parametrize("kind", _KINDS)
 def test_a_directory_that_was_removed_holds_no_earlier_fit(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
