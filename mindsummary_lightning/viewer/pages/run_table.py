@@ -153,23 +153,20 @@ def _curve(runs: LoadedRuns, listed: ListedRun, tags: Sequence[Any]) -> dict[str
     except OSError:  # it vanished since it was listed
         return {}
     written = max((times[name] for name in times if name not in listed.lineage_names), default=0.0)
-    ended = max((times.get(name, 0.0) for name in listed.lineage_names), default=0.0)
+    ended = max((times[name] for name in times if name in listed.lineage_names), default=0.0)
     known = table.curves.get(listed.train_id)
     if known is None or known[0] != written:
-        run = runs.run(listed.train_id)
-        known = table.curves[listed.train_id] = (written, {} if run is None else _read(run))
-    scalars = known[1].get("scalars", {})
-    tags_of_run = known[1].get("tags", ())
-    if unknown := [tag for tag in tags if isinstance(tag, str) and tag not in scalars and tag in tags_of_run]:
-        run = runs.run(listed.train_id)
-        scalars.update((tag, None if run is None else _extremes(run, tag)) for tag in unknown)
+        if (run := runs.run(listed.train_id)) is None:
+            return {}
+        known = table.curves[listed.train_id] = (written, _read(run))
+    facts = known[1]
+    run = runs.run(listed.train_id) if tags else None
+    scalars = {} if run is None else _extremes(run, tags)
     row = table.rows.get(listed.train_id)
-    facts = {name: value for name, value in known[1].items() if name != "recorded"}
-    facts["scalars"] = {tag: scalars.get(tag) for tag in tags if isinstance(tag, str)}
     # A landscape is written after the end of the run that it belongs to; scalars are not.
-    has_ended = row is not None and "status" in row[2] and known[1].get("recorded", written) <= ended
+    has_ended = row is not None and "status" in row[2] and facts["recorded"] <= ended
     is_growing = not has_ended and time.time() - written < _GROWING_S
-    return {**facts, "written": max(written, ended), "is_growing": is_growing}
+    return {**facts, "scalars": scalars, "written": max(written, ended), "is_growing": is_growing}
 
 
 def _read(run: FollowedRun) -> dict[str, Any]:
@@ -178,14 +175,13 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     loss = _loss(tags["scalar"])
     started = min((float(one.wall_times[0]) for one in series.values()), default=None)
     recorded = max((float(one.wall_times[-1]) for one in series.values()), default=0.0)
-    longest = max(series.values(), key=lambda one: int(one.steps[-1]) - int(one.steps[0]), default=None)
-    count = 0 if longest is None else int(longest.steps[-1]) - int(longest.steps[0])
+    spans = [(int(one.steps[-1]) - int(one.steps[0]), np.ptp(one.wall_times)) for one in series.values()]
+    count, seconds = max(spans, default=(0, np.float64(0)))
     return {
         "started": started,
         "duration": None if started is None else recorded - started,
-        "pace": None if longest is None or not count else _rounded(np.ptp(longest.wall_times) / count),
+        "pace": _rounded(seconds / count) if count else None,
         "tags": tags["scalar"],
-        "scalars": {},
         "steps": max((int(one.steps[-1]) for one in series.values()), default=None),
         "tag": loss,
         "loss": None if loss is None else _rounded(series[loss].values[-1]),
@@ -196,16 +192,16 @@ def _read(run: FollowedRun) -> dict[str, Any]:
     }
 
 
-def _extremes(run: FollowedRun, tag: str) -> list[float | None] | None:
-    """The last, the least and the greatest value of a scalar; of those that are finite."""
-    if tag not in run.tags()["scalar"]:
-        return None
-    values = run.scalars(tag).values
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return [None, None, None]
-    last = _rounded(values[-1]) if np.isfinite(values[-1]) else None
-    return [last, _rounded(finite.min()), _rounded(finite.max())]
+def _extremes(run: FollowedRun, tags: Sequence[Any]) -> dict[str, list[float | None]]:
+    """Of each of these scalars that the run has the last, the least and the greatest value that are finite."""
+    found: dict[str, list[float | None]] = {}
+    known = run.tags()["scalar"]
+    for tag in (tag for tag in tags if tag in known):
+        values = run.scalars(tag).values
+        finite = values[np.isfinite(values)]
+        last = _rounded(values[-1]) if np.isfinite(values[-1]) else None
+        found[tag] = [last, *(map(_rounded, (finite.min(), finite.max())) if finite.size else (None, None))]
+    return found
 
 
 def _loss(tags: Sequence[str]) -> str | None:

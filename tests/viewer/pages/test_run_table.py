@@ -13,16 +13,27 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import (
+    EvaluationInfo,
+    Event,
+    Graph,
+    GraphNode,
+    LossLandscape,
+    Points,
+    RunInfo,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.app import without_selection
 from mindsummary_lightning.viewer.frontend import own_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.pages import page_handlers
-from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.reading.runs import record, values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
 
 
@@ -36,8 +47,9 @@ def _two_runs(base: Path) -> LoadedRuns:
     return LoadedRuns(str(base))
 
 
-def _curves(runs: LoadedRuns, *train_ids: object) -> dict[str, Any]:
-    found: dict[str, Any] = ask(runs, "run-table/curves", body=json.dumps({"train_ids": train_ids}).encode())["curves"]
+def _curves(runs: LoadedRuns, *train_ids: object, **more: object) -> dict[str, Any]:
+    body = json.dumps({"train_ids": train_ids, **more}).encode()
+    found: dict[str, Any] = ask(runs, "run-table/curves", body=body)["curves"]
     return found
 
 
@@ -132,6 +144,40 @@ def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> Non
     assert curve["line"][0] == 0.75  # the mean of 1 and 1/2
     assert curve["line"][0] > curve["line"][-1]
     assert (curve["has_graph"], curve["has_landscape"]) == (False, False)
+    # Events of these runs are a second apart.
+    assert (curve["started"], curve["duration"], curve["pace"]) == (1_700_000_001, 98, 1)
+
+
+def test_a_run_says_whether_it_has_a_graph_and_a_landscape(tmp_path: Path) -> None:
+    axis = np.arange(2.0)
+    graph = record(Event(1.0, 0, Graph((GraphNode("1", "ReLU", "Default", "Default/ReLU-op1"),))))
+    write_summary(tmp_path, [graph, values_at(1, {"land": LossLandscape(Points(axis, axis, np.ones((2, 2))))})])
+
+    curve = _curves(LoadedRuns(str(tmp_path)), "./")["./"]
+
+    assert (curve["has_graph"], curve["has_landscape"], curve["steps"], curve["pace"]) == (True, True, None, None)
+
+
+def test_the_pace_is_that_of_the_scalar_that_was_recorded_longest(tmp_path: Path) -> None:
+    records = [values_at(90, {"long": 1.0}, 1e9), values_at(98, {"short": 1.0}, 1e9), values_at(100, {"short": 1.0})]
+    write_summary(tmp_path, [*records, values_at(110, {"long": 1.0}, 1e9 + 60)])
+    runs = LoadedRuns(str(tmp_path))
+
+    assert _curves(runs, "./")["./"]["pace"] == 3
+
+
+def test_of_scalars_that_are_asked_for_the_last_least_and_greatest_finite_value_are_given(tmp_path: Path) -> None:
+    curve = {"x": [2.0, -1.0, 3.0, 1.5], "broken": [1.0, math.inf], "lost": [math.nan]}
+    for tag, values in curve.items():
+        records = [values_at(step, {tag: value}) for step, value in enumerate(values)]
+        write_summary(tmp_path / "a", records, host=tag)
+    write_summary(tmp_path / "b", [values_at(1, {"x": 7.0})])
+    runs = LoadedRuns(str(tmp_path))
+
+    assert _curves(runs, "./a", tags=["x"])["./a"]["scalars"] == {"x": [1.5, -1, 3]}
+    found = _curves(runs, "./a", "./b", "./gone", tags=["x", "broken", "lost", "absent", 3, ["x"]])
+    assert found["./a"]["scalars"] == {"x": [1.5, -1, 3], "broken": [None, 1, 1], "lost": [None, None, None]}
+    assert (found["./b"]["scalars"], found["./gone"]) == ({"x": [7, 7, 7]}, {})
 
 
 @pytest.mark.parametrize(
