@@ -230,7 +230,7 @@ def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor
     table[2] = norms
     if "largest" in wanted or not is_plain:
         largest, smallest = magnitudes.amax(1).numpy(), magnitudes.amin(1).numpy()
-        table[0] = largest = largest if is_whole else np.maximum(largest, -smallest)
+        table[0] = largest = np.maximum(largest, -smallest)
         if not (is_plain or ((largest < _HUGE) & ((largest > _TINY) | (largest == 0))).all()):
             return None
         if is_whole:

@@ -70,7 +70,9 @@ def test_a_tensor_has_numpys_statistics(name: str) -> None:
 
 
 def test_all_together_have_them_too() -> None:
-    _assert_numpys([tensor for name, tensor in TENSORS.items() if name != "complex"])
+    alike = [torch.tensor([0.0, 5.0, 0.0]), torch.tensor([-7.0, 1.0, 0.0]), torch.tensor([2.0, 3.0, 4.0])]
+    _assert_numpys([*alike, *(tensor for name, tensor in TENSORS.items() if name != "complex")])
+    _assert_numpys([*alike, *(tensor + 1 for tensor in alike)])
 
 
 @pytest.mark.parametrize("chunk", [512, 1024, 1 << 18])
@@ -126,7 +128,8 @@ def test_nothing_of_nothing() -> None:
 @pytest.mark.parametrize("name", TENSORS)
 @pytest.mark.parametrize("wanted", [("rms", "largest", "non_finite"), ("rms",)], ids=["three", "one"])
 def test_less_is_known_in_less_time(name: str, wanted: tuple[str, ...]) -> None:
-    whole, less = (_statistics([TENSORS[name]], fields)[0] for fields in (EVERY, wanted))
+    alike = [TENSORS[name], torch.ones_like(TENSORS[name])]
+    whole, less = (_statistics(alike, fields)[0] for fields in (EVERY, wanted))
     expected, found = whole.statistics(whole.table), less.statistics(less.table)
     for field in wanted:
         np.testing.assert_allclose(getattr(found, field), getattr(expected, field), rtol=1e-6, err_msg=field)
