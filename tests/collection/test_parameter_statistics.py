@@ -17,8 +17,8 @@ from mindsummary_lightning.collection.step_values import StepValues
 Numbers = dict[str, dict[str, float]]
 
 
-def _statistics() -> ParameterStatistics:
-    return ParameterStatistics([], Schedule(1), has_updates=True, skips_overflow=False)
+def _statistics(has_updates: bool = True) -> ParameterStatistics:
+    return ParameterStatistics([], Schedule(1), has_updates, skips_overflow=False)
 
 
 def _named(**tensors: torch.Tensor) -> list[NamedParameter]:
@@ -58,13 +58,14 @@ _ODD = {
 }
 
 
-def test_parameters_of_any_kind_stand_in_one_table() -> None:
-    known, problems = _step(_statistics(), _named(**_ODD))
+@pytest.mark.parametrize("has_updates", [True, False])
+def test_parameters_of_any_kind_stand_in_one_table(has_updates: bool) -> None:
+    known, problems = _step(_statistics(has_updates), _named(**_ODD))
 
     assert problems == []
     for name, tensor in _ODD.items():
         size = float(tensor.flatten()[0].abs()) if tensor.numel() else np.nan
-        expected = {"gradient": size, "weight": 2 * size, "update": size}
+        expected = {"gradient": size, "weight": 2 * size} | ({"update": size} if has_updates else {})
         assert known[name] == pytest.approx(expected, rel=1e-6, nan_ok=True), name
 
 
