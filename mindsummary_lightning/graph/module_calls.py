@@ -6,6 +6,7 @@ compiled, and later found, as without us (docs/decisions/0017 says why so).
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -63,9 +64,9 @@ class _Replaced:
         self.own = read()
         self._read = read
         self._write = write
-        self._replacement: Any = None
+        self.replacement: Any = None  # the newest
         self._wanted_by: set[int] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __contains__(self, thread: int) -> bool:
         return thread in self._wanted_by
@@ -73,20 +74,28 @@ class _Replaced:
     def replace(self, thread: int, replacement: Callable[[Any], Any]) -> None:
         """A thread wants in its place what ``replacement`` makes of it."""
         with self._lock:
-            if not self._wanted_by:
+            is_first = not self._wanted_by
+            self._wanted_by.add(thread)  # before the rest: an interrupt may come between any two lines
+            if is_first:
                 self.own = self._read()
-                self._replacement = replacement(self.own)
-                self._write(self._replacement)
-            self._wanted_by.add(thread)
+                self.replacement = replacement(self.own)
+                self._write(self.replacement)
 
     def give_back(self, thread: int) -> None:
         """A thread that may have wanted it replaced no longer does."""
         with self._lock:
             if thread not in self._wanted_by:
                 return
-            self._wanted_by.remove(thread)
-            if not self._wanted_by and self._read() == self._replacement:
+            if self._wanted_by == {thread} and self._read() == self.replacement:
                 self._write(self.own)
+            self._wanted_by.remove(thread)
+
+    def give_back_after_fork(self) -> None:
+        """In a forked child: no thread wants it."""
+        self._lock = threading.RLock()
+        if self._wanted_by and self._read() == self.replacement:
+            self._write(self.own)
+        self._wanted_by.clear()
 
 
 class ModuleCalls:
@@ -121,49 +130,53 @@ class ModuleCalls:
             return
         calls = cls()
         calls._watchers.append(watcher)
-        cls._active[calls._thread] = calls
-        # As many frames are left to the user as without ours, two of them a module.
-        cls._frames.replace(calls._thread, lambda limit: 2 * limit)
         try:
-            with calls._watching():
-                yield
+            cls._active[calls._thread] = calls
+            # As many frames are left to the user as without ours, two of them a module.
+            cls._frames.replace(calls._thread, lambda limit: 2 * limit)
+            calls._watch()
+            yield
         finally:
+            calls._remove()
+            cls._set_callback.give_back(calls._thread)
             cls._frames.give_back(calls._thread)
-            del cls._active[calls._thread]
+            cls._active.pop(calls._thread, None)
 
-    @contextmanager
-    def _watching(self) -> Iterator[None]:
+    @classmethod
+    def end_after_fork(cls) -> None:
+        """In a forked child, such as a loader's worker that the step has started: nothing is told here."""
+        for calls in cls._active.values():
+            if calls._thread == threading.get_ident():
+                calls._remove()
+        cls._active.clear()
+        for replaced in (cls._module_call, cls._set_callback, cls._frames):
+            replaced.give_back_after_fork()
+
+    def _watch(self) -> None:
         compiler: Any = sys.modules.get(_COMPILER)
         if compiler is not None and not hasattr(compiler, _SET_CALLBACK):
             self._fail(GraphCaptureError("this PyTorch enters compiled regions in a way that is unknown here"))
-            yield
             return
         self._attempt(self._install)
-        try:
-            if compiler is not None:
-                # torch 2.5 still compiles what it calls when it leaves a region.
-                for ours in (_set_callback, ModuleCalls._move_into_region):
-                    torch.compiler.disable(ours, recursive=False)  # type: ignore[no-untyped-call]
-                self._set_callback.replace(self._thread, lambda _: _set_callback)
-            yield
-        finally:
-            if compiler is not None:
-                self._set_callback.give_back(self._thread)
-            self._remove()
+        if compiler is not None:
+            # torch 2.5 still compiles what it calls when it leaves a region.
+            for ours in (_set_callback, ModuleCalls._move_into_region):
+                torch.compiler.disable(ours, recursive=False)  # type: ignore[no-untyped-call]
+            self._set_callback.replace(self._thread, lambda _: _set_callback)
 
-    def _call_module(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+    def _call_module(self, own: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any) -> Any:
         told: Sequence[Watcher] = ()
         if self._thread in self._module_call:
             told = [watcher for watcher in self._watchers if watcher.wants_calls()]
         if not told:
-            return self._module_call.own(module, *args, **kwargs)
+            return own(module, *args, **kwargs)
         output, is_whole = None, bool(self._attempt(_is_one_node, module))
         for watcher in told:
             watcher.enter_module(module, is_whole, (args, kwargs))
         if is_whole:
             self._remove()
         try:
-            output = self._module_call.own(module, *args, **kwargs)
+            output = own(module, *args, **kwargs)
         finally:
             if is_whole:
                 self._attempt(self._install)
@@ -205,7 +218,7 @@ class ModuleCalls:
             watcher.fail(error)
 
     def _install(self) -> None:
-        self._module_call.replace(self._thread, lambda _: _call_module)
+        self._module_call.replace(self._thread, _telling)
         for watcher in self._watchers:
             watcher.resume()
 
@@ -215,11 +228,16 @@ class ModuleCalls:
             watcher.pause()
 
 
-def _call_module(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
-    calls = ModuleCalls._active.get(threading.get_ident())
-    if calls is None:
-        return ModuleCalls._module_call.own(module, *args, **kwargs)
-    return calls._call_module(module, args, kwargs)
+def _telling(own: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands for ``nn.Module.__call__``; somebody's wrapper may keep it and call it when it no longer does."""
+
+    def call_module(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+        calls = ModuleCalls._active.get(threading.get_ident())
+        if calls is None or ModuleCalls._module_call.replacement is not call_module:
+            return own(module, *args, **kwargs)
+        return calls._call_module(own, module, args, kwargs)
+
+    return call_module
 
 
 def _set_callback(callback: Any) -> Any:
@@ -236,3 +254,7 @@ def _is_one_node(module: nn.Module) -> bool:
     if module.training or not isinstance(module, _HAVE_FUSED_KERNELS):
         return False
     return not torch.is_grad_enabled() or not any(weight.requires_grad for weight in module.parameters())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ModuleCalls.end_after_fork)

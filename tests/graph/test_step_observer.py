@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import os
 import sys
 import threading
 import weakref
@@ -183,6 +184,46 @@ def test_two_threads_whose_observations_overlap_leave_all_as_it_was() -> None:
         assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
     assert is_clean(Net())
     assert sys.getrecursionlimit() == limit
+
+
+def test_a_wrapper_that_a_step_puts_around_the_call_of_modules_may_stay() -> None:
+    class Wrapping(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            call = nn.Module.__call__
+            nn.Module.__call__ = lambda module, *args: call(module, *args)  # type: ignore[method-assign]
+            return super().training_step(batch, batch_idx)
+
+    own, graphs = nn.Module.__call__, []
+    try:
+        for net in (Wrapping(), Net(), Net()):
+            observer = StepObserver(net)
+            observer.arm()
+            net.training_step(torch.ones(2, 4), 0)
+            graphs.append([node.op_type for node in observer.graph.nodes])  # type: ignore[union-attr]
+    finally:
+        nn.Module.__call__ = own  # type: ignore[method-assign]
+
+    assert graphs == [["Linear", "square", "mean"]] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_a_step_forks_is_not_observed() -> None:
+    class Forking(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            child = os.fork()
+            if child == 0:
+                os._exit(not (is_clean(Net()) and sys.getrecursionlimit() == limit))
+            exits.append(os.waitpid(child, 0)[1])
+            return super().training_step(batch, batch_idx)
+
+    exits: list[int] = []
+    net, limit = Forking(), sys.getrecursionlimit()
+    observer = StepObserver(net)
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 0)
+
+    assert exits == [0]
+    assert [node.op_type for node in observer.graph.nodes] == ["Linear", "square", "mean"]  # type: ignore[union-attr]
 
 
 def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
