@@ -11,6 +11,7 @@ import inspect
 import random
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from mindsummary_lightning.errors import GraphCaptureError, error_text
 from mindsummary_lightning.graph.module_names import module_class_name, unwrapped
 from mindsummary_lightning.graph.step_observer import observed_call
 from mindsummary_lightning.values.graph_nodes import Graph
+
+_ONE_AT_A_TIME = threading.RLock()  # threads that overlap would put back what the other one had set
 
 
 def capture_example(
@@ -42,7 +45,7 @@ def capture_example(
     network = unwrapped(module)
     try:
         _refuse_unready(network)
-        with _preserved_state(network), torch.enable_grad(), _uncompiled():
+        with _ONE_AT_A_TIME, _preserved_state(network), torch.enable_grad(), _uncompiled():
             args, kwargs = _arguments(network, _placed(prepare(module, example), network))
             _, graph, error = observed_call(network, network, args, kwargs, {})
         if graph is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -505,3 +506,31 @@ def test_an_example_is_read_as_lightning_reads_it() -> None:
     for example in ((1, 2), [1, 2, 3], {"a": 1}):
         capture_example(single, example)
         assert single.got == example
+
+
+def test_threads_that_overlap_leave_compiling_as_it_was() -> None:
+    class Waiting(nn.Linear):
+        def __init__(self, before: Callable[[], object], until: threading.Event, limit_s: float) -> None:
+            super().__init__(2, 2)
+            self.before, self.until, self.limit_s = before, until, limit_s
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.before()
+            self.until.wait(self.limit_s)
+            return super().forward(x)
+
+    calls: list[int] = []
+
+    def count(graph: Any, example: Any) -> Any:
+        calls.append(1)
+        return graph.forward
+
+    is_in, is_out = threading.Event(), threading.Event()
+    second = threading.Thread(target=capture_example, args=(Waiting(is_in.set, is_out, 60), torch.ones(2, 2)))
+    torch.compile(nn.ReLU(), backend=count)(torch.ones(2))  # torch._dynamo is there
+    capture_example(Waiting(second.start, is_in, 1), torch.ones(2, 2))
+    is_out.set()
+    second.join()
+    torch.compile(nn.Tanh(), backend=count)(torch.ones(2))
+
+    assert calls == [1, 1]
