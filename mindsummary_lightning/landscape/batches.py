@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten  # torch 2.5 to 2.1
 from torch.utils.data import DataLoader
 
 from mindsummary_lightning.conversion.flattening import batch_items, leaves
-from mindsummary_lightning.landscape.plane import strided_parts
+from mindsummary_lightning.landscape.plane import PROCESS_STATE, strided_parts
 
 _MAX_DEPTH = 6  # a loader's batch sampler's sampler; a loader over a loader
 
@@ -150,7 +150,7 @@ def _is_a(value: Any, name: str) -> bool:
 @contextmanager
 def _seeded(loader: Any, seed: int) -> Iterator[None]:
     """Seed the global random generators and those of a loader and its samplers; restore them all at the end."""
-    with ExitStack() as restored:
+    with PROCESS_STATE, ExitStack() as restored:
         restored.enter_context(torch.random.fork_rng(devices=[]))
         torch.manual_seed(seed)
         for generator in (random, np.random, *_generators(loader)):

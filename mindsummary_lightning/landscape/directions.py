@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mindsummary_lightning.landscape.plane import FlatState
+from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatState
 
 State: TypeAlias = Mapping[str, Tensor]
 OpenState: TypeAlias = State | Callable[[], State]  # tensors, or what maps them from a file when it is called
@@ -186,9 +186,10 @@ def _norm(tensor: Tensor) -> float:
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """The same sums, to the last bit, in processes with any number of threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    with PROCESS_STATE:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)

@@ -27,7 +27,7 @@ from mindsummary_lightning.landscape.batches import Batch, digest, tensors_in_ba
 from mindsummary_lightning.landscape.checkpoint_names import named_tensors
 from mindsummary_lightning.landscape.directions import State
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
-from mindsummary_lightning.landscape.plane import FlatPlane, FlatState, Plane, strided_parts
+from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatPlane, FlatState, Plane, strided_parts
 
 Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
@@ -142,6 +142,10 @@ class PlaneLoss:
         if self._is_prepared:
             yield
             return
+        with PROCESS_STATE:
+            yield from self._prepare()
+
+    def _prepare(self) -> Iterator[None]:
         device, seed, default = self._plane.device, self._options.seed, torch.get_default_dtype()
         forked: Any = {"devices": []} if device.type == "cpu" else {"devices": [device], "device_type": device.type}
         before, has_gradients = _random_states(), self._loss.needs_gradients

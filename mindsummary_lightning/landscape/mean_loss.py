@@ -29,6 +29,7 @@ from mindsummary_lightning.landscape.network_copies import (
     pickled,
     unpickled,
 )
+from mindsummary_lightning.landscape.plane import PROCESS_STATE
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -230,15 +231,16 @@ def _lightning_package(module: nn.Module) -> str:
 def _idle_trainer(package: str) -> Any:
     name = "lightning.pytorch" if package == "lightning" else package
     logger = logging.getLogger(f"{name}.utilities.rank_zero")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        trainer = sys.modules[name].Trainer(
-            accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
-            enable_model_summary=False,
-        )  # fmt: skip
-    finally:
-        logger.setLevel(level)
+    with PROCESS_STATE:
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            trainer = sys.modules[name].Trainer(
+                accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                enable_model_summary=False,
+            )  # fmt: skip
+        finally:
+            logger.setLevel(level)
     trainer.loggers = [sys.modules[f"{name}.loggers.logger"].DummyLogger()]
     trainer.training = True  # augmentations ask
     return trainer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from torch.nn.parameter import is_lazy
 
 # 64 bytes, the alignment torch gives tensors of their own.
 _ALIGNED_ELEMENTS = 16
+# Threads take turns at changing and restoring what a process has once: random states, default type, threads, log level.
+PROCESS_STATE = threading.RLock()
 
 
 class FlatState(dict[str, Tensor]):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -72,6 +75,24 @@ def test_training_mode_draws_the_same_dropout_at_every_point() -> None:
     once, again = found.losses(POINTS), found.losses(POINTS[::-1])[::-1]
     np.testing.assert_array_equal(once, again)
     assert not np.allclose(once, evaluation(net, plane_of(net)).losses(POINTS), rtol=1e-3)
+
+
+def test_threads_that_overlap_leave_the_process_as_it_was() -> None:
+    def second() -> None:
+        with losses[1].prepared():
+            is_in.set()
+            assert is_out.wait(60)
+
+    is_in, is_out, thread = threading.Event(), threading.Event(), threading.Thread(target=second)
+    losses = [evaluation(net, plane_of(net)) for net in (nets.Mlp().double(), nets.Mlp().double())]
+    before = torch.get_default_dtype(), random.getstate(), torch.get_rng_state().tolist(), list(warnings.filters)
+    with losses[0].prepared():
+        thread.start()
+        is_in.wait(1)
+    is_out.set()
+    thread.join()
+
+    assert (torch.get_default_dtype(), random.getstate(), torch.get_rng_state().tolist(), warnings.filters) == before
 
 
 def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -> None:
