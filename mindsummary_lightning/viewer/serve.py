@@ -84,7 +84,6 @@ async def serve_until(
         ready()
         await stop.wait()
     finally:
-        sys.setswitchinterval(_END_SWITCH_S)
         server.close()
         await runner.cleanup()
 
@@ -105,11 +104,16 @@ def serve_until_signal(app: web.Application, listener: socket.socket, ready: Cal
     async def run() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            sys.setswitchinterval(_END_SWITCH_S)  # in this process alone, which ends: a notebook's goes on
+            stop.set()
+
         for number in _end_signals():
             if sys.platform == "win32":
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
             else:  # by signal.signal, one that arrives just before the loop sleeps would be heard at its next event
-                loop.add_signal_handler(number, stop.set)
+                loop.add_signal_handler(number, end)
         await serve_until(stop, app, listener, ready)
 
     atexit.register(gc.freeze)  # the end of the process need not search all that was loaded for garbage

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -63,10 +64,11 @@ def test_a_directory_that_is_shown_again_keeps_its_server(tmp_path: Path) -> Non
 
 
 def test_close_ends_the_server_and_its_thread(tmp_path: Path) -> None:
-    shown = show(tmp_path)
+    shown, between_threads = show(tmp_path), sys.getswitchinterval()
     shown.close()
 
     assert not shown.is_running
+    assert sys.getswitchinterval() == between_threads
     assert not [thread for thread in threading.enumerate() if thread.name == "mindsummary-view"]
     with pytest.raises(OSError, match="refused"):
         _get(shown.address)
