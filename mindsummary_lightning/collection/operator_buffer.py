@@ -11,6 +11,7 @@ While no buffer takes values, an operator reads one flag, ``is_listening``, and 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -111,7 +112,8 @@ def begin_training(buffer: OperatorBuffer) -> None:
 def end_training(buffer: OperatorBuffer) -> None:
     """The training is over; does nothing if it is already."""
     close(buffer)
-    _trainings[:] = [other for other in _trainings if other is not buffer]
+    with contextlib.suppress(ValueError):
+        _trainings.remove(buffer)  # at once, as other threads come and go meanwhile
     if _training.get() is buffer:
         _training.set(buffer._outer)
 
@@ -134,7 +136,8 @@ def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
 def close(buffer: OperatorBuffer) -> None:
     """Put no more values into a buffer; does nothing if it is not open."""
     buffer.is_taking = False
-    _records[:] = [other for other in _records if other is not buffer]
+    with contextlib.suppress(ValueError):
+        _records.remove(buffer)
     _set_open()
 
 
@@ -193,6 +196,8 @@ def _copied(value: Any) -> Any:
 
 def _set_open() -> None:
     global is_open, is_listening
-    was_open, is_open = is_open, bool(_records) or any(buffer.is_taking for buffer in _trainings)
+    was_open = is_open
+    while is_open != (is_wanted := bool(_records) or any(buffer.is_taking for buffer in _trainings)):
+        is_open = is_wanted  # and another thread may have changed its mind
     if is_open or was_open:
         is_listening = is_open
