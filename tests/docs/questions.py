@@ -26,6 +26,8 @@ ENGLISH = {
     "profiler": "viewer",
     "wandb": "tensorboard",
     "batch size finder": "logger",
+    "corrupt event file": "command-line",
+    "carry weights from mindspore": "is-my-port-right",
     "403 forbidden": "viewer",
 }
 
@@ -53,5 +55,6 @@ CHINESE = {
     "多卡训练": "zh/accelerators",
     "多机训练": "zh/accelerators",
     "性能分析": "zh/viewer",
+    "参数重要性": "zh/lineage",
     "自定义训练循环": "zh/recipes",
 }
