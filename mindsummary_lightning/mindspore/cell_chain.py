@@ -143,10 +143,13 @@ def _recomputed_above(network: Any, name: str) -> Any:
 
 
 def _parameters(network: Any) -> Iterator[tuple[str, str, Any]]:
-    """Name, kind and tensor of each parameter and running statistic, once."""
-    for _, parameter in network.parameters_and_names():
-        is_statistic = not parameter.requires_grad and parameter.name.rpartition(".")[2].startswith(_STATISTICS)
-        yield parameter.name, "buffer" if is_statistic else "parameter", parameter
+    """Name in the network, as its cells have it, kind and tensor of each parameter and running statistic, once.
+
+    A cell around the network, such as a loss of the user's, puts its own word before ``Parameter.name``.
+    """
+    for name, parameter in network.parameters_and_names():
+        is_statistic = not parameter.requires_grad and name.rpartition(".")[2].startswith(_STATISTICS)
+        yield name, "buffer" if is_statistic else "parameter", parameter
     for name, buffer in getattr(network, "named_buffers", tuple)():
         yield name, "buffer", buffer
 

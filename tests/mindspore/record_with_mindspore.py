@@ -44,6 +44,17 @@ class Clipped(nn.TrainOneStepCell):
         return ops.depend(loss, self.optimizer(ops.clip_by_global_norm(gradients, 0.01)))
 
 
+class Loss(nn.Cell):
+    """A loss of the user's, which names the parameters of what it holds ``net.``."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.loss = net, nn.CrossEntropyLoss()
+
+    def construct(self, x, y):
+        return self.loss(self.net(x), y)
+
+
 def made(case):
     ms.set_context(mode=ms.GRAPH_MODE if case == "graph" else ms.PYNATIVE_MODE)
     net = Net()
@@ -66,7 +77,7 @@ def train(case, recorder):
     net, optimizer = made(case)
     loss = nn.CrossEntropyLoss()
     if case == "loop":
-        function = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
+        function = ms.value_and_grad(Loss(net), None, optimizer.parameters)
         net.set_train()
         for at in range(0, len(X), BATCH):
             x, y = Tensor(X[at : at + BATCH]), Tensor(Y[at : at + BATCH])
@@ -84,7 +95,7 @@ def train(case, recorder):
             model = Model(Clipped(nn.WithLossCell(net, loss), optimizer))
         model.train(1, data, callbacks=[recorder] if recorder else None, dataset_sink_mode=False)
     assert not any(cell._forward_hook or cell._forward_pre_hook for _, cell in net.cells_and_names()), "hooks are left"
-    return {parameter.name: parameter.asnumpy() for parameter in net.get_parameters()}
+    return {name: parameter.asnumpy() for name, parameter in net.parameters_and_names()}
 
 
 if __name__ == "__main__":
