@@ -325,6 +325,28 @@ def test_no_command_line_source_text_or_variable_is_recorded(tmp_path: Path, mon
     assert [text for text in secrets if text.encode() in recorded] == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        (1, TypeError, "collect_output_statistics must be a bool, a tuple of steps, .*, not 1"),
+        (b"fc", TypeError, "not b'fc'"),
+        ({1}, TypeError, "not {1}"),
+        ((), ValueError, "collect_output_statistics names no step"),
+        ((1, 0), ValueError, "a step of collect_output_statistics must be"),
+        ((1, "fc"), TypeError, "a step of collect_output_statistics must be"),
+        ((True,), TypeError, "a step of collect_output_statistics must be"),
+        ("(", ValueError, "collect_output_statistics .* is not a regular expression"),
+    ],
+)
+def test_a_wrong_choice_of_outputs_is_refused_before_anything_is_written(
+    wrong: Any, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        SummaryCollector(tmp_path / "run", collect_output_statistics=wrong)
+
+    assert [*tmp_path.iterdir()] == []
+
+
 # ---- custom lineage
 
 
