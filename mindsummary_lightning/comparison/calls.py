@@ -137,6 +137,18 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
     return distances
 
 
+def row_floors(step: Step, again: Step) -> Floats:
+    """How far two runs of one program are apart: in outputs up to each, in other rows those of its link."""
+    there = {row.key: place for place, row in enumerate(again.rows)}
+    floors = np.zeros(len(step.rows))
+    for link in {row.link for row in step.rows}:
+        at = [place for place, row in enumerate(step.rows) if row.link == link and row.key in there]
+        far = row_distances(step, at, again, [there[step.rows[place].key] for place in at])
+        far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
+        floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
+    return floors
+
+
 class Calls:
     """The calls of two steps, paired.
 

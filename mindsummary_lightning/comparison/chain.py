@@ -6,12 +6,14 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
+from mindsummary_lightning.comparison.calls import (
+    ELEMENTS, HIGH, LOW, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances, row_floors,
+)  # fmt: skip
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import kind_of, match_names
@@ -25,6 +27,7 @@ _RISE = 30.0  # times the distance in the steps before: what rounding grows to i
 _FLIP = 3e-4  # of a gradient: what one activation on the other side of zero makes
 _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
 _SAME_SETTING = 1e-6
+_UNCHANGED = 1e-6  # of one tensor, reduced twice
 _TIMES_FLOOR = 3.0  # of what two runs of the first program are apart
 _ROUNDED = 2.0**-22  # of a weight: what an update is known to
 
@@ -65,7 +68,7 @@ def compare_chains(
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, compared)
         if again is not None and step in again.steps:
-            compared.floors = _TIMES_FLOOR * _floors(compared.a, Step(*again.chain(step)))
+            compared.floors = _TIMES_FLOOR * row_floors(compared.a, Step(*again.chain(step)))
         follows = step == (chain.steps[-1] + 1 if chain else begin)
         if not follows and compared.apart(compared.weights):
             break  # what happened in between is not known
@@ -89,6 +92,7 @@ class _Compared:
             names = match_names(a.weights(), b.weights(), given)
         self.names = {pair.a: pair.b for pair in names.pairs}
         self.weights = self._rows_of("weights")
+        self._changed: list[RowPlaces] = [] if earlier is None else self._changed_since(earlier)
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
         self.calls = Calls(a, b, self.names, {pair.a for pair in names.pairs if pair.rule in ("value", "map")}, limit)
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
@@ -108,7 +112,7 @@ class _Compared:
         """The first link that parts."""
         return (
             self._first("data", self._data_pairs())
-            or (self._first("weights", self.weights) if self._is_first else None)
+            or self._first("weights", self.weights if self._is_first else self._changed)
             or self._forward()
             or self._first("loss", self.loss, max(self.limit, _GROWTH * self._seen))
             or self._backward()
@@ -118,6 +122,18 @@ class _Compared:
     def _first(self, link: ChainClass, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
         tensors = self.apart(pairs, limit)
         return Part(self.step, link, tensors) if tensors else None
+
+    def _changed_since(self, earlier: _Compared) -> list[RowPlaces]:
+        """Weights that the end of the step before and the beginning of this one do not share, in one run alone."""
+        changed: list[RowPlaces] = []
+        for rows in self.weights if self.step == earlier.step + 1 else ():
+            far = []
+            for then, now, row in zip((earlier.a, earlier.b), (self.a, self.b), rows, strict=True):
+                before = then.of("update").get(now.rows[row].name)
+                far.append(0.0 if before is None else float(row_distances(then, before, now, row)))
+            if min(far) <= _UNCHANGED < max(far):
+                changed.append(rows)
+        return changed
 
     def links(self) -> Iterator[Link]:
         """What was compared."""
@@ -240,23 +256,48 @@ class _Compared:
         return len(self.a.calls) - 1, len(self.b.calls) - 1
 
     def _backward(self) -> Part | None:
-        slopes_a, slopes_b = self.gradients
-        if not slopes_a or not slopes_b:
+        if not all(self.gradients) or not (apart := self._gradients_apart(1.0)):
             return None
+        # One factor in all gradients is a clipped norm, or a scale: what it does not explain is the difference.
+        rest = self._gradients_apart(self._factor)
+        if len(rest) > len(apart) / 2:
+            return Part(self.step, "backward", apart)
+        norms = (
+            float(np.sqrt(np.nansum(step.values[rows, RMS] ** 2 * step.values[rows, ELEMENTS])))
+            for step, rows in zip((self.a, self.b), ([*side.values()] for side in self.gradients), strict=True)
+        )
+        one, other = ([norm] for norm in norms)
+        return Part(
+            self.step, "backward", rest or apart, settings=() if rest else (("norm of all gradients", one, other),)
+        )
+
+    def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
+        """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
+        slopes_a, slopes_b = self.gradients
+        other_step = replace(self.b, values=self.b.values.copy())
+        other_step.values[:, [RMS, MEAN, LOW, HIGH, *SAMPLED]] /= factor
+        # Where activations are apart by a share of their size, about as many are on the other side of zero.
+        least = max(_RISE * self._grown[0], _FLIPPED * float(np.sqrt(self._seen)))
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
             if one is not None and theirs is not None:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
-                limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), _RISE * self._grown[0])
-                # Where activations are apart by a share of their size, about as many are on the other side of zero.
-                if self._is_apart(one, theirs, max(limit, _FLIPPED * float(np.sqrt(self._seen)))):
+                limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
+                if row_distances(self.a, one, other_step, theirs, self._order_counts) > limit:
                     apart[name] = self._pair(one, theirs)
             elif one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
                 apart[name] = self._pair(*weights, np.inf)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
-        nearest = sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1))
-        return Part(self.step, "backward", tuple(apart[name] for name in nearest)) if apart else None
+        return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
+
+    @cached_property
+    def _factor(self) -> float:
+        """How many times as large as in the first run most gradients are in the second."""
+        sizes = self.a.values[:, RMS], self.b.values[:, RMS]
+        factors = [sizes[1][other] / sizes[0][one] for one, other in self._rows_of("gradients") if sizes[0][one] > 0]
+        factors = [factor for factor in factors if 0 < factor < np.inf]
+        return float(np.median(factors)) if factors else 1.0
 
     @cached_property
     def gradients(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -350,15 +391,3 @@ class _Compared:
             rounding = rounding + max(self.limit, self._seen) * self.a.values[given, RMS].max(initial=0.0)
         far = float(np.fmax.reduce(np.abs(one - other_) - rounding - _GROWTH * noise * size))
         return far / size if size > 0 else 0.0
-
-
-def _floors(step: Step, again: Step) -> Floats:
-    """How far two runs of one program are apart: in outputs up to each, in other rows those of its link."""
-    there = {row.key: place for place, row in enumerate(again.rows)}
-    floors = np.zeros(len(step.rows))
-    for link in {row.link for row in step.rows}:
-        at = [place for place, row in enumerate(step.rows) if row.link == link and row.key in there]
-        far = row_distances(step, at, again, [there[step.rows[place].key] for place in at])
-        far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
-        floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
-    return floors

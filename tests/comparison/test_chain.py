@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from mindsummary_lightning import SummaryRecord, compare_runs
+from mindsummary_lightning import StepRecorder, SummaryRecord, compare_runs
 from mindsummary_lightning.fileformat.module_rows import MODULE_ROWS_FILE, encode_module_rows
 from mindsummary_lightning.values.step_chain import COLUMNS, MODULES_TAG, ChainRow, sample_places
 
@@ -114,6 +115,7 @@ def train(directory: Path, style: Style, changes: Change | None = None, steps: i
             for name, weight in zip(style.layers, weights, strict=True):
                 writer.add(weight, "update", f"{name}.{style.word}", kind="parameter")
             writer.write(step, record, loss)
+            weights = [changed(f"between{at}", weight) for at, weight in enumerate(weights)]
     return directory
 
 
@@ -251,6 +253,51 @@ def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> No
         "lr": {"a": [pytest.approx(0.1)], "b": [pytest.approx(0.101)]}
     }
     assert "lr is 0.1 in a and 0.101 in b" in comparison.sentence
+
+
+def test_gradients_that_one_factor_explains_are_said_by_their_norms(tmp_path: Path) -> None:
+    halved: Change = {"clip": lambda x: x * 0.5}
+    comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, halved))
+
+    first = comparison.to_dict()["first_difference"]
+    norms = first["settings"]["norm of all gradients"]
+    assert (first["class"], norms["b"]) == ("backward", [pytest.approx(norms["a"][0] / 2)])
+    assert "; norm of all gradients is" in comparison.sentence
+
+
+@pytest.mark.parametrize(
+    ("slow", "name"),
+    [
+        (lambda net: net[1].weight.requires_grad_(False), "1.weight"),
+        (lambda net: net[2].bias.register_hook(lambda x: 2 * x), "2.bias"),
+    ],
+)
+def test_what_a_clipped_norm_does_not_explain_is_named(
+    slow: Callable[[torch.nn.Sequential], object], name: str, tmp_path: Path
+) -> None:
+    for run in ("a", "b"):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4)))
+        if run == "b":
+            slow(net)
+        optimizer, x = torch.optim.SGD(net.parameters(), 0.1), torch.randn(4, 8)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            loss_is(loss := net(x).square().mean())
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 0.01)
+            optimizer.step()
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert (first.kind, [tensor.a for tensor in first.tensors], first.settings) == ("backward", [name], ())
+
+
+def test_weights_that_something_else_than_the_update_moves_are_named(tmp_path: Path) -> None:
+    averaged: Change = {"between1": lambda x: x * 0.999}
+    first = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, averaged)).first_difference
+
+    assert first is not None
+    assert (first.step, first.kind, [tensor.a for tensor in first.tensors]) == (2, "weights", ["net.dense2.weight"])
 
 
 def test_another_order_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:
