@@ -108,6 +108,23 @@ class Step:
         """The shapes without dimensions of one element; where they are equal, so are the places of the samples."""
         return np.array([str([size for size in row.shape if size != 1]) for row in self.rows])
 
+    def divided(self, factor: float) -> Step:
+        """The same rows of tensors that are divided by a number."""
+        values = self.values.copy()
+        values[:, [RMS, MEAN, LOW, HIGH, *SAMPLED]] /= factor
+        return Step(self.rows, values)
+
+    def floors(self, again: Step) -> Floats:
+        """How far two runs of one program are apart: in outputs up to each, in other rows those of its link."""
+        there = {row.key: place for place, row in enumerate(again.rows)}
+        floors = np.zeros(len(self.rows))
+        for link in {row.link for row in self.rows}:
+            at = [place for place, row in enumerate(self.rows) if row.link == link and row.key in there]
+            far = row_distances(self, at, again, [there[self.rows[place].key] for place in at])
+            far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
+            floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
+        return floors
+
 
 def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bool = True) -> Floats:
     """How far rows are apart, by the root mean square: averages, and single elements by a tenth.
@@ -135,18 +152,6 @@ def row_distances(a: Step, ones: _Places, b: Step, others: _Places, by_order: bo
     unequal = (one[..., ELEMENTS] != other[..., ELEMENTS]) | (one[..., BAD] != other[..., BAD])
     distances: Floats = np.where(unequal, np.inf, far)
     return distances
-
-
-def row_floors(step: Step, again: Step) -> Floats:
-    """How far two runs of one program are apart: in outputs up to each, in other rows those of its link."""
-    there = {row.key: place for place, row in enumerate(again.rows)}
-    floors = np.zeros(len(step.rows))
-    for link in {row.link for row in step.rows}:
-        at = [place for place, row in enumerate(step.rows) if row.link == link and row.key in there]
-        far = row_distances(step, at, again, [there[step.rows[place].key] for place in at])
-        far = np.where(np.isfinite(far), far, 0.0)  # of another size: no second run
-        floors[at] = np.maximum.accumulate(far) if link == "forward" else far.max(initial=0.0)
-    return floors
 
 
 class Calls:

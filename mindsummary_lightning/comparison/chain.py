@@ -6,14 +6,12 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import (
-    ELEMENTS, HIGH, LOW, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances, row_floors,
-)  # fmt: skip
+from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
 from mindsummary_lightning.comparison.names import kind_of, match_names
@@ -68,7 +66,7 @@ def compare_chains(
     for step in np.intersect1d(a.steps, b.steps).tolist():
         compared = _Compared(step, Step(*a.chain(step)), Step(*b.chain(step)), limit, compared)
         if again is not None and step in again.steps:
-            compared.floors = _TIMES_FLOOR * row_floors(compared.a, Step(*again.chain(step)))
+            compared.floors = _TIMES_FLOOR * compared.a.floors(Step(*again.chain(step)))
         follows = step == (chain.steps[-1] + 1 if chain else begin)
         if not follows and compared.apart(compared.weights):
             break  # what happened in between is not known
@@ -274,8 +272,7 @@ class _Compared:
     def _gradients_apart(self, factor: float) -> tuple[RowPair, ...]:
         """Gradients beyond the limit if those of the second run are so many times too large, from the loss on."""
         slopes_a, slopes_b = self.gradients
-        other_step = replace(self.b, values=self.b.values.copy())
-        other_step.values[:, [RMS, MEAN, LOW, HIGH, *SAMPLED]] /= factor
+        b = self.b.divided(factor)
         # Where activations are apart by a share of their size, about as many are on the other side of zero.
         least = max(_RISE * self._grown[0], _FLIPPED * float(np.sqrt(self._seen)))
         apart: dict[str, RowPair] = {}
@@ -284,7 +281,7 @@ class _Compared:
             if one is not None and theirs is not None:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
                 limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
-                if row_distances(self.a, one, other_step, theirs, self._order_counts) > limit:
+                if row_distances(self.a, one, b, theirs, self._order_counts) > limit:
                     apart[name] = self._pair(one, theirs)
             elif one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
                 apart[name] = self._pair(*weights, np.inf)
