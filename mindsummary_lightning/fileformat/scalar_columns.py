@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.event_outline import EventOutline, outline_event
+from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileformat.scalar_codec import STEP_KEY, WALL_TIME_KEY, scalar_head
 from mindsummary_lightning.fileformat.wire import length_delimited
 
@@ -72,7 +75,7 @@ class ScalarDecoder:
         self._layouts: dict[int, list[_Layout]] = {}  # by length of an event, the last used first
         self.nbytes: int = 0
 
-    def decode(self, payloads: Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
+    def decode(self, payloads: Records | Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
         """Columns of events that hold only scalars; every other payload outlined, in order.
 
         An event of scalars whose shape is rare is outlined too.
@@ -81,14 +84,15 @@ class ScalarDecoder:
             self._layouts, self.nbytes = {}, 0
         done: list[ScalarColumns] = []
         others: list[Outlined] = []
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        for rows in _groups(lengths):
-            known = self._layouts.get(int(lengths[rows[0]]), [])
+        records = payloads if isinstance(payloads, Records) else Records.of(payloads)
+        sizes = np.diff(records.bounds)
+        for rows in _groups(sizes):
+            known = self._layouts.get(int(sizes[rows[0]]) - OVERHEAD, [])
             misses = 0
             for layout in [*known]:
                 if not rows.size or misses == _MAX_MISSES:
                     break
-                left = self._decode_alike(done, payloads, rows, layout)
+                left = self._decode_alike(done, records, rows, layout)
                 if left.size < rows.size:
                     known.remove(layout)
                     known.insert(0, layout)
@@ -96,9 +100,9 @@ class ScalarDecoder:
                 rows = left
             misses = 0
             while rows.size:
-                payload = payloads[rows[0]]
+                payload = records[int(rows[0])]
                 outline, new = _outline(payload), None
-                is_worth_it = rows.size > 1 or len(payloads) <= _WORTH
+                is_worth_it = rows.size > 1 or len(records) <= _WORTH
                 if not isinstance(outline, ValueError) and misses < _MAX_MISSES and is_worth_it:
                     new = _layout_of(payload, outline)
                 if new is None:
@@ -106,7 +110,7 @@ class ScalarDecoder:
                     rows = rows[1:]
                     continue
                 self._keep(len(payload), new)
-                left = self._decode_alike(done, payloads, rows, new)
+                left = self._decode_alike(done, records, rows, new)
                 misses += rows.size - left.size <= max(_PAYS, rows.size // _PAYS_OF)
                 if rows.size - left.size == 1:
                     done.pop()
@@ -122,11 +126,10 @@ class ScalarDecoder:
         del known[_MAX_LAYOUTS:]
 
     def _decode_alike(
-        self, done: list[ScalarColumns], payloads: Sequence[bytes], rows: NDArray[np.intp], layout: _Layout
+        self, done: list[ScalarColumns], records: Records, rows: NDArray[np.intp], layout: _Layout
     ) -> NDArray[np.intp]:
         """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
-        joined = b"".join(payloads if rows.size == len(payloads) else [payloads[row] for row in rows.tolist()])
-        matrix = np.frombuffer(joined, np.uint8).reshape(rows.size, -1)
+        matrix = records.side_by_side(rows)
         masked = matrix & layout.mask
         tags = layout.tags.get(masked[0].tobytes())
         if tags is not None and (masked == masked[0]).all():
@@ -139,7 +142,7 @@ class ScalarDecoder:
         for common, members in alike.items():
             tags = layout.tags.get(common)
             if tags is None and len(members) >= _PAYS:
-                tags = self._learn(payloads[rows[members[0]]], common, layout)
+                tags = self._learn(records[int(rows[members[0]])], common, layout)
             if tags is None:
                 left += members
             else:
@@ -165,10 +168,10 @@ def _outline(payload: bytes) -> EventOutline | ValueError:
         return error
 
 
-def _groups(lengths: NDArray[np.int64]) -> list[NDArray[np.intp]]:
-    """Indices of the payloads of each length."""
-    order = np.argsort(lengths, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if lengths.size else []
+def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Indices of the records of each size."""
+    order = np.argsort(sizes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1) if sizes.size else []
 
 
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
@@ -202,7 +205,7 @@ def _columns(
     for index, column in enumerate(range(_STEP, layout.step_end)):
         steps |= (matrix[:, column] & 127).astype(np.uint64) << np.uint64(7 * index)
     size, length = matrix.shape
-    singles: NDArray[np.float32] = np.ndarray((length - 3, size), "<f4", matrix.data, strides=(1, length))
-    wall_times = np.ascontiguousarray(matrix[:, _WALL_TIME]).view("<f8")[:, 0].astype(np.float64)
+    singles = as_strided(matrix[:, :4].view("<f4"), (length - 3, size), (1, matrix.strides[0]))
+    wall_times = matrix[:, _WALL_TIME].view("<f8")[:, 0].astype(np.float64)
     values = singles[layout.starts].astype(np.float32)
     return ScalarColumns(rows, steps.view(np.int64), wall_times, tags, values)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import IO
 
+import numpy as np
+
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import (
-    FOOTER_SIZE,
     HEADER_SIZE,
     MAX_PAYLOAD,
-    checksum_mismatch,
+    OVERHEAD,
     header_mismatch,
     unpack_length,
 )
+from mindsummary_lightning.fileformat.records import Records, count_alike
 
 BLOCK = 1 << 18  # bytes asked from a file at a time; memory for more would be asked from the system each time
+_ALIKE = 32  # records in a row with one header: then those that follow and have it are looked for together
+_MANY = 256  # so many at first; where there are few, twice as many must come in a row before the next time
 
 
-def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) -> Iterator[tuple[int, list[bytes]]]:
+def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) -> Iterator[tuple[int, Records]]:
     """The complete records of an open file from the start of one on, as many as one block holds at a time.
 
-    Yields the end of the last of the records and their payloads; ends before a record that the file cannot hold.
+    Yields the end of the last of them in the file, and them; ends before a record that the file cannot hold.
     ``path`` is for errors.
 
     Raises:
@@ -31,28 +36,37 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
         OSError: the file cannot be read.
     """
     file.seek(offset)
-    block = b""
+    block, needed = file.read(block_size), _ALIKE
     while True:
         start, size, length, wanted, problem = 0, len(block), 0, block_size, None
-        payloads = []
+        bounds, alike, before, most = array("q", [0]), 0, b"", _MANY
         while start + HEADER_SIZE <= size:
-            body = start + HEADER_SIZE
-            length, problem = checked_length(block[start:body])
+            header = block[start : start + HEADER_SIZE]
+            length, problem = checked_length(header)
             if problem:
                 break
-            end = body + length
-            if end + FOOTER_SIZE > size:
-                wanted = max(block_size, end + FOOTER_SIZE - size)
+            end = start + length + OVERHEAD
+            if end > size:
+                wanted = max(block_size, end - size)
                 break
-            payload = block[body:end]
-            problem = checksum_mismatch(payload, block, end)
-            if problem:
-                break
-            payloads.append(payload)
-            start = end + FOOTER_SIZE
+            alike, before = alike + 1 if header == before else 0, header
+            if alike < needed:
+                bounds.append(end)
+                start = end
+                continue
+            count = count_alike(block, start, end - start, most)
+            bounds.frombytes((np.arange(1, count + 1, dtype=np.int64) * (end - start) + start).tobytes())
+            start = bounds[-1]
+            alike, most = (alike, 8 * most) if count == most else (0, _MANY)
+            needed = _ALIKE if count > _ALIKE else 2 * needed
+        records = Records(block, bounds)
+        count, mismatch = records.first_mismatch()
+        if mismatch:
+            problem, records = mismatch, Records(block, bounds[: count + 1])
+        start = records.nbytes
         offset += start
-        if payloads:
-            yield offset, payloads
+        if count:
+            yield offset, records
         if problem:
             raise DamagedFileError(path, offset, problem)
         if wanted > block_size:

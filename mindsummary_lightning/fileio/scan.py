@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, OVERHEAD, masked_crc32c, pack_crc
+from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileio.blocks import BLOCK, blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.salvage import is_record, next_record, shortage
@@ -76,20 +77,20 @@ class RecordScanner:
                 except ValueError as error:
                     raise DamagedFileError(self.path, start, str(error)) from error
 
-    def batches(self, block_size: int = BLOCK) -> Iterator[list[bytes]]:
+    def batches(self, block_size: int = BLOCK) -> Iterator[Records]:
         """Yield the payloads of neighbouring records, as many as one block holds; ``offset`` is the end of them all.
 
         Raises:
             DamagedFileError, OSError: as in iterating.
         """
         for payloads in self._blocks(block_size):
-            self.offset += sum(map(len, payloads)) + OVERHEAD * len(payloads)
+            self.offset += payloads.nbytes
             yield payloads
 
-    def _blocks(self, block_size: int) -> Iterator[list[bytes]]:
+    def _blocks(self, block_size: int) -> Iterator[Records]:
         with contextlib.nullcontext(self._file) if self._file else open_regular(self.path) as file:
             for end, payloads in blocks_of(file, self.path, self.offset, block_size):
-                self._last = end, pack_crc(masked_crc32c(payloads[-1]))
+                self._last = end, pack_crc(masked_crc32c(payloads[len(payloads) - 1]))
                 yield payloads
             size = file.seek(0, os.SEEK_END)
             following = next_record(file, self.offset + 1, size)

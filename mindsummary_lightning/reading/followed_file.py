@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.event_outline import EventOutline, ValueLocation
-from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, HEADER_SIZE, OVERHEAD
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE
+from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
 from mindsummary_lightning.fileio.salvage import find_record
 from mindsummary_lightning.fileio.scan import RecordScanner
@@ -191,19 +192,19 @@ class FollowedFile:
             self._rows += len(payloads)
             self.offset, self._scanner = scanner.offset, scanner
 
-    def _take(self, payloads: list[bytes]) -> None:
+    def _take(self, payloads: Records) -> None:
         """Take up neighbouring records, the first of which begins where the last call ended."""
         columns, others = self._decoder.decode(payloads)
-        sizes = np.fromiter(map(len, payloads), np.int64, len(payloads)) + OVERHEAD
-        ends = self.offset + np.cumsum(sizes) - FOOTER_SIZE
         for row, one in sorted((*((int(one.rows[0]), one) for one in columns), *others), key=itemgetter(0)):
-            start, end = int(ends[row]) - len(payloads[row]), int(ends[row])
             if isinstance(one, ScalarColumns):
                 self._add(one._replace(rows=self._rows + one.rows))
-            elif isinstance(one, ValueError):
-                self._on_damage(DamagedFileError(self.path, start - HEADER_SIZE, str(one)), one)
+                continue
+            start, end = payloads.place(row)
+            location = Location(self.path, self.offset + start, self.offset + end, self.offset + start - HEADER_SIZE)
+            if isinstance(one, ValueError):
+                self._on_damage(DamagedFileError(self.path, location.record, str(one)), one)
             else:
-                self._locate(payloads[row], one, Location(self.path, start, end, start - HEADER_SIZE), self._rows + row)
+                self._locate(payloads[row], one, location, self._rows + row)
 
     def _on_damage(self, error: DamagedFileError, cause: ValueError) -> None:
         if self._raises:
@@ -312,7 +313,12 @@ def _nbytes(chunk: _Chunk) -> int:
 
 
 def _joined(one: _Chunk, other: _Chunk) -> _Chunk:
-    rows, steps, wall_times, values = (np.concatenate(pair, axis=-1) for pair in zip(one, other, strict=True))
+    steps = np.concatenate([one.steps, other.steps])
+    wall_times = np.concatenate([one.wall_times, other.wall_times])
+    values = np.concatenate([one.values, other.values], axis=1)
+    if isinstance(one.rows, range) and isinstance(other.rows, range) and one.rows.stop == other.rows.start:
+        return _Chunk(range(one.rows.start, other.rows.stop), steps, wall_times, values)
+    rows = np.concatenate([one.rows, other.rows])
     if one.rows[-1] > other.rows[0]:  # records of two lengths in turns
         order = np.argsort(rows, kind="stable")
         rows, steps, wall_times, values = rows[order], steps[order], wall_times[order], values[:, order]

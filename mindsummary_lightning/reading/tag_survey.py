@@ -11,7 +11,8 @@ from io import FileIO
 from typing import TypeAlias
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.framing import OVERHEAD
+from mindsummary_lightning.fileformat.framing import HEADER_SIZE
+from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileformat.scalar_columns import ScalarDecoder
 from mindsummary_lightning.fileio.blocks import BLOCK
 from mindsummary_lightning.fileio.regular import open_regular
@@ -57,13 +58,12 @@ class TagSurvey:
                 tags |= of_file
         return tags, is_whole
 
-    def _tags(self, path: str, begin: int, payloads: list[bytes]) -> Tags:
+    def _tags(self, path: str, begin: int, payloads: Records) -> Tags:
         columns, others = self._decoder.decode(payloads)
         tags: Tags = {("scalar", tag) for one in columns for tag in one.tags}
         for index, outline in others:
             if isinstance(outline, ValueError):
-                offset = begin + sum(len(payload) + OVERHEAD for payload in payloads[:index])
-                raise DamagedFileError(path, offset, str(outline)) from outline
+                raise DamagedFileError(path, begin + payloads.place(index)[0] - HEADER_SIZE, str(outline)) from outline
             tags.update((value.kind, value.tag) for value in outline.values)
         return tags
 
@@ -76,4 +76,4 @@ class TagSurvey:
                 payloads.append(piece.payload)
             elif payloads and not piece.is_tail:  # what lies before the first record is the end of another one
                 raise DamagedFileError(path, piece.start, str(piece.damage))
-        return self._tags(path, first, payloads)
+        return self._tags(path, first, Records.of(payloads))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import struct
 import tracemalloc
 from collections.abc import Iterator
@@ -171,7 +172,7 @@ def test_a_batch_ends_before_the_damage(path: Path) -> None:
     scanner = RecordScanner(str(path))
     batches = scanner.batches()
 
-    assert next(batches) == PAYLOADS[:2]
+    assert [*next(batches)] == PAYLOADS[:2]
     with pytest.raises(DamagedFileError) as raised:
         next(batches)
     assert raised.value.offset == scanner.offset == len(RECORDS[0] + RECORDS[1])
@@ -196,3 +197,47 @@ def test_any_prefix_of_any_file_gives_a_prefix_of_its_payloads(
     seen = list(RecordScanner(str(path)))
     assert seen == payloads[: len(seen)]
     assert path.stat().st_size - sum(map(len, seen)) - 16 * len(seen) < 3016
+
+
+def _as_a_plain_loop_reads(content: bytes) -> tuple[list[bytes], int, bool]:
+    """Payloads before the first damage or the incomplete end, the offset of that, and whether it is damage."""
+    payloads, at = [], 0
+    while at + 12 <= len(content):
+        length, crc = struct.unpack_from("<QI", content, at)
+        if masked_crc32c(content[at : at + 8]) != crc or not length:
+            return payloads, at, True
+        if at + length + 16 > len(content):
+            break
+        payload, (crc,) = content[at + 12 : at + 12 + length], struct.unpack_from("<I", content, at + 12 + length)
+        if masked_crc32c(payload) != crc:
+            return payloads, at, True
+        payloads.append(payload)
+        at += length + 16
+    return payloads, at, False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_many_records_are_read_and_damage_is_found_as_a_plain_loop_does_it(path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    content = bytearray()
+    for _ in range(chance.choice([1, 3, 40, 300])):  # stretches of records of one length, long and short ones
+        length = chance.choice([1, 4, 28, 100, chance.randrange(1, 3000)])
+        for _ in range(chance.choice([1, 2, 20, 40, 400, 3000 // length + 1])):
+            content += b"".join(frame([chance.randbytes(length)]))
+    for _ in range(chance.choice([0, 1, 2, 30])):
+        at, count = chance.randrange(len(content)), chance.choice([1, 4, 100])
+        content[at : at + count] = chance.choice([bytes, chance.randbytes])(len(content[at : at + count]))
+    del content[len(content) - chance.choice([0, 0, 1, 50]) :]
+    path.write_bytes(content)
+    payloads, end, is_damaged = _as_a_plain_loop_reads(bytes(content))
+    scanner, seen, damage = RecordScanner(str(path)), [], None
+    try:
+        for batch in scanner.batches():
+            seen += batch
+    except DamagedFileError as error:
+        damage = error.offset
+
+    assert seen == payloads
+    assert scanner.offset == end
+    assert damage == (end if is_damaged else None)
