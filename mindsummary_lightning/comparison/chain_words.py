@@ -88,7 +88,7 @@ def _row(row: ChainRow) -> Phrase:
     of = Phrase("{} of {}", Phrase(row.port), row.name or Phrase("the network"))
     name = of if row.link == "forward" else row.name or Phrase(row.link)
     path = row.path and Phrase(" at {}", row.path)
-    call = Phrase(" (call {})", row.call) if row.call else ""
+    call = Phrase(" (call {})", row.call + 1) if row.call else ""
     return Phrase("{}{}{} {}", name, path, call, list(row.shape))
 
 
