@@ -30,7 +30,7 @@ def sentence(part: Part, limit: float) -> Phrase:
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)
     for name, *groups in part.settings:
         one, other = (", ".join(f"{x:.6g}" for x in numbers) for numbers in groups)
-        more = Phrase("{}; {} is {} in a and {} in b", more, name, one, other)
+        more = Phrase("{}; {} is {} in a and {} in b", more, Phrase(name), one, other)
     return Phrase("The runs differ from step {} on, first {}{}.", part.step, where, more)
 
 
