@@ -27,22 +27,15 @@ from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.errors import MindSummaryError
 from mindsummary_lightning.fileio.regular import open_regular, path_of_open, read_regular
 from mindsummary_lightning.fileio.replace import replacement
-from mindsummary_lightning.landscape.plane import memory_of, strided_parts
+from mindsummary_lightning.landscape.plane import MappedTensors, memory_of, strided_parts
 from mindsummary_lightning.values.landscape_settings import SHORTEST_INTERVAL, LandscapeSettings
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 
 _METADATA = "train_metadata.json"
-_KEYS = (
-    "epoch_group",
-    "model_params_file_map",
-    "step_per_epoch",
-    "unit",
-    "num_samples",
-    "landscape_size",
-    "create_landscape",
-)
+_SETTINGS = ("unit", "num_samples", "landscape_size", "create_landscape")
+_KEYS = ("epoch_group", "model_params_file_map", "step_per_epoch", *_SETTINGS)
 _MOST_WAITING = 2**22  # bytes
 
 
@@ -93,7 +86,7 @@ class LandscapeCheckpointWriter:
             "epoch_group": {str(index): interval for index, interval in enumerate(known["intervals"])},
             "model_params_file_map": {},
             "step_per_epoch": step_per_epoch,
-        } | {key: known[key] for key in _KEYS[3:]}
+        } | {key: known[key] for key in _SETTINGS}
         self._names: dict[int, str] | None = None  # not known before the first checkpoint
         self._waiting: dict[int, dict[str, Tensor]] = {}  # taken and not written yet
         self._fitting: frozenset[int] | None = None
@@ -247,7 +240,7 @@ class LandscapeCheckpoints:
         try:
             metadata = json.loads(read_regular(path, root=os.fspath(summary_dir)))
             settings = LandscapeSettings.from_dict(
-                {key: metadata[key] for key in _KEYS[3:]} | {"intervals": list(metadata["epoch_group"].values())}
+                {key: metadata[key] for key in _SETTINGS} | {"intervals": list(metadata["epoch_group"].values())}
             )
             # MindSpore writes absolute paths, which are wrong once a run has been moved.
             names = {int(number): os.path.basename(name) for number, name in metadata["model_params_file_map"].items()}
@@ -301,12 +294,8 @@ class LandscapeCheckpoints:
                 f"saved are {sorted(number for number, path in self.files.items() if os.path.isfile(path))}"
             )
 
-    def load(self, number: int) -> dict[str, Tensor]:
-        """The tensors of one checkpoint, :func:`mapped`."""
-        return mapped(self.files[number])
 
-
-def mapped(path: str, names: Mapping[str, str] | None = None) -> dict[str, Tensor]:
+def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
     """The tensors of one checkpoint on the CPU, mapped from the file; ``names`` gives each of some its name there.
 
     A file that is replaced meanwhile stays mapped as it was: the writer renames.
@@ -318,7 +307,7 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> dict[str, Tenso
             )
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
-    return tensors if names is None else {name: tensors[key] for name, key in names.items()}
+    return MappedTensors(tensors if names is None else {name: tensors[key] for name, key in names.items()})
 
 
 class RowStore:

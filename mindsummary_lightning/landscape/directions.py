@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatState
+from mindsummary_lightning.landscape.plane import PROCESS_STATE, FlatState, MappedTensors
 
 State: TypeAlias = Mapping[str, Tensor]
 OpenState: TypeAlias = State | Callable[[], State]  # tensors, or what maps them from a file when it is called
@@ -140,17 +140,17 @@ def final_axes(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def _differences(states: Sequence[OpenState], names: Sequence[str]) -> Iterator[tuple[str, int, Tensor]]:
     """Pieces of the tensors' differences to the last state: the name, the first element, float64 rows of the others."""
-    mapped: list[State] = []
+    files = [state() if callable(state) else state for state in states]
+    tensors = [opened(file) for file in files]
     read = 0
-    last = opened(states[-1])
-    sizes = {name: last[name].numel() for name in names}
     for name in names:
-        for start, end in _pieces(sizes[name]):
-            if not mapped or read > _MAX_MAPPED_ELEMENTS:
-                # What has been read of a mapped file stays in memory until it is mapped anew.
-                mapped, read = [], 0
-                mapped = [opened(state) for state in states]
-            rows = torch.stack([state[name].reshape(-1)[start:end].double() for state in mapped])
+        for start, end in _pieces(tensors[-1][name].numel()):
+            if read > _MAX_MAPPED_ELEMENTS:
+                read = 0
+                for file in files:
+                    if isinstance(file, MappedTensors):
+                        file.forget_pages()
+            rows = torch.stack([state[name].reshape(-1)[start:end].double() for state in tensors])
             read += rows.numel()
             yield name, start, rows[:-1] - rows[-1]
 

@@ -63,13 +63,8 @@ class LandscapeGrid:
         x, y, path_xy = (array.astype(np.float32) for array in (self.x, self.y, self.path))
         if len(self.path):
             path = Points(path_xy[:, 0], path_xy[:, 1], next(rows))
-            return LossLandscape(
-                Points(x, y, z),
-                self.numbers,
-                path,
-                (0.0, 0.0, float(path.z[-1])),
-                LandscapeMetadata("PCA", unit, step_per_epoch),
-            )
+            end, about = (0.0, 0.0, float(path.z[-1])), LandscapeMetadata("PCA", unit, step_per_epoch)
+            return LossLandscape(Points(x, y, z), self.numbers, path, end, about)
         column, row = len(self.x) // 2, len(self.y) // 2  # MindSpore's centre, half a cell off if the size is even
         centre = (float(x[column]), float(y[row]), float(z[row, column]))
         return LossLandscape(Points(x, y, z), (), None, centre, LandscapeMetadata("Random", unit, step_per_epoch))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import mmap
+import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +71,19 @@ def memory_of(tensor: Tensor) -> object:
     return tensor.device, tensor.dtype, tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
+class MappedTensors(dict[str, Tensor]):
+    """Tensors in memory that one file is mapped to, and that nobody writes to."""
+
+    def forget_pages(self) -> None:
+        """Give back the memory of what was read, by a call of Linux; to map the file again takes 0.1 s a thousand."""
+        parts = [tensor.untyped_storage() for tensor in self.values() if tensor.layout == torch.strided]
+        parts = [part for part in parts if part.nbytes()]
+        if sys.platform == "linux" and parts:
+            first = min(part.data_ptr() for part in parts) // mmap.PAGESIZE * mmap.PAGESIZE
+            size = max(part.data_ptr() + part.nbytes() for part in parts) - first
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
+
 class FlatPlane:
     """A plane on one device, its moving parameters in flat buffers, so that a point costs two additions.
 
@@ -100,9 +116,8 @@ class FlatPlane:
 
     def own_dtype(self) -> torch.dtype | None:
         """The type that all floating-point tensors have, as in Lightning's true precisions; ``None`` for several."""
-        types = {
-            tensor.dtype for tensor in (*self.tensors.values(), *self.fixed.values()) if tensor.is_floating_point()
-        }
+        tensors = (*self.tensors.values(), *self.fixed.values())
+        types = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
         return types.pop() if len(types) == 1 else None
 
     def place(self, x: float, y: float) -> None:

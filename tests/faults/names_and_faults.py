@@ -27,7 +27,12 @@ import torch
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, LandscapeCheckpointWriter, RowStore
+from mindsummary_lightning.landscape.checkpoints import (
+    LandscapeCheckpoints,
+    LandscapeCheckpointWriter,
+    RowStore,
+    mapped,
+)
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.trainer.statistics_names import statistics_names
 from mindsummary_lightning.values import TrainInfo
@@ -139,7 +144,7 @@ def _landscape(run: Path) -> None:
         writer.save(number, {"w": torch.ones(2)})
     writer.write()
     for number in LandscapeCheckpoints.open(str(run)).files:
-        LandscapeCheckpoints.open(str(run)).load(number)
+        mapped(LandscapeCheckpoints.open(str(run)).files[number])
     rows = RowStore(str(run / "ckpt_dir" / "rows_x"))
     rows.rows([np.zeros(2)])
     rows.write(0, np.zeros(2))

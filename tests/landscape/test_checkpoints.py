@@ -16,6 +16,7 @@ from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
     LandscapeCheckpointWriter,
+    mapped,
     remove_checkpoints,
 )
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
@@ -37,7 +38,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert saved.step_per_epoch == 3
     assert saved.files == {1: str(tmp_path / "ckpt_dir" / "Net_1_step.ckpt")}
     assert zipfile.is_zipfile(saved.files[1])
-    loaded = saved.load(1)
+    loaded = mapped(saved.files[1])
     assert list(loaded) == ["weight", "count"]
     assert all(torch.equal(loaded[name], STATE[name]) for name in STATE)
 
@@ -81,7 +82,7 @@ def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
     first, second = nn.Linear(200, 200), nn.Linear(200, 200)
     second.weight = first.weight
     save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, nn.Sequential(first, second).state_dict())
-    assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["0.weight", "0.bias", "1.bias"]
+    assert list(mapped(LandscapeCheckpoints.open(tmp_path).files[1])) == ["0.weight", "0.bias", "1.bias"]
     assert (tmp_path / "ckpt_dir" / "Net_1_step.ckpt").stat().st_size < 1.2 * first.weight.nbytes
 
 
@@ -94,7 +95,7 @@ def test_a_view_is_saved_without_the_storage_behind_it(tmp_path: Path) -> None:
 def test_entries_that_are_no_tensors_or_have_no_elements_yet_are_left_out(tmp_path: Path) -> None:
     others = {"_extra_state": {"a": 1}, "lazy": nn.LazyLinear(2).weight}
     save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE | others)
-    assert list(LandscapeCheckpoints.open(tmp_path).load(1)) == ["weight", "count"]
+    assert list(mapped(LandscapeCheckpoints.open(tmp_path).files[1])) == ["weight", "count"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_run_that_goes_on_keeps_what_lies_before_and_another_networks_does_not
 def test_a_moved_run_finds_its_checkpoints(tmp_path: Path) -> None:
     save(LandscapeCheckpointWriter(tmp_path / "run", "Net", SETTINGS), 1, STATE)
     os.rename(tmp_path / "run", tmp_path / "moved")
-    assert torch.equal(LandscapeCheckpoints.open(tmp_path / "moved").load(1)["weight"], STATE["weight"])
+    assert torch.equal(mapped(LandscapeCheckpoints.open(tmp_path / "moved").files[1])["weight"], STATE["weight"])
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_damaged_or_hostile_checkpoint_is_one_error_and_runs_nothing(
     else:
         path.write_bytes(path.read_bytes()[:200] if damage == "cut" else b"")
     with pytest.raises(LandscapeCheckpointError, match=r"Net_1_step\.ckpt is not a checkpoint this package wrote"):
-        LandscapeCheckpoints.open(tmp_path).load(1)
+        mapped(LandscapeCheckpoints.open(tmp_path).files[1])
     assert not (tmp_path / "hostile").exists()
 
 
@@ -213,7 +214,7 @@ def test_sharded_parameters_are_left_out_with_one_warning(tmp_path: Path, caplog
         assert save(writer, 2, {"sharded": sharded}) is False
     finally:
         distributed.destroy_process_group()
-    assert list(LandscapeCheckpoints.open(tmp_path / "run").load(1)) == ["weight"]
+    assert list(mapped(LandscapeCheckpoints.open(tmp_path / "run").files[1])) == ["weight"]
     assert [record.message for record in caplog.records if "sharded" in record.message] == [
         "loss landscape: sharded is sharded over devices; such parameters are not saved"
     ]

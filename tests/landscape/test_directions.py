@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import sys
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from mindsummary_lightning.landscape import checkpoints as checkpoint_files
 from mindsummary_lightning.landscape import directions as d
 from mindsummary_lightning.landscape.plane import FlatState
 
@@ -34,6 +39,31 @@ def test_principal_directions_are_those_of_a_full_svd() -> None:
         vector = flat(found)
         np.testing.assert_allclose(vector * np.sign(vector @ right), right, atol=1e-6)
         assert vector[np.abs(vector).argmax()] > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are given back by a call of Linux")
+def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(1)
+    states = [{"weight": torch.randn(2**22, generator=generator), "bias": torch.ones(3)} for _ in range(3)]
+    for number, state in enumerate(states):
+        torch.save(state, tmp_path / f"{number}.ckpt")
+    mapped: list[int] = []
+
+    def opening(number: int) -> dict[str, torch.Tensor]:
+        mapped.append(number)
+        return checkpoint_files.mapped(str(tmp_path / f"{number}.ckpt"))
+
+    monkeypatch.setattr(d, "_MAX_MAPPED_ELEMENTS", 2**19)
+    resident, found = 0, []
+    for _, _, rows in d._differences([partial(opening, number) for number in range(3)], ["weight", "bias"]):
+        found.append(rows)
+        if len(found) % 16 == 0:
+            maps = Path("/proc/self/smaps").read_text().split(str(tmp_path))[1:]
+            resident = max(resident, sum(int(each.partition("Rss:")[2].split()[0]) for each in maps))
+    assert mapped == [0, 1, 2]
+    assert 0 < resident < 3 * 2**14 / 2  # kB, of which there are 16 MiB in each file
+    expected = torch.stack([torch.cat([state["weight"], state["bias"]]).double() for state in states])
+    assert torch.equal(torch.cat(found, 1), expected[:-1] - expected[-1])
 
 
 def test_a_tensor_that_never_changed_takes_no_part() -> None:

@@ -84,7 +84,7 @@ def test_trainings_killed_with_the_pair_lineage_and_landscapes_are_shown(
 
 def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
     """Kill trainings and look at what they left; numbers of runs shown whole, of torn tails and of checkpoints."""
-    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, checkpoint_dir
+    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, checkpoint_dir, mapped
 
     done = run_victim("train", directory, trials, "SIGKILL", "landscape")
     assert not done.returncode, done.stderr
@@ -96,7 +96,7 @@ def killed_trainings(directory: Path, trials: int) -> tuple[int, int, int]:
         if os.path.exists(os.path.join(checkpoint_dir(run), "train_metadata.json")):
             found = LandscapeCheckpoints.open(run)
             checkpoints += len(found.files)
-            assert all(found.load(number) for number in found.files)
+            assert all(mapped(found.files[number]) for number in found.files)
     answers = shown(*runs)
     for run, step, answer in zip(runs, last.values(), answers, strict=True):
         assert_shown_whole(run, answer)

@@ -233,12 +233,12 @@ def save_checkpoints(work: Path) -> None:
 
 
 def checkpoints_kept(killed: Path, done: Path) -> None:
-    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints
+    from mindsummary_lightning.landscape.checkpoints import LandscapeCheckpoints, mapped
 
     if (killed / "run" / "ckpt_dir" / "train_metadata.json").exists():
         found = LandscapeCheckpoints.open(killed / "run")
         for number in found.files:
-            assert found.load(number)
+            assert mapped(found.files[number])
     save_checkpoints(killed)
     assert sorted(LandscapeCheckpoints.open(killed / "run").files) == list(range(1, 7))
 
