@@ -1,4 +1,4 @@
-"""``mindsummary doctor``: what ``mindsummary view`` needs in this environment, and its state."""
+"""``mindsummary doctor``: what ``mindsummary view`` needs here and its state, or how a device records."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from mindsummary_lightning.cli.arguments import json_of
-from mindsummary_lightning.cli.output import Answer, columns
+from mindsummary_lightning.cli.arguments import argument, json_of
+from mindsummary_lightning.cli.output import Answer, UsageError, columns, say_step
 from mindsummary_lightning.viewer.frontend import find_pip, has_frontend
 from mindsummary_lightning.viewer.user_directories import cache_directory
 
-ARGUMENTS = (json_of("what was found"),)
+ARGUMENTS = (
+    argument("--device", help="compare recording on this device (cuda, npu, mps, ...) with the CPU's, for a report"),
+    json_of("what was found"),
+)
 _PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """What was found, one line per need; 1 if anything is missing."""
+    """What was found, one line per need; 1 if anything is missing or other than expected."""
+    if arguments.device is not None:
+        return _proven(arguments.device)
     needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]
     for package in _PACKAGES:
         try:
@@ -29,6 +34,20 @@ def run(arguments: argparse.Namespace) -> Answer:
     end = f"cannot work: {', '.join(missing)}" if missing else "has all it needs"
     lines = [*columns([[need["name"], need["state"]] for need in needs]), "", f"`mindsummary view` {end}"]
     return Answer({"needs": needs}, lines, int(bool(missing)))
+
+
+def _proven(device: str) -> Answer:
+    say_step("importing PyTorch and Lightning, then a training on each device")
+    from mindsummary_lightning.trainer.device_proof import prove_device
+
+    try:
+        found = [_need(*proof) for proof in prove_device(device)]
+    except ValueError as error:
+        raise UsageError(f"--device: {error}") from error
+    others = [need["name"] for need in found if not need["is_met"]]
+    end = f"is not as expected in {', '.join(others)}" if others else "is as expected"
+    lines = [*columns([[need["name"], need["state"]] for need in found]), "", f"recording on {device} {end}"]
+    return Answer({"needs": found}, lines, int(bool(others)))
 
 
 def _examine_frontend() -> list[dict[str, Any]]:

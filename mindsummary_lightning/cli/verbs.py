@@ -23,7 +23,7 @@ VERBS = {  # in the order of the help
     "verify": "Check every record of every run in a directory; exit 1 if anything is damaged.",
     "repair": "Rebuild damaged files of the runs in a directory from their complete records; the damaged ones are kept "
     "in RUN/.damaged.",
-    "doctor": "Check what `mindsummary view` needs; exit 1 if anything is missing.",
+    "doctor": "Check what `mindsummary view` needs, or how a device records; exit 1 if anything is missing or differs.",
     "export": "Write a run's values to CSV, Parquet, NumPy or TensorBoard files, or many runs into one Parquet "
     "data set.",
     "import": "Turn TensorBoard event files (torch, tensorboardX, Keras) into MindInsight runs.",
@@ -41,7 +41,7 @@ MORE = {  # of each verb two lines that use it, and the page about it
     "dump": ("dump runs/a/*_MS | head -2", "dump runs/a/*_lineage", "command-line"),
     "verify": ("verify runs", "verify runs/a runs/b --json", "command-line"),
     "repair": ("repair runs --dry-run", "repair runs/a", "command-line"),
-    "doctor": ("doctor", "doctor --json", "viewer"),
+    "doctor": ("doctor", "doctor --device cuda", "viewer"),
     "export": ("export runs/a --to csv --out tables", "export runs --to parquet --out data", "command-line"),
     "import": ("import lightning_logs --out runs", "import lightning_logs --out runs --force", "tensorboard"),
     "landscape": ("landscape runs/a --module train:make", "landscape runs/a --plot a.svg", "landscape"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, histogram_summary, scalar_summary
+from mindsummary_lightning.cli import main
+from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.trainer import device_proof
 from tests.accelerator import npu
 from tests.accelerator.lightning_accelerator import StandInAccelerator
 
@@ -227,3 +231,40 @@ def test_lineage_names_the_accelerator_and_the_number_of_devices(tmp_path: Path)
     lineage = SummaryReader(fit(tmp_path, collector()).log_dir).lineage()
     assert lineage.train.device_num == 1
     assert lineage.custom.values["accelerator"] == "npu"
+
+
+@pytest.mark.parametrize("breaks", ["", "copies", "waits", "values"])
+def test_doctor_finds_what_the_device_was_asked_for(
+    breaks: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send, add = StepValues.send, StepValues.add_histogram
+
+    def broken(values: StepValues) -> None:
+        send(values)
+        if breaks == "copies":
+            torch.ones(3, device="npu").to("cpu", non_blocking=True)
+        elif breaks == "waits":
+            torch.ones((), device="npu").item()
+
+    if breaks == "values":
+        on_cpu = lambda values, tag, tensor: tensor.device.type == "cpu" and add(values, tag, tensor)  # noqa: E731
+        monkeypatch.setattr(StepValues, "add_histogram", on_cpu)
+    elif breaks:
+        monkeypatch.setattr(StepValues, "send", broken)
+    npu.reset()
+    code = main(["doctor", "--device", "npu", "--json"])
+    found = {need["name"]: need for need in json.loads(capsys.readouterr().out)["needs"]}
+    assert found["device"]["state"].startswith("npu:0, ")
+    assert {name for name, need in found.items() if not need["is_met"]} == ({breaks} if breaks else set())
+    assert code == bool(breaks)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_its_counts_are_those_of_the_device(tmp_path: Path, is_recorded: bool) -> None:
+    npu.reset()
+    _, asked = device_proof._fit(device_proof._accelerator("npu"), str(tmp_path) if is_recorded else "")
+    counts = npu.counts()
+    blocking = counts.get("blocking_copies_to_host", 0)
+    assert asked.copies == blocking + counts.get("copies_to_host", 0) > 0
+    assert asked.waits == blocking + counts["reads"]
+    assert asked.events == counts.get("events_waited", 0)

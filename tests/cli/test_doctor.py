@@ -45,3 +45,17 @@ def test_without_pip_and_front_end_the_viewer_needs_a_wheel(
 
     assert answer.code == 1
     assert "--wheel FILE" in answer.out
+
+
+@pytest.mark.slow
+def test_a_device_is_proven_and_an_unknown_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = mindsummary(capsys, "doctor", "--device", "cpu")
+    assert (answer.code, answer.err) == (0, "")
+    assert [line.split()[0] for line in answer.out.splitlines()[:7]] == [
+        "device", "weights", "values", "copies", "waits", "events", "landscape"
+    ]  # fmt: skip
+    assert answer.out.endswith("recording on cpu is as expected\n")
+
+    answer = mindsummary(capsys, "doctor", "--device", "abacus")
+    assert (answer.code, answer.out) == (2, "")
+    assert "PyTorch has no device 'abacus' here" in answer.err

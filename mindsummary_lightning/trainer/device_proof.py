@@ -1,0 +1,204 @@
+"""Whether recording on a device is what it is on a CPU: a small training and its landscape, for a report to paste."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import tempfile
+import warnings
+from typing import Any, NamedTuple
+from unittest import mock
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from lightning.pytorch.accelerators import Accelerator, AcceleratorRegistry
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode  # torch 2.5 to 2.15
+from torch.utils._pytree import tree_leaves
+from torch.utils.data import DataLoader, TensorDataset
+
+from mindsummary_lightning.collection.device_copy import DeviceCopy
+from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.trainer.collector import SummaryCollector
+
+_ANSWERS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # that the host must know to go on
+_WAIT = DeviceCopy.wait
+_QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+
+class Proof(NamedTuple):
+    """What was looked at, what was found and expected, and whether that is the same."""
+
+    name: str
+    state: str
+    is_met: bool = True
+
+
+def prove_device(device: str) -> list[Proof]:
+    """Train on a device of PyTorch with and without a collector, and compare counts, weights, values and a landscape.
+
+    Raises:
+        ValueError: PyTorch has no such device here.
+    """
+    accelerator = _accelerator(device)
+    levels = {logger: logger.level for logger in map(logging.getLogger, ("lightning.pytorch", "mindsummary_lightning"))}
+    torch_state = torch.get_rng_state()
+    try:
+        for logger in levels:
+            logger.setLevel(logging.ERROR)
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _proofs(accelerator, folder)
+    finally:
+        torch.set_rng_state(torch_state)
+        for logger, level in levels.items():
+            logger.setLevel(level)
+
+
+def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
+    _fit(accelerator)  # what is made once for a device
+    (plain, before), (recorded, after) = _fit(accelerator), _fit(accelerator, f"{folder}/device")
+    _fit("cpu", f"{folder}/cpu")
+    _fit(accelerator, f"{folder}/checkpoints", {"intervals": [[5, 10, 20]]})
+    found, expected = (SummaryReader(f"{folder}/{name}") for name in ("device", "cpu"))
+    made = [_surfaces(f"{folder}/checkpoints", each) for each in (accelerator, "cpu")]
+    apart = max(float(np.abs(one / other - 1).max()) for one, other in zip(*made, strict=True))
+    steps = found.scalars("loss/auto").steps.tolist()
+    is_equal = all(torch.equal(plain[name], recorded[name]) for name in plain)
+    most, most_waits = (0, 0) if before.device.type == "cpu" else (len(steps), 1)
+    copies, waits, events = (getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events"))
+    versions = f"torch {torch.__version__}, lightning {pl.__version__}, Python {platform.python_version()}"
+    return [
+        Proof("device", f"{before.device}, {versions}, {platform.platform()}"),
+        Proof("weights", f"{'equal' if is_equal else 'DIFFERENT'} with and without the collector (equal)", is_equal),
+        Proof("values", f"{_count(found)} (the CPU's: {_count(expected)})", found.tags() == expected.tags()),
+        Proof("copies", f"{copies} more to the host ({most}: one in each of the steps {steps})", copies == most),
+        Proof("waits", f"{waits} more (at most {most_waits}: the loss, when the training ends)", waits <= most_waits),
+        Proof("events", f"{events} waited for, a step later (at most {most})", events <= most),
+        Proof("landscape", f"differs by {apart:.1e} from the CPU's (below 1e-4)", apart < 1e-4),
+    ]
+
+
+def _count(run: SummaryReader) -> str:
+    return ", ".join(f"{len(tags)} {kind}" for kind, tags in run.tags().items())
+
+
+class _Asked(TorchDispatchMode):
+    """Counts copies from a device to the host, operations that wait for it, and its events that are waited for."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device: torch.device = device
+        self.copies: int = 0
+        self.waits: int = 0
+        self.events: int = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        answer = func(*args, **(kwargs or {}))
+        asked = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        if self.device.type != "cpu" and any(one.device.type == self.device.type for one in asked):
+            leaves = any(isinstance(one, Tensor) and one.device.type == "cpu" for one in tree_leaves(answer))
+            is_queued = (kwargs or {}).get("non_blocking", len(args) > 2 and args[2] is True)
+            self.copies += leaves
+            self.waits += bool(_ANSWERS & {*func.tags}) or (leaves and not is_queued)
+        return answer
+
+    def wait(self, copy: DeviceCopy) -> list[Tensor]:
+        """In place of a copy's own, of the values of a step."""
+        self.events += copy._event is not None and copy._arrived is None
+        return _WAIT(copy)
+
+
+class _Net(pl.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def _data() -> DataLoader[Any]:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(640, 64, generator=generator)
+    return DataLoader(TensorDataset(inputs, torch.randint(10, (640,), generator=generator)), 32)
+
+
+def _fit(accelerator: str | Accelerator, run: str = "", landscape: Any = None) -> tuple[dict[str, Tensor], _Asked]:
+    """Weights on the CPU after 20 steps, and what the device was asked for."""
+    torch.manual_seed(0)
+    kept = {"collect_landscape": landscape}
+    callbacks = [SummaryCollector(run, collect_freq=10, collect_specified_data=kept)] if run else []
+    strategy: Any = "auto"
+    if isinstance(accelerator, Accelerator):  # Lightning would use the CPU
+        strategy = SingleDeviceStrategy(accelerator.get_parallel_devices(1)[0])
+    trainer = pl.Trainer(
+        accelerator=accelerator, strategy=strategy, devices=1, max_epochs=1, callbacks=callbacks, **_QUIET
+    )
+    device, net = trainer.strategy.root_device, _Net()
+    asked = _Asked(device)
+    with mock.patch.object(DeviceCopy, "wait", lambda copy: asked.wait(copy)), asked:
+        trainer.fit(net, _data())
+    return {name: tensor.cpu() for name, tensor in net.state_dict().items()}, asked
+
+
+def _surfaces(run: str, accelerator: Any) -> list[Any]:
+    settings = {"landscape_size": 5}
+    made = SummaryLandscape(run).generate(
+        _Net(), _data(), accelerator=accelerator, devices=1, output=f"{run}/made", collect_landscape=settings
+    )
+    return [made[tag].surface.z for tag in sorted(made)]
+
+
+def _accelerator(name: str) -> str | Accelerator:
+    if name in ("gpu", *AcceleratorRegistry.available_accelerators()):
+        return name
+    try:
+        device = torch.device(name, 0)
+        is_there = torch.get_device_module(device).is_available()
+    except (RuntimeError, AttributeError):
+        is_there = False
+    if not is_there:
+        raise ValueError(f"PyTorch has no device {name!r} here; of a vendor's device its package must be installed")
+    return _accelerator_of(device)
+
+
+def _accelerator_of(device: torch.device) -> Accelerator:
+    """What Lightning asks of a device that it does not know."""
+
+    class Device(Accelerator):
+        def setup_device(self, device: torch.device) -> None:
+            torch.get_device_module(device).set_device(device)
+
+        def teardown(self) -> None: ...
+
+        @staticmethod
+        def parse_devices(devices: Any) -> Any:
+            return devices
+
+        @staticmethod
+        def get_parallel_devices(devices: Any) -> list[torch.device]:
+            return [device]
+
+        @staticmethod
+        def auto_device_count() -> int:
+            return 1
+
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @staticmethod
+        def name() -> str:
+            return device.type
+
+        def get_device_stats(self, device: Any) -> dict[str, Any]:
+            return {}
+
+    return Device()
