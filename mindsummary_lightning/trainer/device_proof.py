@@ -6,6 +6,7 @@ import logging
 import platform
 import tempfile
 import warnings
+from importlib import metadata
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -26,7 +27,12 @@ from mindsummary_lightning.trainer.collector import SummaryCollector
 
 _ANSWERS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}  # that the host must know to go on
 _WAIT = DeviceCopy.wait
-_QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+_QUIET: Any = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 class Proof(NamedTuple):
@@ -70,7 +76,9 @@ def _proofs(accelerator: str | Accelerator, folder: str) -> list[Proof]:
     is_equal = all(torch.equal(plain[name], recorded[name]) for name in plain)
     most, most_waits = (0, 0) if before.device.type == "cpu" else (len(steps), 1)
     copies, waits, events = (getattr(after, name) - getattr(before, name) for name in ("copies", "waits", "events"))
-    versions = f"torch {torch.__version__}, lightning {pl.__version__}, Python {platform.python_version()}"
+    versions = (
+        f"torch {torch.__version__}, lightning {metadata.version('lightning')}, Python {platform.python_version()}"
+    )
     return [
         Proof("device", f"{before.device}, {versions}, {platform.platform()}"),
         Proof("weights", f"{'equal' if is_equal else 'DIFFERENT'} with and without the collector (equal)", is_equal),
@@ -86,11 +94,11 @@ def _count(run: SummaryReader) -> str:
     return ", ".join(f"{len(tags)} {kind}" for kind, tags in run.tags().items())
 
 
-class _Asked(TorchDispatchMode):
+class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts copies from a device to the host, operations that wait for it, and its events that are waited for."""
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.device: torch.device = device
         self.copies: int = 0
         self.waits: int = 0
@@ -133,8 +141,8 @@ def _data() -> DataLoader[Any]:
 def _fit(accelerator: str | Accelerator, run: str = "", landscape: Any = None) -> tuple[dict[str, Tensor], _Asked]:
     """Weights on the CPU after 20 steps, and what the device was asked for."""
     torch.manual_seed(0)
-    kept = {"collect_landscape": landscape}
-    callbacks = [SummaryCollector(run, collect_freq=10, collect_specified_data=kept)] if run else []
+    kept: Any = {"collect_landscape": landscape}
+    callbacks: Any = [SummaryCollector(run, collect_freq=10, collect_specified_data=kept)] if run else []
     strategy: Any = "auto"
     if isinstance(accelerator, Accelerator):  # Lightning would use the CPU
         strategy = SingleDeviceStrategy(accelerator.get_parallel_devices(1)[0])
