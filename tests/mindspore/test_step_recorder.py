@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import lightning as L
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from mindsummary_lightning import SummaryReader
+from mindsummary_lightning import SummaryCollector, SummaryReader, compare_runs
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 RUNS = os.environ.get("MINDSPORE_STEPS", "")
@@ -124,3 +128,48 @@ def test_in_graph_mode_there_are_batch_weights_and_loss() -> None:
     rows, _ = _table("graph").chain(2)
 
     assert {row.link for row in rows} == {"data", "weights", "loss", "update"}
+
+
+class Port(L.LightningModule):
+    """The net of ``record_with_mindspore.py``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
+        self.body, self.fc = nn.Sequential(nn.Linear(256, 16), nn.ReLU(), nn.Linear(16, 16)), nn.Linear(16, 4)
+        for place, (name, weight) in enumerate(self.named_parameters()):
+            value = np.random.default_rng(place).normal(1 if name == "bn.weight" else 0, 0.2, weight.shape)
+            weight.data = torch.from_numpy(value).float()
+
+    def training_step(self, batch: list[torch.Tensor], index: int) -> torch.Tensor:
+        hidden = self.body(self.bn(self.conv(batch[0])).relu().flatten(1))
+        return nn.functional.cross_entropy(self.fc(hidden.relu()), batch[1])
+
+    def configure_optimizers(self) -> Any:
+        norms = [*self.bn.parameters()]
+        others = [*self.conv.parameters(), *self.body.parameters(), *self.fc.parameters()]
+        groups = [{"params": others, "weight_decay": 0.01}, {"params": norms}]
+        optimizer = torch.optim.SGD(groups, 1.0, momentum=0.9)
+        rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: 0.055 + 0.045 * np.cos(np.pi * at / 4))
+        return [optimizer], [{"scheduler": rates, "interval": "step"}]
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.02])
+def test_the_limit_of_a_clipped_norm_is_compared_across_frameworks(limit: float, tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(0, 1, (24, 1, 8, 8)).astype(np.float32)
+    y = np.random.default_rng(2).integers(0, 4, 24)
+    data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
+    L.Trainer(
+        accelerator="cpu", max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, gradient_clip_val=limit,
+        callbacks=[SummaryCollector(tmp_path, collect_output_statistics=(1, 2))],
+    ).fit(Port(), torch.utils.data.DataLoader(data, 8))  # fmt: skip
+
+    first = compare_runs(Path(RUNS) / "own", tmp_path).first_difference
+    if limit == 0.01:
+        assert first is None
+    else:
+        assert first is not None
+        assert (first.kind, first.step) == ("backward", 1)
+        ((_, ours, theirs),) = first.settings
+        assert [*ours, *theirs] == pytest.approx([0.01, limit], rel=1e-3)
