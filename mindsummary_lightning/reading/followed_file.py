@@ -156,10 +156,10 @@ class FollowedFile:
         if self._state is None:
             return False
         device, inode, size, mtime_ns = self._state
-        is_other = (device, inode) != (stat.st_dev, stat.st_ino) or stat.st_size < max(size, self.offset)
+        is_other = (device, inode) != (stat.st_dev, stat.st_ino) or stat.st_size < size
         if is_other or stat.st_size > size:
             return is_other or self._scanner.was_rewritten()
-        return stat.st_mtime_ns != mtime_ns and size > 0
+        return stat.st_mtime_ns != mtime_ns
 
     def refresh(self, stat: os.stat_result) -> None:
         """Read the records that have been added; ``stat`` is the state of the file before this call."""

@@ -96,10 +96,11 @@ def test_nothing_is_read_twice(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows_many_times_keeps_every_sample(tmp_path: Path) -> None:
-    path = write_summary(tmp_path, [])
+    before_zero = [*range(-(2**40), 20 - 2**40)]
+    path = write_summary(tmp_path, [values_at(step, {"x": float(step), "y": 1.0}) for step in before_zero])
     found = followed(tmp_path)
-    steps = [*range(20), *range(2**40, 2**40 + 20)]
-    for step in steps:
+    steps = [*before_zero, *range(20), *range(2**40, 2**40 + 20)]
+    for step in steps[20:]:
         with open(path, "ab") as file:
             file.write(values_at(step, {"x": float(step), "y": 1.0}))
         found.refresh()
@@ -198,6 +199,8 @@ def test_an_interrupted_file_is_whole_again_with_the_one_that_resumes_it(tmp_pat
     (tmp_path / "events.out.events.summary.300.0.h_MS").touch()
 
     assert followed(tmp_path).is_complete
+    write_summary(tmp_path, [values_at(2, {"x": 2.0})[:-3]], 250)
+    assert not followed(tmp_path).is_complete
 
 
 def test_samples_are_located_with_their_size_and_read_from_the_file(tmp_path: Path) -> None:
@@ -250,6 +253,11 @@ def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_pat
     assert reader.scalars("x").values.tolist() == watched.scalars("x").values.tolist() == [2.0]
     assert watched.cached(location, lambda: read_value(location)).counts.tolist() == [3, 4]  # type: ignore[union-attr]
     assert [value.counts.tolist() for _, _, value in reader.histograms("h")] == [[3, 4]]
+
+    os.truncate(path, 0)  # and a shorter one by a clock that has not gone on
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert watched.refresh()
+    assert watched.tags()["scalar"] == []
 
 
 def test_a_file_rewritten_in_place_and_longer_shows_its_new_values_alone(tmp_path: Path) -> None:
