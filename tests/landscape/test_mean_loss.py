@@ -78,6 +78,22 @@ def test_a_loss_is_taken_from_what_the_collector_takes_it_from(wrap: Callable[[A
     assert float(loss((torch.tensor([3.0, 5.0]), torch.tensor([1.0, 2.0])), 0)) == 2.5
 
 
+class Doubled(zoo.Lit):
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return 2 * batch
+
+
+class Tripled(lightning.LightningDataModule):
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return 3 * batch
+
+
+def test_a_data_modules_hook_takes_the_place_of_the_modules_as_in_lightning() -> None:
+    for data, factor in ((None, 2), (Tripled(), 3)):
+        batch = MeanLoss(Doubled(), datamodule=data).on_device(torch.ones(2), torch.device("cpu"), None)
+        assert batch.tolist() == [factor, factor]
+
+
 def generate(run: Path, module: Any, **options: Any) -> Any:
     settings = LandscapeSettings(3, num_samples=8, train=False)
     save(LandscapeCheckpointWriter(run, "Net", settings), 1, module.state_dict())

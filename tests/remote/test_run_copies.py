@@ -82,9 +82,10 @@ def test_a_file_that_is_rewritten_at_its_length_is_sent_by_this_round_and_by_ano
     path = run / "predictions.npy"
     path.write_bytes(b"a" + bytes(size))
     copies = _sent(run, far)
-    for time, byte, sender in ((2e9, b"b", copies), (2.1e9, b"c", RunCopies(Store(str(run)), Store(far)))):
+    another = RunCopies(Store(str(run)), Store(far))
+    for time, byte, sender in ((1e9, b"x", copies), (2e9, b"b", copies), (2.1e9, b"c", another)):
         path.write_bytes(byte + bytes(size))
-        os.utime(path, (time, time))  # modified after its copy was made, by a clock that says so for sure
+        os.utime(path, (time, time))  # by a clock that lags, and by one that says that it was after its copy was made
         before = sender.sent
         assert sender.send() or sender is not copies
         assert (sender.problems, sender.sent - before) == ({}, size + 1)
