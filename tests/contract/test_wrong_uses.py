@@ -31,7 +31,7 @@ record().add_scalar("loss", 1.0, step=3) | TypeError | add_scalar() got an unexp
 logger().log_images("x", []) | AttributeError | closest: 'log_image'
 logger().watch(net) | AttributeError | a SummaryCollector(collect_gradients='.*') records gradients
 logger().log_text("a", ["b"]) | warning | log_text is skipped: MindInsight has no page for what it records
-ms.MindInsightLogger("logs", raise_exception=True).log_text("a", ["b"]) | warning | log_text is skipped: MindInsight has no page
+ms.MindInsightLogger("logs", raise_exception=True).log_text("a", ["b"]) | warning | log_text is skipped
 record().add_text("a", "b") | warning | add_text is skipped: MindInsight has no page for what it records
 SummaryRecord(5) | TypeError | log_dir must be a path, not 5
 SummaryRecord("") | ValueError | log_dir must be a path of text, not ''
