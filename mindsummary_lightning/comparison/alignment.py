@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.distances import Floats, largest_first, tensor_distances
-from mindsummary_lightning.comparison.names import AUTO, GRADIENT, NameMatch, Pair, TensorName, equal_names, match_names
+from mindsummary_lightning.comparison.distances import Floats, largest_first, loss_distances, tensor_distances
+from mindsummary_lightning.comparison.name_blocks import GRADIENT, Pair, TensorName
+from mindsummary_lightning.comparison.names import AUTO, NameMatch, equal_names, match_names
 from mindsummary_lightning.comparison.recorded_tensors import magnitudes, whole_tensors
 from mindsummary_lightning.conversion.hyperparameters import flatten
 from mindsummary_lightning.reading.module_tables import ModuleTable
@@ -23,7 +24,8 @@ from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader, table_of
 from mindsummary_lightning.values.text import shortest_float32
 
-_LOSS = "loss/auto"
+LOSS = "loss/auto"
+_WITNESSES, _SAME_LOSS = 2, 1e-5  # the first losses, by which steps that are counted otherwise are found
 _GROUP_SIZE = re.compile(r"optimizer_groups/\d+/parameters")
 _NO_LOSS = re.compile(r"val|test|eval|epoch")
 _NOT_SETTINGS = ("loss", "model_path", "model_size", "train_dataset_path", "status", "final_learning_rate")
@@ -124,6 +126,25 @@ def read_side(run_dir: str | os.PathLike[str], progress: Callable[[int], object]
     return Side(reader.run_dir, scalars, *of_tensors, _settings(reader))
 
 
+def counted_alike(a: Side, b: Side) -> tuple[tuple[Side, Side], int]:
+    """The runs, the steps of the second moved by one if only so its first losses are those of the first, and by what.
+
+    Some programs count steps from zero, some from one; what a run recorded with other counts is not moved.
+    """
+    tags = _loss_tags(a.scalars, b.scalars)
+    for shift in (0, 1, -1) if tags else ():
+        tensors, starts = b.tensors, [min((int(one.steps[0]) for one in x.tensors.values()), default=0) for x in (a, b)]
+        if shift and starts[0] - starts[1] == shift:
+            tensors = {name: replace(one, steps=one.steps + shift) for name, one in tensors.items()}
+        loss = b.scalars[tags[1]]
+        moved = replace(b, tensors=tensors, scalars=b.scalars | {tags[1]: replace(loss, steps=loss.steps + shift)})
+        losses = _common_series(a, moved, *tags)[1][:, :_WITNESSES]
+        agree = loss_distances(*losses) <= _SAME_LOSS
+        if agree.size == _WITNESSES and (agree.all() if shift else agree.any()):
+            return (a, moved), shift
+    return (a, b), 0
+
+
 def align(a: Side, b: Side, names: Mapping[str, str] | None = None) -> Alignment:
     """Lay two runs side by side.
 
@@ -200,7 +221,7 @@ def setting_differences(a: Side, b: Side) -> dict[str, tuple[Any, Any]]:
 def largest_scalar_differences(a: Side, b: Side) -> dict[str, float]:
     """For every other scalar of both runs the largest difference over its range, the greatest first."""
     differences = {}
-    for tag in a.scalars.keys() & b.scalars.keys() - {_LOSS}:
+    for tag in a.scalars.keys() & b.scalars.keys() - {LOSS}:
         numbers = _common_series(a, b, tag, tag)[1]
         one, other = numbers[:, np.isfinite(numbers).all(axis=0)]
         if one.size:
@@ -220,7 +241,7 @@ def _tensor_names(tensors: Mapping[str, HistogramStatistics], begin: int) -> lis
 def _loss_tags(*runs: Iterable[str]) -> tuple[str, ...]:
     """The training loss in both: ``loss/auto``, one tag, or the only ones that are equal but for their signs."""
     one, other = ([tag for tag in run if "loss" in tag.lower() and not _NO_LOSS.search(tag.lower())] for run in runs)
-    common = sorted((tag for tag in one if tag in other), key=lambda tag: tag != _LOSS)
+    common = sorted((tag for tag in one if tag in other), key=lambda tag: tag != LOSS)
     if common:
         return (common[0],) * 2
     # without signs and the words that say no more than that it is of training

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.alignment import Alignment
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import TensorName, is_drawn
+from mindsummary_lightning.comparison.name_blocks import TensorName
+from mindsummary_lightning.comparison.names import is_drawn
 
 _WIDTH = 4.0  # of a tensor by its standard deviation: 3.5 of uniform numbers, 4 to 8 of normal ones
 _BY_CHANCE = 0.56  # a difference of standard normal numbers is below x with a probability of 0.56 x, for small x

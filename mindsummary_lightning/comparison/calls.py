@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import TensorName
+from mindsummary_lightning.comparison.name_blocks import TensorName
 from mindsummary_lightning.values.step_chain import COLUMNS, ChainRow
 
 ELEMENTS, RMS, MEAN, LOW, HIGH, _, BAD, *SAMPLED = range(1, len(COLUMNS))

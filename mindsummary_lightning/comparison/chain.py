@@ -14,7 +14,8 @@ import numpy as np
 from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import kind_of, match_names
+from mindsummary_lightning.comparison.name_blocks import kind_of
+from mindsummary_lightning.comparison.names import match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.comparison.chain_words import lines
-from mindsummary_lightning.comparison.names import GRADIENT
+from mindsummary_lightning.comparison.name_blocks import GRADIENT
 from mindsummary_lightning.values.text import counted, listed
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     compared = comparison.compared
     for side, path in (("a", comparison.a), ("b", comparison.b)):
         yield f"{side}: {path}"
-    loss = f"the loss ({comparison.alignment.loss_tag}) at {counted(compared['losses'], 'step')}"
+    tag = comparison.alignment.loss_tag
+    loss = f"the loss ({tag}) at {counted(compared['losses'], 'step')}" if tag else "no loss"
     yield f"compared: {counted(compared['steps'], 'step')}, {loss}, {counted(compared['tensors'], 'tensor')}"
     for side, alone in comparison.alone.items():
         unmatched = comparison.unmatched[side]

@@ -25,7 +25,9 @@ class Tolerance(NamedTuple):
     row: float
 
 
-TOLERANCES = {"float32": Tolerance("float32", 1e-5, 3e-6, 1e-6), "bfloat16": Tolerance("bfloat16", 2e-3, 3e-2, 2e-2)}
+TOLERANCES = {"float32": Tolerance("float32", 1e-5, 3e-6, 1e-6)} | {
+    name: Tolerance(name, 2e-3, 3e-2, 2e-2) for name in ("bfloat16", "float16")
+}
 
 
 class Distances(NamedTuple):

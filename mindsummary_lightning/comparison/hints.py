@@ -23,7 +23,7 @@ class Hint:
 
     Attributes:
         rule: ``loss_ratio``, ``update_ratio``, ``unchanged``, ``not_finite``, ``losses_apart``,
-            ``shares`` or ``walks``.
+            ``shares``, ``shift`` or ``walks``.
         text: the rule in words, with its numbers.
         numbers: the numbers and names that the text uses.
     """
@@ -34,9 +34,17 @@ class Hint:
 
 
 def remarks_of(
-    sides: tuple[Side, Side], has_pairs: bool, apart: tuple[int, float, float] | None, walking: Mapping[str, float]
+    sides: tuple[Side, Side],
+    has_pairs: bool,
+    apart: tuple[int, float, float] | None,
+    walking: Mapping[str, float],
+    shift: int,
 ) -> Iterator[Hint]:
-    """What was left out of the verdict: losses of shares of a batch, and tensors that walk by themselves."""
+    """How steps were counted, and what was left out: losses of shares of a batch, tensors that walk by themselves."""
+    if shift:
+        runs = "ba"[::shift]
+        text = Phrase("the first losses of {} are those of {} a step later; compared are equal ones", *runs)
+        yield Hint("shift", text, {"steps": shift})
     if has_pairs and have_other_shares(*sides):
         numbers: dict[str, Any] = dict(zip("ab", (side.settings["device_num"] for side in sides), strict=True))
         text = Phrase(

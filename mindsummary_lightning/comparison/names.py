@@ -1,7 +1,8 @@
 """Names of tensors of two runs, paired by what was recorded of them.
 
 In this order: what the user says; the same name; the same values in the first step, which only runs that began alike
-have; the same place beside a pair; and the same place between two pairs. No name is used twice.
+have; the same place beside a pair; the only one of its kind, or of its numbers, in blocks that belong together; and the
+same place between two pairs. No name is used twice.
 """
 
 from __future__ import annotations
@@ -11,53 +12,34 @@ import os
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mindsummary_lightning.comparison.name_blocks import (
+    Blocks,
+    Pair,
+    TensorName,
+    is_bias,
+    kind_of,
+    layers_of,
+    layout_of,
+    parts_of,
+)
 from mindsummary_lightning.values.text import listed
 
-_WRAPPERS = re.compile(r"(?:^|(?<=\.))(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
-_KINDS = {
-    **dict.fromkeys(("weight", "gamma", "embedding_table", "kernel"), "weight"),
-    **dict.fromkeys(("bias", "beta"), "bias"),
-    **dict.fromkeys(("running_mean", "moving_mean"), "running_mean"),
-    **dict.fromkeys(("running_var", "moving_variance"), "running_var"),
-}
-GRADIENT = ".gradient"  # what the collector adds to the name of a parameter
-AUTO = "/auto"  # and to a tag
+AUTO = "/auto"  # what the collector adds to a tag
 
 _LARGE = 64  # elements, from which on minimum, maximum and mean tell a tensor from others
 _NEARER = 4.0  # times, than the next candidate
 _WIDTH = 4.0  # times as wide must a tensor be as _NEARER distances; one that began as a constant is not
 _CONSTANT = 0.2  # of the mean: the width up to which a tensor began as ones
 _TRUSTED = 0.3  # share of the large tensors that pair by values, if the runs began alike
+_ALL_TRUSTED = 0.5  # of those that began as constants, if the first updates were alike
 _LISTED = 4
-
-
-class TensorName(NamedTuple):
-    """A tensor of a run.
-
-    Attributes:
-        name: its tag without the collector's ``/auto``.
-        elements: how many numbers it has; 0 if unknown.
-        first: minimum, maximum and mean in the first step that both runs recorded; ``()`` if unknown.
-    """
-
-    name: str
-    elements: int = 0
-    first: tuple[float, ...] = ()
-
-
-class Pair(NamedTuple):
-    """Names of a tensor in both runs, and what paired them: ``map``, ``equal``, ``value``, ``sibling`` or ``place``."""
-
-    a: str
-    b: str
-    rule: str
 
 
 class NameMatch(NamedTuple):
@@ -100,9 +82,14 @@ def match_names(a: Sequence[TensorName], b: Sequence[TensorName], given: Mapping
                 free.remove(other)
 
     take(equal_names(sizes_a, sizes_b), "equal")
-    take(_equal_values(*left()), "value")
-    take(_siblings(*left(), pairs.values()), "sibling")
-    take(_between(a, b, pairs), "place")
+    lists = Blocks(a, b)
+    for are_meant, trusted in ((is_drawn, _TRUSTED), (_is_moved_constant, _ALL_TRUSTED)):
+        take((pair for pair in _equal_values(*left(), are_meant, trusted) if lists.may_hold(*pair)), "value")
+        take(_siblings(*left(), pairs.values()), "sibling")
+    blocks = Blocks(a, b, pairs.values())
+    take(_in_blocks(a, b, pairs, blocks), "place")
+    take(_siblings(*left(), pairs.values()), "place")
+    take(_between(a, b, pairs, blocks), "place")
     take(_siblings(*left(), pairs.values()), "place")
     in_order = tuple(pairs[tensor.name] for tensor in a if tensor.name in pairs)
     return NameMatch(in_order, *(tuple(tensor.name for tensor in tensors) for tensors in left()))
@@ -147,11 +134,6 @@ def carried_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict
         if found != expected:
             raise ValueError(f"the weight that fits {name!r} has shape {found}, not {expected}; transpose it yourself")
     return {name: carried[name] for name in wanted}
-
-
-def kind_of(name: str) -> str:
-    """The last word of a name as PyTorch has it, with ``.gradient`` if it is one."""
-    return _parts(name)[1]
 
 
 def equal_names(a: Iterable[str], b: Iterable[str]) -> list[tuple[str, str]]:
@@ -199,20 +181,11 @@ def _check_given(given: Mapping[str, str], a: Sequence[TensorName], b: Sequence[
         raise ValueError(f"{twice[0]!r} of the second run is given to two names of the first; each has one partner")
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """The layer that a name belongs to and the kind of the tensor in it; a parameter of no known kind is a layer."""
-    gradient = GRADIENT if name.endswith(GRADIENT) else ""
-    plain = _WRAPPERS.sub("", name.removesuffix(gradient))
-    stem, _, last = plain.rpartition(".")
-    kind = _KINDS.get(last)
-    return (plain, gradient) if kind is None else (stem, kind + gradient)
-
-
 def _plain(names: Sequence[str], every: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Names by their words and kind, without the words that every name begins with; those that only one has."""
-    stems = [_parts(name)[0].split(".")[:-1] for name in every]
+    stems = [parts_of(name)[0].split(".")[:-1] for name in every]
     common = len([*takewhile(lambda words: len({*words}) == 1, zip(*stems, strict=False))])
-    keys = [(*_parts(name)[0].split(".")[common:], kind_of(name)) for name in names]
+    keys = [(*parts_of(name)[0].split(".")[common:], kind_of(name)) for name in names]
     counts = Counter(keys)
     return {key: name for key, name in zip(keys, names, strict=True) if counts[key] == 1}
 
@@ -235,11 +208,13 @@ def _numbered(name: str) -> Iterator[tuple[str, int]]:
             yield ".".join("*" if before.isdecimal() else before for before in words[:at]), int(word)
 
 
-def _equal_values(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tuple[str, str]]:
-    """Large weights of as many elements whose numbers are nearest to each other, if enough of them are clearly so."""
+def _equal_values(
+    a: Sequence[TensorName], b: Sequence[TensorName], are_meant: Callable[[TensorName], bool], trusted: float
+) -> list[tuple[str, str]]:
+    """Tensors of as many elements whose numbers are nearest to each other, if enough of them are clearly so."""
     groups: dict[tuple[int, str], tuple[list[TensorName], list[TensorName]]] = {}
     for side, tensors in enumerate((a, b)):
-        for tensor in filter(is_drawn, tensors):
+        for tensor in filter(are_meant, tensors):
             groups.setdefault((tensor.elements, kind_of(tensor.name)[-9:]), ([], []))[side].append(tensor)
     pairs, large = [], 0
     for (elements, _), (ones, others) in groups.items():
@@ -255,12 +230,17 @@ def _equal_values(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tupl
         large += min(len(ones), len(others))
         for one in np.flatnonzero(_NEARER * distances.min(axis=1) < rivals).tolist():
             pairs.append((ones[one].name, others[nearest[one]].name))
-    return pairs if len(pairs) >= _TRUSTED * large else []
+    return pairs if len(pairs) >= trusted * large else []
+
+
+def _is_moved_constant(tensor: TensorName) -> bool:
+    """Whether a tensor may have begun as a constant, and has been updated: runs of equal updates show it."""
+    return bool(tensor.first) and not is_drawn(tensor) and bool(np.isfinite(tensor.first).all())
 
 
 def is_drawn(tensor: TensorName) -> bool:
     """Whether a tensor began with many random numbers, and not as a constant."""
-    if tensor.elements < _LARGE or kind_of(tensor.name).startswith("bias") or not tensor.first:
+    if tensor.elements < _LARGE or is_bias(tensor.name) or not tensor.first:
         return False
     low, high, mean = tensor.first
     return bool(np.isfinite(tensor.first).all() and high - low > _CONSTANT * abs(mean))
@@ -273,28 +253,56 @@ def _second(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _siblings(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]) -> Iterator[tuple[str, str]]:
     """Tensors of one kind in layers of which another tensor is paired."""
-    layers = {_parts(pair.a)[0]: _parts(pair.b)[0] for pair in pairs}
-    there = {_parts(tensor.name): tensor.name for tensor in b}
-    for layer, kind, name in ((*_parts(tensor.name), tensor.name) for tensor in a):
+    layers = {parts_of(pair.a)[0]: parts_of(pair.b)[0] for pair in pairs}
+    there = {parts_of(tensor.name): tensor.name for tensor in b}
+    for layer, kind, name in ((*parts_of(tensor.name), tensor.name) for tensor in a):
         if layer in layers and (layers[layer], kind) in there:
             yield name, there[layers[layer], kind]
 
 
-def _between(a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]) -> Iterator[tuple[str, str]]:
+def _in_blocks(
+    a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair], blocks: Blocks
+) -> Iterator[tuple[str, str]]:
+    """First tensors of layers of blocks that belong together: the only ones of a layout, or those of one number."""
+    found = [defaultdict[object, list[tuple[list[str], str]]](list) for _ in range(2)]
+    taken = pairs.keys(), {pair.b for pair in pairs.values()}
+    for side, tensors in enumerate((a, b)):
+        for name, layer in layers_of(tensors).items():
+            if not any(tensor.name in taken[side] for tensor in layer):
+                both = blocks.of(name, side)
+                numbers = re.findall(r"\d+", name[len(both[0]) :])
+                if all(both):
+                    found[side][both[side], layout_of(layer)].append((numbers, layer[0].name))
+    for key, layers in found[0].items():
+        ones, others = sorted(layers), sorted(found[1].get(key, ()))
+        numbers = [number for number, _ in ones]
+        is_told = numbers == [number for number, _ in others] and all(numbers.count(x) == 1 for x in numbers)
+        if is_told or len(ones) == len(others) == 1:
+            yield from ((one, other) for (_, one), (_, other) in zip(ones, others, strict=True))
+
+
+def _between(
+    a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair], blocks: Blocks
+) -> Iterator[tuple[str, str]]:
     """First tensors of layers between two pairs: of the layouts that both sides have as often, if in one order."""
     at_a, at_b = ({tensor.name: place for place, tensor in enumerate(tensors)} for tensors in (a, b))
     anchors = ascending([(at_a[pair.a], at_b[pair.b]) for pair in pairs.values()])
     gaps_a = _layers_in_gaps(a, pairs, {a[one].name for one, _ in anchors})
     gaps_b = _layers_in_gaps(b, {pair.b for pair in pairs.values()}, {b[other].name for _, other in anchors})
     for both in ((layers, gaps_b[gap]) for gap, layers in gaps_a.items()):
-        counts_a, counts_b = (Counter(map(_layout, layers)) for layers in both)
-        ones, others = ([layer for layer in x if counts_a[_layout(layer)] == counts_b[_layout(layer)]] for x in both)
-        if [*map(_layout, ones)] == [*map(_layout, others)]:
+        counts_a, counts_b = (Counter(map(layout_of, layers)) for layers in both)
+        ones, others = (
+            [layer for layer in x if counts_a[layout_of(layer)] == counts_b[layout_of(layer)]] for x in both
+        )
+        if [*map(layout_of, ones)] == [*map(layout_of, others)]:
             crossed = _crossed(ones, others)
+            for one, other in zip(ones, others, strict=True):
+                if not blocks.may_hold(one[0].name, other[0].name):
+                    crossed.add(layout_of(one))
             yield from (
                 (one[0].name, other[0].name)
                 for one, other in zip(ones, others, strict=True)
-                if _layout(one) not in crossed
+                if layout_of(one) not in crossed
             )
 
 
@@ -307,19 +315,13 @@ def _layers_in_gaps(
     for tensor in tensors:
         gap += tensor.name in anchors
         if tensor.name not in taken:
-            layer = layers.setdefault(_parts(tensor.name)[0], [])
+            layer = layers.setdefault(parts_of(tensor.name)[0], [])
             if not layer:
                 gaps[gap].append(layer)
             layer.append(tensor)
     for layer in layers.values():
         layer.sort(key=lambda tensor: kind_of(tensor.name))
     return gaps
-
-
-def _layout(layer: Sequence[TensorName]) -> tuple[tuple[str, int], ...]:
-    """Kinds and sizes of a layer; that of a single weight says nothing, as it may have any name of its own."""
-    alone = len(layer) == 1
-    return tuple(("" if alone and kind_of(x.name) == "weight" else kind_of(x.name), x.elements) for x in layer)
 
 
 def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -342,6 +344,6 @@ def _crossed(ones: Sequence[Sequence[TensorName]], others: Sequence[Sequence[Ten
     initials: dict[object, tuple[list[str], list[str]]] = {}
     for one, other in zip(ones, others, strict=True):
         for side, layer in enumerate((one, other)):
-            word = _parts(layer[0].name)[0].rpartition(".")[2]
-            initials.setdefault(_layout(one), ([], []))[side].append(word[:1])
+            word = parts_of(layer[0].name)[0].rpartition(".")[2]
+            initials.setdefault(layout_of(one), ([], []))[side].append(word[:1])
     return {layout for layout, (x, y) in initials.items() if x != y and sorted(x) == sorted(y)}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mindsummary_lightning.comparison.chain_page import growth, modules
 from mindsummary_lightning.comparison.chain_words import around, link_rows
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.names import GRADIENT
+from mindsummary_lightning.comparison.name_blocks import GRADIENT
 from mindsummary_lightning.comparison.result import Comparison
 from mindsummary_lightning.conversion.image_grid import encode_png
 from mindsummary_lightning.values.text import Phrase, utf8_text

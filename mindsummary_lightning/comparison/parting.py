@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.comparison.alignment import Alignment, Side
+from mindsummary_lightning.comparison.alignment import LOSS, Alignment, Side
 from mindsummary_lightning.comparison.beginning import Beginning, update_shares
-from mindsummary_lightning.comparison.distances import Distances, Floats, largest
-from mindsummary_lightning.comparison.hints import update_ratio
-from mindsummary_lightning.comparison.names import GRADIENT
+from mindsummary_lightning.comparison.distances import TOLERANCES, Distances, Floats, largest
+from mindsummary_lightning.comparison.hints import loss_ratio, update_ratio
+from mindsummary_lightning.comparison.name_blocks import GRADIENT, is_bias
 from mindsummary_lightning.comparison.result import DifferenceKind, FirstDifference, TensorDistance
 from mindsummary_lightning.values.text import Phrase, listed
 
@@ -27,6 +27,7 @@ _CLEAN = 3e-7  # distance of tensors of one step that differ by rounding alone
 _FASTEST, _SLOW, _GROWS_ON, _LATER = 3e3, 10.0, 12.0, 4
 _OTHER_UPDATES = 0.02  # of the updates: more than rounding makes of most of them in a step
 _OTHER_BATCH = 0.3  # of the updates: more than weights do that have just parted
+_OTHER_BEGINNING = 0.9  # of the updates: one step, by which one run is ahead, is a whole
 _EQUAL_UPDATES = 1e-3  # of the updates
 _SHARE, _MOST = 0.01, 0.8  # of the distance of the losses: if most updates agree better, they are not of these losses
 _NEARLY = 4.0  # times the tolerance that rounding in small biases reaches by and by
@@ -36,13 +37,14 @@ _WALK = 0.1  # of its updates: a tensor that walks freely
 
 def losses_of_shares(alignment: Alignment, found: Distances) -> tuple[int, float, float] | None:
     """A step whose losses differ while its updates do not, and how far both are apart, or ``None``."""
-    agreeing = alignment.steps[found.far[alignment.is_weight].sum(axis=0) <= (1 - _MOST) * alignment.is_weight.sum()]
+    are_near = found.far[alignment.is_weight].sum(axis=0) <= (1 - _MOST) * alignment.is_weight.sum()
+    agreeing = alignment.steps[1:][are_near[1:]]  # of the first step the whole update is not known
     counts = np.isfinite(found.losses) & (found.losses > found.loss_limits) & np.isin(alignment.loss_steps, agreeing)
     if not counts.any():
         return None
     place = int(np.where(counts, found.losses, 0.0).argmax())
     step, distance = int(alignment.loss_steps[place]), float(found.losses[place])
-    shares = update_shares(alignment, alignment.at(step) or None)  # of the first step the whole update is not known
+    shares = update_shares(alignment, alignment.at(step))
     update = float(np.quantile(shares, _MOST)) if shares.size else np.inf
     is_often = (found.losses > found.loss_limits).mean() > 0.5
     return (step, distance, update) if (update > 0 or is_often) and update <= _SHARE * distance else None
@@ -83,7 +85,6 @@ def parting(
     found: Distances,
     beginning: Beginning,
     walking: NDArray[np.bool_],
-    may_be_rounding: bool,
 ) -> tuple[FirstDifference | None, str]:
     """Where the runs part, if they do, and the sentence about it; a sentence alone if it may be rounding."""
     counting = alignment.is_weight if alignment.is_weight.any() or found.losses.size else ~walking  # or gradients
@@ -102,10 +103,13 @@ def parting(
     same_loss = _SAME_LOSS if after is None else 3 * max(before, _ROUNDING)
     is_forward = bool(far_losses[alignment.loss_steps == step].any())
     is_forward |= loss is not None and after is not None and before == 0 < same_loss < loss
-    if _may_be_rounding(alignment, tensors[counting & ~walking], column, after, is_forward, before, now):
+    may_be_rounding = _may_be_rounding(
+        alignment, found, tensors, counting & ~walking, after, step, is_forward, before, now
+    )
+    if may_be_rounding:
         if not far_losses.any() and not (tensors > _NEARLY * found.tensor_limits).any():
             return None, ""
-        if may_be_rounding:
+        if found.tolerance.name in TOLERANCES:
             return None, Phrase(
                 "Up to {:.1e} apart at step {}, at most {:.1e} before it ({}); whether rounding or a difference led "
                 "there is not to be seen. A second run of a shows how far rounding leads: --same.",
@@ -129,9 +133,11 @@ def parting(
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
+    elif may_be_rounding:
+        kind = None
     elif is_forward and after is None:
-        kind = "forward"
-    elif is_forward and after == step - 1 and _is_equal_update(alignment, after):
+        kind = "forward" if step <= 1 and _began_equal(alignment) else None
+    elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and _is_equal_update(alignment, after):
         compared = (None, int(alignment.is_weight.sum()))
         is_all = not any(unmatched) and all(count in compared for count in parameters)
         kind = "forward" if is_all or is_other else None
@@ -153,20 +159,36 @@ def _is_equal_update(alignment: Alignment, step: int) -> bool:
     return alignment.at(step) is not None and not (shares.size and np.median(shares) > _EQUAL_UPDATES)
 
 
+def _began_equal(alignment: Alignment) -> bool:
+    """Whether most weights are nearer to each other after the first step than the next updates lead."""
+    shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
+    return bool(loss_ratio(alignment) or (shares.size and np.median(shares) < _OTHER_BEGINNING))
+
+
 def _may_be_rounding(
     alignment: Alignment,
-    tensors: Floats,
-    column: int | None,
+    found: Distances,
+    distances: Floats,
+    counting: NDArray[np.bool_],
     after: int | None,
+    step: int,
     is_forward: bool,
     before: float,
     now: float,
 ) -> bool:
     """Whether a difference may be what an earlier one, below the tolerance, has become by rounding's growth."""
+    column, tensors = alignment.at(step), distances[counting]
     shares = update_shares(alignment, column)
-    if update_ratio(alignment, column) or (shares.size and np.median(shares) >= _OTHER_UPDATES):
+    is_coarse = found.tolerance.name in ("bfloat16", "float16")  # whose rounding makes most updates differ
+    if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
         return False
     middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
+    if column is not None and not is_forward and middle[column] > 0:
+        apart = np.flatnonzero((distances > found.tensor_limits)[:, column])
+        if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
+            return (
+                True  # the gradient of a bias may be nothing but rounding, as in attention and before a normalization
+            )
     if after is None:  # nearly all tensors are a little apart after the first step
         return not is_forward and column is not None and bool(np.quantile(tensors[:, column], _FEW) > _CLEAN)
     if before == 0 or now > _FASTEST * before:

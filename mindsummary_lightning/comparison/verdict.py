@@ -14,6 +14,7 @@ from mindsummary_lightning.comparison.alignment import (
     Alignment,
     Side,
     align,
+    counted_alike,
     largest_scalar_differences,
     read_side,
     setting_differences,
@@ -74,6 +75,7 @@ def compare_runs(
     """
     sides = read_side(a, progress), read_side(b, progress)
     limits = _tolerance(tolerance, *sides)
+    sides, shift = counted_alike(*sides)
     alignment = align(*sides, names)
     found, floor, second = _distances(alignment, limits), None, None
     if same is not None:
@@ -100,7 +102,7 @@ def compare_runs(
         is_walking, until = wandering_tensors(compared, counting)
         far = np.where(compared.steps < until, counting.tensors, np.nan)
         walking = {alignment.names.pairs[i].a: largest(far[i]) or 0.0 for i in np.flatnonzero(is_walking).tolist()}
-        first, sentence = parting(sides, compared, counting, beginning, is_walking, tolerance is None)
+        first, sentence = parting(sides, compared, counting, beginning, is_walking)
         if chain is not None and chain.part is not None and (first is None or first.step >= chain.part.step):
             first, sentence = _of_chain(chain, chain.part, alignment, found), chain_sentence(chain.part, limits.row)
         if not sentence:
@@ -113,7 +115,7 @@ def compare_runs(
     }
     if verdict == "same":
         sentence = _no_difference(compared, counting, walking, alone)
-    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking), *first_failures(sides)]
+    hints = [*remarks_of(sides, bool(alignment.names.pairs), apart, walking, shift), *first_failures(sides)]
     return Comparison(
         a=sides[0].run_dir,
         b=sides[1].run_dir,
@@ -163,9 +165,9 @@ def _of_chain(chain: Chain, part: Part, alignment: Alignment, found: Distances) 
 def _tolerance(asked: object, a: Side, b: Side) -> Tolerance:
     if asked is None:
         stated = " ".join(str(side.settings.get("precision", "")) for side in (a, b))
-        return TOLERANCES["bfloat16" if "16" in stated else "float32"]
-    if isinstance(asked, str) and asked in (*TOLERANCES, "float16"):
-        return TOLERANCES["float32" if asked == "float32" else "bfloat16"]
+        return TOLERANCES["bfloat16" if "bf16" in stated else "float16" if "16" in stated else "float32"]
+    if isinstance(asked, str) and asked in TOLERANCES:
+        return TOLERANCES[asked]
     if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not 0 < asked < 1:
         raise ValueError(f"tolerance must be float32, bfloat16, float16 or a number between 0 and 1, not {asked!r}")
     return Tolerance(f"{asked:g}", float(asked), float(asked), float(asked))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mindsummary_lightning.comparison.names import TensorName
+from mindsummary_lightning.comparison.name_blocks import TensorName
 
 Row = tuple[str, str, tuple[int, ...], str]  # the names in both, the shape, how it begins
 _NORM = (("weight", "gamma", "ones"), ("bias", "beta", "zeros"))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import carried_weights
-from mindsummary_lightning.comparison.names import TensorName, equal_names, match_names, read_names
+from mindsummary_lightning.comparison.name_blocks import TensorName
+from mindsummary_lightning.comparison.names import equal_names, match_names, read_names
 from tests.comparison.naming_worlds import WORLDS, counts
 
 # Of all pairs the least share that must be found, by what differs beside the names. 0 may be wrong.
@@ -23,6 +24,43 @@ def test_no_name_is_matched_wrongly_in_36_worlds_and_nearly_all_are_matched(chan
     assert {name: row for name, row in found.items() if row[2]} == {}
     pairs, right, _ = (sum(column) for column in zip(*found.values(), strict=True))
     assert (len(WORLDS), right >= SHARES[change] * pairs) == (36, True), (right, pairs)
+
+
+def _blocks_that_begin_with_norms() -> tuple[list[TensorName], list[TensorName]]:
+    """Two norms and a dense layer in each of six blocks; the second library makes the norms of a block first."""
+    random, a, b = np.random.default_rng(3), list[TensorName](), list[TensorName]()
+    for block in range(6):
+        first = [tuple(random.normal(begin, 1e-3 if begin else 1.0, 3)) for begin in (1.0, 0.0, 1.0)]
+        for tensors, names in (
+            (a, (f"h.{block}.ln_1.weight", f"h.{block}.fc.weight", f"h.{block}.ln_2.weight")),
+            (b, (f"blocks.{block}.norm1.gamma", f"blocks.{block}.dense.weight", f"blocks.{block}.norm2.gamma")),
+        ):
+            rows = [TensorName(*row) for row in zip(names, (32, 4096, 32), first, strict=True)]
+            tensors += rows if tensors is a else [rows[2], rows[0], rows[1]]
+    return a, b
+
+
+@pytest.mark.parametrize("has_values", [True, False])
+def test_norms_that_a_library_makes_before_the_rest_of_a_block_are_paired(has_values: bool) -> None:
+    sides = _blocks_that_begin_with_norms()
+    if not has_values:
+        sides = tuple([tensor._replace(first=()) for tensor in side] for side in sides)  # type: ignore[assignment]
+    words = {"h": "blocks", "ln_1": "norm1", "fc": "dense", "ln_2": "norm2"}
+
+    pairs = {pair.a: pair.b for pair in match_names(*sides).pairs}
+
+    assert len(pairs) == 18
+    for one, other in pairs.items():
+        assert [words.get(word, word) for word in one.split(".")][:3] == other.split(".")[:3]
+
+
+def test_layers_of_other_members_of_equal_lists_are_no_pair() -> None:
+    parts = ("in.weight", "out.weight")
+    a = [TensorName(f"h.{block}.{part}", 64) for block in range(3) for part in (*parts, f"x{block}.bias")]
+    b = [TensorName(f"layers.{block}.{part}", 64) for block in range(3) for part in ("u.weight", "v.weight", "y.bias")]
+
+    for pair in match_names(a, b[1:] + b[:1]).pairs:
+        assert pair.a.split(".")[1] == pair.b.split(".")[1]
 
 
 @pytest.mark.parametrize("name", ["resnet18 mindcv", "bert", "lstm", "vgg", "unet in fsdp", "resnet50 from one"])

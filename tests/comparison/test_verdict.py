@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,14 +216,31 @@ def test_a_first_loss_that_is_not_finite_is_a_difference_and_no_other_beginning(
     comparison = compare_runs(run, bad)
 
     assert comparison.first_difference is not None
-    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, "forward")
+    assert (comparison.first_difference.step, comparison.first_difference.kind) == (1, None)
     assert [hint.rule for hint in comparison.hints] == ["not_finite"]
+
+
+@pytest.mark.parametrize("shift", [1, -1])
+def test_losses_that_are_counted_from_zero_in_one_run_are_compared_as_they_belong(
+    run: Path, tmp_path: Path, shift: int
+) -> None:
+    later = write_run(tmp_path / "b", loss=lambda step: 1.0 / (step + 1))
+
+    comparison = compare_runs(*(run, later)[::shift])
+
+    assert (comparison.verdict, comparison.largest["loss"]) == ("same", 0.0)
+    assert [(hint.rule, hint.numbers) for hint in comparison.hints] == [("shift", {"steps": shift})]
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_a_tolerance_has_the_name_that_was_asked_for(run: Path, name: Any) -> None:
+    assert compare_runs(run, run, tolerance=name).tolerance.name == name
 
 
 def test_losses_of_other_signs_have_no_ratio(tmp_path: Path) -> None:
     a, b = write_run(tmp_path / "a"), write_run(tmp_path / "b", loss=lambda step: -2.0 / step)
 
-    assert [hint.rule for hint in compare_runs(a, b).hints] == []
+    assert "loss_ratio" not in [hint.rule for hint in compare_runs(a, b).hints]
 
 
 def test_the_course_of_a_loss_that_was_never_finite_is_compared_without_a_warning(run: Path, tmp_path: Path) -> None:
