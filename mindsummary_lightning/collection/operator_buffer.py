@@ -113,7 +113,7 @@ def end_training(buffer: OperatorBuffer) -> None:
     """The training is over; does nothing if it is already."""
     close(buffer)
     with contextlib.suppress(ValueError):
-        _trainings.remove(buffer)  # at once, as other threads come and go meanwhile
+        _trainings.remove(buffer)
     if _training.get() is buffer:
         _training.set(buffer._outer)
 
@@ -127,7 +127,7 @@ def open_for(buffer: OperatorBuffer, is_record: bool = False) -> None:
     if is_record:
         buffer.settle()
         _records.append(buffer)
-    elif not any(other is buffer for other in _trainings):
+    elif buffer not in _trainings:
         begin_training(buffer)
     buffer.is_taking = True
     _set_open()
@@ -153,7 +153,7 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
 
 def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffer]:
     training, thread = _training.get(), threading.current_thread()
-    if training is not None and any(training is other for other in _trainings):
+    if training is not None and training in _trainings:  # at once: other threads come and go meanwhile
         if training.is_taking:
             return [training]
         return [record for record in _records if record.thread is training.thread]
@@ -197,7 +197,7 @@ def _copied(value: Any) -> Any:
 def _set_open() -> None:
     global is_open, is_listening
     was_open = is_open
-    while is_open != (is_wanted := bool(_records) or any(buffer.is_taking for buffer in _trainings)):
+    while is_open != (is_wanted := bool(_records) or any(buffer.is_taking for buffer in (*_trainings,))):
         is_open = is_wanted  # and another thread may have changed its mind
     if is_open or was_open:
         is_listening = is_open
