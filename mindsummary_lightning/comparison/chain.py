@@ -285,8 +285,6 @@ class _Compared:
                 if row_distances(self.a, one, b, theirs, self._order_counts) > limit:
                     apart[name] = self._pair(one, theirs)
             elif one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
-                if name in self.a.of("gradients") and other in self.b.of("gradients"):
-                    continue  # of one optimizer alone
                 apart[name] = self._pair(*weights, np.inf)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
