@@ -307,7 +307,8 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
             )
     except Exception as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(f"{path} is not a checkpoint this package wrote: {error}") from error
-    return MappedTensors(tensors if names is None else {name: tensors[key] for name, key in names.items()})
+    found = tensors if names is None else {name: tensors[key] for name, key in names.items()}
+    return MappedTensors(os.path.realpath(path), found)
 
 
 class RowStore:
