@@ -25,6 +25,7 @@ _WINDOWS = 12  # of a curve: within one, other points take back what spikes weig
 _PAYERS = 5  # windows, the spike's own and the nearest
 _MAX_MOVE = 0.95  # of the way to the least or the greatest points around them
 _FAR = 0.5  # of that way: from here on the least or the greatest is one of the candidates
+_MAX_LENT = 0.3  # of a window's mean magnitude: so much of what its spikes weigh may others take back
 _MAX_SHIFT = 0.02  # of a window's mean magnitude: as far may spikes move its mean beyond that
 
 
@@ -112,16 +113,18 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
     most = min(_MAX_SPIKES, count // 10)
     kept: list[int] = []
     unpaid = []
-    owed = np.zeros(_WINDOWS)
+    owed, lent = np.zeros(_WINDOWS), np.zeros(_WINDOWS)
     for place, window, weight in zip(
         single.tolist(), (single * _WINDOWS // values.size).tolist(), weights, strict=True
     ):
         payers = sorted(range(_WINDOWS), key=lambda other: abs(other - window))[: _PAYERS if len(kept) < most else 0]
         for payer in payers:
             after, beyond = owed[payer] + weight, _MAX_SHIFT * magnitude[payer]
-            if lowest[payer] - beyond <= after <= highest[payer] + beyond:
+            debt = lent[window] + (weight if payer != window else 0.0)
+            is_borne = payer == window or abs(debt) <= _MAX_LENT * magnitude[window]
+            if is_borne and lowest[payer] - beyond <= after <= highest[payer] + beyond:
                 kept.append(place)
-                owed[payer] = after
+                owed[payer], lent[window] = after, debt
                 break
         else:
             if place in ends:
