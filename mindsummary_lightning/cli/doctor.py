@@ -16,7 +16,6 @@ ARGUMENTS = (
     argument("--device", help="compare recording on this device (cuda, npu, mps, ...) with the CPU's, for a report"),
     json_of("what was found"),
 )
-_PACKAGES = ("aiohttp", "numpy", "protobuf", "crc32c")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -24,16 +23,13 @@ def run(arguments: argparse.Namespace) -> Answer:
     if arguments.device is not None:
         return _proven(arguments.device)
     needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]
-    for package in _PACKAGES:
+    for package in ("aiohttp", "numpy", "protobuf", "crc32c"):
         try:
             needs.append(_need(package, metadata.version(package)))
         except metadata.PackageNotFoundError:
             needs.append(_need(package, f"is missing: python -m pip install {package}", is_met=False))
     needs += _examine_frontend()
-    missing = [need["name"] for need in needs if not need["is_met"]]
-    end = f"cannot work: {', '.join(missing)}" if missing else "has all it needs"
-    lines = [*columns([[need["name"], need["state"]] for need in needs]), "", f"`mindsummary view` {end}"]
-    return Answer({"needs": needs}, lines, int(bool(missing)))
+    return _answer(needs, "`mindsummary view` has all it needs", "`mindsummary view` cannot work: {}")
 
 
 def _proven(device: str) -> Answer:
@@ -44,10 +40,13 @@ def _proven(device: str) -> Answer:
         found = [_need(*proof) for proof in prove_device(device)]
     except ValueError as error:
         raise UsageError(f"--device: {error}") from error
-    others = [need["name"] for need in found if not need["is_met"]]
-    end = f"is not as expected in {', '.join(others)}" if others else "is as expected"
-    lines = [*columns([[need["name"], need["state"]] for need in found]), "", f"recording on {device} {end}"]
-    return Answer({"needs": found}, lines, int(bool(others)))
+    return _answer(found, f"recording on {device} is as expected", f"recording on {device} is not as expected in {{}}")
+
+
+def _answer(needs: list[dict[str, Any]], if_met: str, if_not: str) -> Answer:
+    others = ", ".join(need["name"] for need in needs if not need["is_met"])
+    lines = columns([[need["name"], need["state"]] for need in needs])
+    return Answer({"needs": needs}, [*lines, "", if_not.format(others) if others else if_met], int(bool(others)))
 
 
 def _examine_frontend() -> list[dict[str, Any]]:
@@ -57,13 +56,11 @@ def _examine_frontend() -> list[dict[str, Any]]:
         return [_need("cache", f"cannot be used: {error}", is_met=False)]
     if has_frontend():
         return [*needs, _need("front end", "is in the cache")]
-    pip = find_pip()
-    if pip is None:
-        missing = "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
-        return [*needs, _need("front end", missing, is_met=False)]
-    return [*needs, _need("front end", f"is fetched on the first start, by {' '.join(pip)}")]
+    if pip := find_pip():
+        return [*needs, _need("front end", f"is fetched on the first start, by {' '.join(pip)}")]
+    missing = "is not in the cache, and there is no pip to fetch it: use `mindsummary view --wheel FILE`"
+    return [*needs, _need("front end", missing, is_met=False)]
 
 
 def _need(name: str, state: str, is_met: bool = True) -> dict[str, Any]:
-    """Something that ``mindsummary view`` needs, its state, and whether that is enough."""
     return {"name": name, "state": state, "is_met": is_met}

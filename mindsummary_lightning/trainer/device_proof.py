@@ -165,16 +165,18 @@ def _surfaces(run: str, accelerator: Any) -> list[Any]:
 
 
 def _accelerator(name: str) -> str | Accelerator:
-    if name in ("gpu", *AcceleratorRegistry.available_accelerators()):
-        return name
-    try:
-        device = torch.device(name, 0)
-        is_there = torch.get_device_module(device).is_available()
-    except (RuntimeError, AttributeError):
-        is_there = False
+    known, device = AcceleratorRegistry.available_accelerators(), None  # Lightning's names, whatever is there
+    if name in known:
+        is_there = AcceleratorRegistry.get(name).is_available()
+    else:
+        try:
+            device = torch.device(name, 0)
+            is_there = torch.get_device_module(device).is_available()
+        except (RuntimeError, AttributeError):
+            is_there = False
     if not is_there:
         raise ValueError(f"PyTorch has no device {name!r} here; of a vendor's device its package must be installed")
-    return _accelerator_of(device)
+    return name if device is None else _accelerator_of(device)
 
 
 def _accelerator_of(device: torch.device) -> Accelerator:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from mindsummary_lightning.cli import doctor
 from tests.cli.command import mindsummary
@@ -26,14 +28,15 @@ def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.slow
 def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_PACKAGES", ("numpy", "no-such-package"))
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: version("missing" if name == "crc32c" else name))
 
     answer, needs = mindsummary(capsys, "doctor"), json.loads(mindsummary(capsys, "doctor", "--json").out)["needs"]
 
     assert answer.code == 1
     assert {"name": "numpy", "state": np.__version__, "is_met": True} in needs
-    assert "no-such-package  is missing: python -m pip install no-such-package" in answer.out
-    assert "cannot work: no-such-package" in answer.out
+    assert "is missing: python -m pip install crc32c" in answer.out
+    assert "cannot work: crc32c" in answer.out
 
 
 def test_without_pip_and_front_end_the_viewer_needs_a_wheel(
@@ -56,6 +59,7 @@ def test_a_device_is_proven_and_an_unknown_one_is_refused(capsys: pytest.Capture
     ]  # fmt: skip
     assert answer.out.endswith("recording on cpu is as expected\n")
 
-    answer = mindsummary(capsys, "doctor", "--device", "abacus")
-    assert (answer.code, answer.out) == (2, "")
-    assert "PyTorch has no device 'abacus' here" in answer.err
+    for name in ("abacus", "mps" if torch.cuda.is_available() else "cuda"):  # a word, and a device that is not here
+        answer = mindsummary(capsys, "doctor", "--device", name)
+        assert (answer.code, answer.out) == (2, "")
+        assert f"PyTorch has no device '{name}' here" in answer.err
