@@ -110,14 +110,10 @@ def origin_text(step: int, row: ChainRow) -> Phrase:
     kinds = {"data": "the batch", "weights": "the weight", "gradients": "the gradient of"}
     kinds |= {"clipped": "the clipped gradient of", "update": "the weight after", "forward": row.kind}
     name = Phrase(kinds.get(row.link, f"the {row.link}"))
-    if tensor := row_name(row):
-        name = Phrase("{} {}", name, tensor)
+    name = Phrase("{} {}", name, tensor) if (tensor := row_name(row)) else name
     text = Phrase("{} at step {}", name, step)
-    if row.line:
-        text = Phrase("{}, called at {}", text, row.line)
-    if row.link == "forward" and row.port == "output":
-        text = Phrase("{}, whose inputs are finite", text)
-    return text
+    text = Phrase("{}, called at {}", text, row.line) if row.line else text
+    return Phrase("{}, whose inputs are finite", text) if (row.link, row.port) == ("forward", "output") else text
 
 
 def module_rows(run_dir: str) -> list[ChainRow]:

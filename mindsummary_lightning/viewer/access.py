@@ -54,10 +54,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "mindsummary-lightning",
 }
-_NOT_FRAMED = {
-    "X-Frame-Options": "SAMEORIGIN",
-    "Content-Security-Policy": f"{_PAGE_POLICY}; frame-ancestors 'self'",
-}
+_NOT_FRAMED = {"X-Frame-Options": "SAMEORIGIN", "Content-Security-Policy": f"{_PAGE_POLICY}; frame-ancestors 'self'"}
 
 
 class CheckedRequest(NamedTuple):

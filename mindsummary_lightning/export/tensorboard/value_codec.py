@@ -9,11 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mindsummary_lightning.conversion.bucket_limits import (
-    histogram_of_limits,
-    histogram_of_rows,
-    limits_of_buckets,
-)
+from mindsummary_lightning.conversion.bucket_limits import histogram_of_limits, histogram_of_rows, limits_of_buckets
 from mindsummary_lightning.values import DataType, Histogram, Image, SummaryValue, Tensor
 from mindsummary_lightning.values.limits import MAX_BUCKETS, MAX_ELEMENTS
 from mindsummary_lightning.values.lineage_info import INT32_MAX
