@@ -28,6 +28,7 @@ ELSEWHERE = {
     "export/tables.py": "np.save: into an open file",
     "landscape/checkpoints.py": "torch.save, torch.load: into and from an open file",
     "landscape/network_copies.py": "torch.save, torch.load: memory",
+    "landscape/plane.py": "open: what Linux says is mapped in this process",
     "recording/npy_export.py": "np.save: into an open file",
     "values/summary_values.py": "PIL.Image.open: memory",
     "viewer/frontend.py": "open, zipfile.ZipFile, read_bytes: the cached wheel of the front end, parts of this package",
