@@ -183,12 +183,11 @@ def _may_be_rounding(
     if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
         return False
     middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
-    if column is not None and not is_forward and middle[column] > 0:
+    alone = [name for names in alignment.names[1:] for name in names if not name.endswith(GRADIENT)]
+    if column is not None and not is_forward and middle[column] > 0 and not alone:
         apart = np.flatnonzero((distances > found.tensor_limits)[:, column])
         if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
-            return (
-                True  # the gradient of a bias may be nothing but rounding, as in attention and before a normalization
-            )
+            return True  # their gradient may be nothing but rounding, as in attention and before a normalization
     if after is None:  # nearly all tensors are a little apart after the first step
         return not is_forward and column is not None and bool(np.quantile(tensors[:, column], _FEW) > _CLEAN)
     if before == 0 or now > _FASTEST * before:
