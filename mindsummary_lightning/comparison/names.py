@@ -276,7 +276,7 @@ def _in_blocks(
     for key, layers in found[0].items():
         ones, others = sorted(layers), sorted(found[1].get(key, ()))
         numbers = [number for number, _ in ones]
-        is_told = numbers == [number for number, _ in others] and all(numbers.count(x) == 1 for x in numbers)
+        is_told = numbers == [number for number, _ in others] and len({*map(tuple, numbers)}) == len(numbers)
         if is_told or len(ones) == len(others) == 1:
             yield from ((one, other) for (_, one), (_, other) in zip(ones, others, strict=True))
 

@@ -115,7 +115,7 @@ def parting(
                 "there is not to be seen. A second run of a shows how far rounding leads: --same.",
                 now, step, before, found.tolerances,
             )  # fmt: skip
-    unmatched = [any(not name.endswith(GRADIENT) for name in names) for names in alignment.names[1:]]
+    unmatched = _unmatched(alignment)
     parameters = [side.parameters for side in sides]
     shares = update_shares(alignment, column)
     is_other = bool(shares.size and np.median(shares) >= _OTHER_BATCH)
@@ -159,6 +159,11 @@ def _is_equal_update(alignment: Alignment, step: int) -> bool:
     return alignment.at(step) is not None and not (shares.size and np.median(shares) > _EQUAL_UPDATES)
 
 
+def _unmatched(alignment: Alignment) -> list[bool]:
+    """Of each run whether it alone recorded a tensor that is not a gradient."""
+    return [any(not name.endswith(GRADIENT) for name in names) for names in alignment.names[1:]]
+
+
 def _began_equal(alignment: Alignment) -> bool:
     """Whether most weights are nearer to each other after the first step than the next updates lead."""
     shares = update_shares(alignment, 0) * np.diff(alignment.steps[:2])
@@ -183,8 +188,7 @@ def _may_be_rounding(
     if update_ratio(alignment, column) or (not is_coarse and shares.size and np.median(shares) >= _OTHER_UPDATES):
         return False
     middle = np.median(tensors, axis=0) if len(tensors) else np.zeros(alignment.steps.size)
-    alone = [name for names in alignment.names[1:] for name in names if not name.endswith(GRADIENT)]
-    if column is not None and not is_forward and middle[column] > 0 and not alone:
+    if column is not None and not is_forward and middle[column] > 0 and not any(_unmatched(alignment)):
         apart = np.flatnonzero((distances > found.tensor_limits)[:, column])
         if all(is_bias(alignment.names.pairs[index].a) for index in apart.tolist()):
             return True  # their gradient may be nothing but rounding, as in attention and before a normalization
