@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import logging
 import math
 import os
@@ -17,7 +18,8 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from typing import Concatenate, ParamSpec
 
 from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
 from mindsummary_lightning.fileformat.framing import OVERHEAD, Buffer, frame, total_length
@@ -37,6 +39,19 @@ _LOG = logging.getLogger(__name__)
 _DELETION_CHECK_S = 5.0
 _SMALL = 1 << 16  # bytes of a record; below it a full disk fails the write itself, which is safe
 _MAX_WITH_VALUES = 64  # writers used last, whose values stay in memory when they are closed
+_P = ParamSpec("_P")
+
+
+def _in_turn(
+    method: Callable[Concatenate[EventWriter, _P], None],
+) -> Callable[Concatenate[EventWriter, _P], bool]:
+    """Makes a method wait for its turn; it returns whether it had it, and is not queued."""
+
+    @functools.wraps(method)
+    def call(self: EventWriter, *arguments: _P.args, **_: _P.kwargs) -> bool:
+        return self._turns.call(method, self, *arguments)
+
+    return call
 
 
 class EventWriter:
@@ -78,7 +93,8 @@ class EventWriter:
         file = self._file
         return self._files.expected_path() if file is None else file.path
 
-    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> bool:
+    @_in_turn
+    def write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         """Write a step's values: scalars, images and histograms in one event, every other value in its own.
 
         A value that is already in the file is skipped.
@@ -87,9 +103,6 @@ class EventWriter:
             OSError: nothing of the failing event, nor of those after it, is in the file.
             RecordTooLargeError: an event is larger than the reader takes; the others are written.
         """
-        return self._turns.call(self._write_values, step, values)
-
-    def _write_values(self, step: int, values: Collection[tuple[str, SummaryValue]]) -> None:
         wall_time, now = self._clock(), self._timer()
         if not self._is_open or now >= self._next_check:
             self._open_file(now)
@@ -111,25 +124,21 @@ class EventWriter:
             self._next_check = 0.0  # the file may be gone, or forgotten by the server of a network file system
             raise
 
-    def write_graph(self, graph: Graph) -> bool:
+    @_in_turn
+    def write_graph(self, graph: Graph) -> None:
         """Write a computational graph in an event of its own; raises as :meth:`write_values`."""
-        return self._turns.call(self._write_graph, graph)
-
-    def _write_graph(self, graph: Graph) -> None:
         wall_time, now = self._clock(), self._timer()
         if not self._is_open or now >= self._next_check:
             self._open_file(now)
         self._append(encode_event(Event(wall_time, 0, graph)), wall_time, now)
         self._written.count_graph()
 
-    def write_lineage(self, *values: LineageValue) -> bool:
+    @_in_turn
+    def write_lineage(self, *values: LineageValue) -> None:
         """Add values to the lineage file, which is replaced atomically; what it says already is skipped.
 
         After an OSError the file is as it was before.
         """
-        return self._turns.call(self._write_lineage, values)
-
-    def _write_lineage(self, values: Sequence[LineageValue]) -> None:
         self._check_ours()
         self._lineage.write(*values)
 
@@ -169,24 +178,20 @@ class EventWriter:
             self._written.clear()
             self._new_file(now)
 
+    @_in_turn
     def take_options(self, options: FileOptions) -> None:
         """Go on in a new file, with other options."""
-        self._turns.call(self._take_options, options)
-
-    def _take_options(self, options: FileOptions) -> None:
         self.options = self._files.options = options
         self._max_bytes = options.max_file_size or math.inf
         self._leave_file()
 
+    @_in_turn
     def begin_file(self, is_new_run: bool = False) -> None:
         """Finish the summary file; the next value goes into a later one, whose steps replace those after the first.
 
         For a run that goes back to a checkpoint in the process that trained it: in one file, the steps it does again
         would be beside the old ones. ``is_new_run``: finish the lineage file, too, and carry nothing over.
         """
-        self._turns.call(self._begin_file, is_new_run)
-
-    def _begin_file(self, is_new_run: bool) -> None:
         if is_new_run:
             self._lineage.begin_anew()
         self._leave_file()
@@ -233,11 +238,9 @@ class EventWriter:
                 self.directory,
             )
 
+    @_in_turn
     def sync(self) -> None:
         """Fsync what is written; raises OSError."""
-        self._turns.call(self._sync)
-
-    def _sync(self) -> None:
         if self._file is not None and self._is_open:
             self._file.sync()
 

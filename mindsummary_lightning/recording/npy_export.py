@@ -19,15 +19,14 @@ from mindsummary_lightning.values import SummaryValue, Tensor
 _MAX_NAME_LENGTH = 180  # characters; file systems take 255 bytes, and a step and an ending follow
 
 
-def quoted_name(tag: str, *, with_hash: bool = False) -> str:
+def quoted_name(tag: str) -> str:
     """A file name for a tag: percent-quoted, so that no path separator is left.
 
     A name of more than 180 characters is shortened and ends in ``~`` and 12 digits of the tag's SHA-256, so that two
-    long tags do not share a file; ``with_hash`` adds them to a short name too. ``~`` is in no other name of this kind:
-    it is quoted in a tag.
+    long tags do not share a file. ``~`` is in no other name of this kind: it is quoted in a tag.
     """
     name = quote(tag, safe="", errors="surrogatepass").replace("~", "%7E") or "_"
-    if len(name) <= _MAX_NAME_LENGTH and not with_hash:
+    if len(name) <= _MAX_NAME_LENGTH:
         return name
     digits = hashlib.sha256(tag.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{name[: _MAX_NAME_LENGTH - 13]}~{digits}"

@@ -45,7 +45,7 @@ from mindsummary_lightning.trainer.chain_recorder import ChainRecorder
 from mindsummary_lightning.trainer.fit_run import FitRun
 from mindsummary_lightning.trainer.graph_recorder import GraphRecorder
 from mindsummary_lightning.trainer.hook_guard import HookGuard, guarded_hooks
-from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver, landscape_saver
+from mindsummary_lightning.trainer.landscape_writer import LandscapeSaver
 from mindsummary_lightning.trainer.lineage_recorder import EvaluationHooks, LineageRecorder
 from mindsummary_lightning.trainer.logger import MindInsightLogger
 from mindsummary_lightning.trainer.namespaces import CallbackBase
@@ -164,7 +164,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._warn_once = WarnOnce(_LOG)
         self._steps: StepCollector | None = None
         self._names = ParameterNames()
-        self._landscape = LandscapeSaver(None, self._guard)
+        self._landscape = LandscapeSaver(self._guard)
         self._global_step = 0
         self._graph = GraphRecorder()
         self._resumed: dict[str, Any] = {}
@@ -194,7 +194,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             # The state of an earlier fit is dropped, but for what this one needs if it continues it.
             is_at_same_step = trainer.global_step == self._global_step
             self._resumed = {} if self._steps is None or not is_at_same_step else continued_state(self._steps)
-            self._landscape = LandscapeSaver(None, self._guard)
+            self._landscape = LandscapeSaver(self._guard)
             if stage == "fit" or not is_at_same_step or not is_on:  # after an evaluation one may save a checkpoint
                 self._steps = None
             if not is_on:
@@ -248,8 +248,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         with self._guard("the computational graph"):
             if self._specified.collect_graph:
                 self._graph.plan(pl_module, record, self._resumed)
-        for_landscape = (self._specified, self._landscape_max_bytes, trainer, pl_module, self._guard)
-        self._landscape = landscape_saver(record, *for_landscape)
+        self._landscape.begin(record, self._specified, self._landscape_max_bytes, trainer, pl_module)
         self._runs[0].announce()
 
     # ---- the hot path
@@ -395,5 +394,5 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
 
     def __getstate__(self) -> dict[str, Any]:
         dropped = ("_steps", "_record", "_lineage", "_statistics_names")
-        new = {"_names": ParameterNames(), "_landscape": LandscapeSaver(None, self._guard)}
+        new = {"_names": ParameterNames(), "_landscape": LandscapeSaver(self._guard)}
         return {**self.__dict__, **dict.fromkeys(dropped), **new}

@@ -19,11 +19,31 @@ _WHAT = "the parameters for a landscape"
 
 
 class LandscapeSaver:
-    """Saves the parameters at the steps and epochs of a landscape; without a writer nothing."""
+    """Saves the parameters at the steps and epochs of a landscape, from :meth:`begin` on if any are wanted."""
 
-    def __init__(self, writer: LandscapeCheckpointWriter | None, guard: HookGuard) -> None:
-        self._writer = writer
+    def __init__(self, guard: HookGuard) -> None:
+        self._writer: LandscapeCheckpointWriter | None = None
         self._guard = guard
+
+    def begin(
+        self, record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module
+    ) -> None:
+        """A fit begins; nothing is saved of it if no landscape is wanted, or the parameters cannot be saved."""
+        settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
+        if settings is None:
+            return
+        # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
+        if any(is_flattened(parameter) for parameter in module.parameters()):
+            level = logging.WARNING if is_asked_for else logging.DEBUG
+            _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
+            return
+        self._writer = LandscapeCheckpointWriter(
+            *(record.directory, type(module).__name__, settings, max_bytes, steps_in_first_epoch(trainer)),
+            record.options.mode,
+            all_or_nothing=not is_asked_for,
+        )
+        with self._guard(_WHAT):
+            self._writer.begin(module.state_dict())
 
     def end_step(self, step: int, module: nn.Module) -> None:
         """A step is done."""
@@ -48,25 +68,3 @@ class LandscapeSaver:
         if writer is not None:
             with self._guard(_WHAT):
                 writer.end(step if writer.unit == "step" else max(1, epoch), module.state_dict())
-
-
-def landscape_saver(
-    record: RunRecorder, specified: CollectOptions, max_bytes: int, trainer: Any, module: nn.Module, guard: HookGuard
-) -> LandscapeSaver:
-    """What saves the parameters for landscapes: nothing if none are wanted or they cannot be saved."""
-    settings, is_asked_for = specified.landscape, "collect_landscape" in specified.named
-    if settings is None:
-        return LandscapeSaver(None, guard)
-    # Its state_dict gathers the parameters from all ranks, and would wait for them here for ever.
-    if any(is_flattened(parameter) for parameter in module.parameters()):
-        level = logging.WARNING if is_asked_for else logging.DEBUG
-        _LOG.log(level, "loss landscape: the parameters of FSDP1 (strategy='fsdp') are not saved")
-        return LandscapeSaver(None, guard)
-    writer = LandscapeCheckpointWriter(
-        *(record.directory, type(module).__name__, settings, max_bytes, steps_in_first_epoch(trainer)),
-        record.options.mode,
-        all_or_nothing=not is_asked_for,
-    )
-    with guard(_WHAT):
-        writer.begin(module.state_dict())
-    return LandscapeSaver(writer, guard)
