@@ -48,7 +48,7 @@ def _in_turn(
     """Makes a method wait for its turn; it returns whether it had it, and is not queued."""
 
     @functools.wraps(method)
-    def call(self: EventWriter, *arguments: _P.args, **_: _P.kwargs) -> bool:
+    def call(self: EventWriter, /, *arguments: _P.args, **_: _P.kwargs) -> bool:
         return self._turns.call(method, self, *arguments)
 
     return call
