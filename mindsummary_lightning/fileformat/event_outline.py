@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 _DOUBLE = struct.Struct("<d")
 _FLOAT32 = struct.Struct("<f")
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
@@ -22,6 +25,7 @@ _VALUE, _TAG, _SCALAR, _IMAGE = 1, 1, 3, 4
 _VALUE_KEY = _TAG_KEY = 0x0A
 _new = tuple.__new__  # half the time of a named tuple's own
 _IMAGE_HEIGHT, _IMAGE_WIDTH = 1, 2
+_MANY = 16  # histograms of an event that are located as columns
 
 
 class ValueLocation(NamedTuple):
@@ -46,6 +50,30 @@ class ValueLocation(NamedTuple):
     height: int = 0
 
 
+class HistogramColumns(NamedTuple):
+    """The many histograms of an event.
+
+    Attributes:
+        tags: their tags, in file order.
+        starts: offsets of their messages in the payload; int64, shape ``(n,)``.
+        ends: offsets behind them.
+        places: which of the event's values they are.
+        others: which values are of other kinds.
+        heads: their first bytes, up to the length of the histogram, one behind the other; uint8, shape ``(m,)``.
+        sizes: how many of these bytes are of each.
+        offsets: where in its message each byte stands; shape ``(m,)``.
+    """
+
+    tags: tuple[str, ...]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    places: NDArray[np.intp]
+    others: tuple[int, ...]
+    heads: NDArray[np.uint8]
+    sizes: NDArray[np.intp]
+    offsets: NDArray[np.intp]
+
+
 class EventOutline(NamedTuple):
     """Metadata of an event and the locations of its values.
 
@@ -54,17 +82,29 @@ class EventOutline(NamedTuple):
         step: the step its values belong to.
         holds: ``version``, ``graph``, ``values``, or ``None`` for a kind this package does not know.
         values: locations of its values, in file order; values of unknown kinds are skipped.
+        histograms: where it holds many, which are not among the values then.
     """
 
     wall_time: float
     step: int
     holds: str | None
     values: tuple[ValueLocation, ...]
+    histograms: HistogramColumns | None = None
+
+    @property
+    def tags(self) -> list[tuple[str, str]]:
+        """Kind and tag of everything in the event."""
+        many = self.histograms.tags if self.histograms else ()
+        return [(value.kind, value.tag) for value in self.values] + [("histogram", tag) for tag in many]
 
 
-def outline_event(payload: bytes) -> EventOutline:
-    """Outline a payload; raises ValueError if the bytes are not an event."""
-    wall_time, step, holds = 0.0, 0, None
+def outline_event(payload: bytes, like: EventOutline | None = None) -> EventOutline:
+    """Outline a payload; quicker if it has the same tags as another one, ``like``.
+
+    Raises:
+        ValueError: the bytes are not an event.
+    """
+    wall_time, step, holds, histograms = 0.0, 0, None, None
     values: list[ValueLocation] = []
     try:
         for field, wire, number, start, end in _fields(payload, 0, len(payload)):
@@ -77,10 +117,74 @@ def outline_event(payload: bytes) -> EventOutline:
                     values.clear()
                 holds = _HOLDS[field]
                 if field == _SUMMARY:
-                    _outline_values(payload, start, end, values)
+                    is_all = not values and end == len(payload)
+                    known = like.histograms if like and is_all else None
+                    histograms = _like(known, payload, start, end, values) if known else None
+                    if histograms is None:
+                        _outline_values(payload, start, end, values)
+                        histograms = _together(payload, start, end, values) if is_all else None
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise ValueError(f"payload of {len(payload)} bytes is not a summary event: {error}") from error
-    return EventOutline(wall_time, step, holds, tuple(values))
+    return EventOutline(wall_time, step, holds, tuple(values), histograms)
+
+
+def _together(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> HistogramColumns | None:
+    """Take the histograms out of the values of a summary, if they are many and begin with tag and key."""
+    places = [place for place, value in enumerate(values) if value.kind == "histogram"]
+    if len(places) < _MANY or len(_bounds(payload, at, end)) != len(values) + 1:
+        return None
+    found = [values[place] for place in places]
+    heads = [payload[one.start : one.start + 3 + payload[one.start + 1]] for one in found]
+    if any(_known_head(head) != (one.tag, one.kind) for head, one in zip(heads, found, strict=True)):
+        return None
+    tags, _, starts, ends, *_ = zip(*found, strict=True)
+    others = tuple(place for place, value in enumerate(values) if value.kind != "histogram")
+    values[:] = [values[place] for place in others]
+    sizes = [*map(len, heads)]
+    numbers = np.array(starts), np.array(ends), np.array(places), others, np.frombuffer(b"".join(heads), np.uint8)
+    return HistogramColumns(tags, *numbers, np.array(sizes), np.concatenate([*map(np.arange, sizes)]))
+
+
+def _like(
+    known: HistogramColumns, payload: bytes, at: int, end: int, values: list[ValueLocation]
+) -> HistogramColumns | None:
+    """The histograms of a summary if they have the tags of known ones, in the same places; the others go to values."""
+    try:
+        bounds = _bounds(payload, at, end)
+        buffer, all_bounds = np.frombuffer(payload, np.uint8), np.array(bounds)
+        keys, ends = all_bounds[known.places], all_bounds[known.places + 1]
+        starts = keys + 2 + (buffer[keys + 1] > 127)
+        lengths = starts + known.sizes
+        low, high = buffer[lengths].astype(np.int64), buffer[lengths + 1].astype(np.int64)
+        heads = buffer[np.repeat(starts, known.sizes) + known.offsets]
+    except IndexError:
+        return None
+    is_long = low > 127
+    stops = lengths + 1 + is_long + low + is_long * ((high << 7) - 128)
+    is_other = (buffer[keys] != _VALUE_KEY) | (stops != ends)  # as of a histogram of more than 16 kB
+    if len(bounds) != len(known.places) + len(known.others) + 1 or bounds[-1] != end:
+        return None
+    if is_other.any() or (heads != known.heads).any():
+        return None
+    for place in known.others:
+        _outline_values(payload, bounds[place], bounds[place + 1], values)
+    return known._replace(starts=starts, ends=ends)
+
+
+def _bounds(payload: bytes, at: int, end: int) -> list[int]:
+    """Where each value of a summary begins if it holds nothing else, and where the last one ends."""
+    bounds = [at]
+    while at < end:
+        length = payload[at + 1]
+        if length < 128:
+            at += length + 2
+        elif (high := payload[at + 2]) < 128:
+            at += (high << 7) + length - 125
+        else:
+            length, at = _varint(payload, at + 1)
+            at += length
+        bounds.append(at)
+    return bounds
 
 
 def _outline_values(payload: bytes, at: int, end: int, values: list[ValueLocation]) -> None:

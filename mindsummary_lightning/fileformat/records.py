@@ -54,6 +54,11 @@ class Records:
     def __getitem__(self, row: int) -> bytes:
         return self._block[self._bounds[row] + HEADER_SIZE : self._bounds[row + 1] - FOOTER_SIZE]
 
+    @property
+    def last_checksum(self) -> bytes:
+        """The checksum that stands behind the last one."""
+        return self._block[self.nbytes - FOOTER_SIZE : self.nbytes]
+
     def place(self, row: int) -> tuple[int, int]:
         """Start and end of a payload in what holds the records."""
         return self._bounds[row] + HEADER_SIZE, self._bounds[row + 1] - FOOTER_SIZE
@@ -76,9 +81,10 @@ class Records:
     def first_mismatch(self) -> tuple[int, str | None]:
         """Index of the first record whose checksum is wrong, and how; how many there are and ``None`` if none is."""
         if len(self) < _TOGETHER or not self._are_sound():
+            view = memoryview(self._block)
             for row in range(len(self)):
                 start, end = self.place(row)
-                problem = checksum_mismatch(self._block[start:end], self._block, end)
+                problem = checksum_mismatch(view[start:end], self._block, end)
                 if problem:
                     return row, problem
         return len(self), None

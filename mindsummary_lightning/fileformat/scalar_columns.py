@@ -73,6 +73,7 @@ class ScalarDecoder:
 
     def __init__(self) -> None:
         self._layouts: dict[int, list[_Layout]] = {}  # by length of an event, the last used first
+        self._many: EventOutline | None = None  # the last event of many histograms
         self.nbytes: int = 0
 
     def decode(self, payloads: Records | Sequence[bytes]) -> tuple[list[ScalarColumns], list[Outlined]]:
@@ -101,7 +102,7 @@ class ScalarDecoder:
             misses = 0
             while rows.size:
                 payload = records[int(rows[0])]
-                outline, new = _outline(payload), None
+                outline, new = self._outline(payload), None
                 is_worth_it = rows.size > 1 or len(records) <= _WORTH
                 if not isinstance(outline, ValueError) and misses < _MAX_MISSES and is_worth_it:
                     new = _layout_of(payload, outline)
@@ -151,7 +152,7 @@ class ScalarDecoder:
 
     def _learn(self, payload: bytes, common: bytes, layout: _Layout) -> tuple[str, ...] | None:
         """The tags of a payload, if its values stand where a layout says."""
-        outline = _outline(payload)
+        outline = self._outline(payload)
         own = None if isinstance(outline, ValueError) else _layout_of(payload, outline)
         if own is None or own.tags.keys() != {common}:
             return None
@@ -160,12 +161,13 @@ class ScalarDecoder:
         self.nbytes += _nbytes(layout)
         return layout.tags[common]
 
-
-def _outline(payload: bytes) -> EventOutline | ValueError:
-    try:
-        return outline_event(payload)
-    except ValueError as error:
-        return error
+    def _outline(self, payload: bytes) -> EventOutline | ValueError:
+        try:
+            outline = outline_event(payload, self._many)
+        except ValueError as error:
+            return error
+        self._many = outline if outline.histograms else self._many
+        return outline
 
 
 def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
@@ -176,7 +178,9 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
 
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
     """The layout of an event that is encoded exactly as this package and MindSpore do it, else ``None``."""
-    if len(payload) <= _STEP or payload[0] != WALL_TIME_KEY or any(one.kind != "scalar" for one in outline.values):
+    if len(payload) <= _STEP or payload[0] != WALL_TIME_KEY or outline.histograms:
+        return None
+    if any(one.kind != "scalar" for one in outline.values):
         return None
     step_end = _STEP - 1
     if payload[step_end] == STEP_KEY:

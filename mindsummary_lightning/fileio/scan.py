@@ -14,7 +14,7 @@ from io import FileIO
 from typing import TypeVar
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, OVERHEAD, masked_crc32c, pack_crc
+from mindsummary_lightning.fileformat.framing import FOOTER_SIZE, OVERHEAD
 from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileio.blocks import BLOCK, blocks_of
 from mindsummary_lightning.fileio.regular import open_regular
@@ -90,7 +90,7 @@ class RecordScanner:
     def _blocks(self, block_size: int) -> Iterator[Records]:
         with contextlib.nullcontext(self._file) if self._file else open_regular(self.path) as file:
             for end, payloads in blocks_of(file, self.path, self.offset, block_size):
-                self._last = end, pack_crc(masked_crc32c(payloads[len(payloads) - 1]))
+                self._last = end, payloads.last_checksum
                 yield payloads
             size = file.seek(0, os.SEEK_END)
             following = next_record(file, self.offset + 1, size)

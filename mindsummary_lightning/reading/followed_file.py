@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.errors import DamagedFileError
-from mindsummary_lightning.fileformat.event_outline import EventOutline, ValueLocation
+from mindsummary_lightning.fileformat.event_outline import EventOutline, HistogramColumns
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE
 from mindsummary_lightning.fileformat.records import Records
 from mindsummary_lightning.fileformat.scalar_columns import ScalarColumns, ScalarDecoder
@@ -30,7 +30,7 @@ _MAX_DAMAGES = 300  # in a file; each costs a search, and a file of nothing else
 _MAX_CHUNK = 1 << 22  # bytes of columns; smaller ones are joined, so that a long run is not a million small arrays
 _FILE_BYTES, _TAG_BYTES = 2000, 350  # of a file and of a tag, beside their samples, measured
 _INT32 = np.iinfo(np.int32)
-_TOGETHER, _STACKED = 16, 64  # histograms of a record that are located as columns, and records whose columns are joined
+_STACKED = 64  # records of many histograms whose rows are joined
 
 TAIL = 44
 """Last bytes of a histogram that a row keeps: its statistics stand there."""
@@ -215,10 +215,10 @@ class FollowedFile:
         _, first, _, record = location
         if outline.holds == "graph":
             self.graph = GraphLocation(os.path.basename(self.path), location, False, outline.wall_time)
-        wall_time, step, _, values = outline
+        wall_time, step, _, values, histograms = outline
         samples, nbytes = self._samples, 0
-        if len(values) >= _TOGETHER:
-            values = self._locate_together(payload, outline, location)
+        if histograms:
+            self._locate_together(payload, histograms, step, wall_time, location)
         for tag, kind, start, end, scalar, width, height in values:
             rows = samples.get((kind, tag))
             if rows is None:
@@ -235,17 +235,14 @@ class FollowedFile:
             rows += _PACK(step, wall_time, first + start, first + end, record, width, height, tail)
         self.nbytes += nbytes
 
-    def _locate_together(self, payload: bytes, outline: EventOutline, location: Location) -> tuple[ValueLocation, ...]:
-        """Take up the histograms of a record, and return the other values, or all if the histograms are few."""
-        others = tuple(value for value in outline.values if value[1] != "histogram")
-        found = [value for value in outline.values if value[1] == "histogram"] if others else outline.values
-        if len(found) < _TOGETHER or found[0].end < TAIL:
-            return outline.values
-        tags, _, starts, ends, *_ = zip(*found, strict=True)
-        rows, at = np.zeros((1, len(found)), SAMPLE), np.array(ends)
-        rows["step"], rows["wall_time"], rows["record"] = outline.step, outline.wall_time, location.record
-        rows["start"], rows["end"] = np.array(starts) + location.start, at + location.start
-        rows["tail"] = np.ndarray(len(payload) - TAIL + 1, f"V{TAIL}", payload, strides=1)[at - TAIL]
+    def _locate_together(
+        self, payload: bytes, histograms: HistogramColumns, step: int, wall_time: float, location: Location
+    ) -> None:
+        tags, starts, ends, *_ = histograms
+        rows = np.zeros((1, len(tags)), SAMPLE)
+        rows["step"], rows["wall_time"], rows["record"] = step, wall_time, location.record
+        rows["start"], rows["end"] = starts + location.start, ends + location.start
+        rows["tail"] = np.ndarray(len(payload) - TAIL + 1, f"V{TAIL}", payload, strides=1)[np.maximum(ends - TAIL, 0)]
         blocks = self._blocks.get(tags)
         if blocks is None:
             blocks = self._blocks[tags] = []
@@ -258,7 +255,6 @@ class FollowedFile:
         if len(blocks) >= _STACKED and all(len(block) == 1 for block in blocks[-_STACKED:]):
             blocks[-_STACKED:] = [np.concatenate(blocks[-_STACKED:])]
         self.nbytes += rows.nbytes
-        return others
 
     def _add(self, columns: ScalarColumns) -> None:
         chunks = self._columns.get(columns.tags)

@@ -232,8 +232,7 @@ def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]
     """One scalar of a run in parts, by step; ``files`` are in the reader's order, and at least one holds it."""
     parts = [(file.path, part) for file in files if ("scalar", tag) in file.tags for part in file.scalar_parts(tag)]
     steps_of = [part[0] for _, part in parts]
-    ascends = all((one[1:] > one[:-1]).all() for one in steps_of)
-    if ascends and all(before[-1] < after[0] for before, after in itertools.pairwise(steps_of)):
+    if all(map(_ascends, steps_of)) and all(before[-1] < after[0] for before, after in itertools.pairwise(steps_of)):
         return [part for _, part in parts]
     by_file = itertools.groupby(parts, key=lambda part: part[0])
     kept = selected_samples([(path, np.concatenate([part[0] for _, part in of_file])) for path, of_file in by_file])
@@ -247,9 +246,12 @@ def _merged_samples(
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
     """Samples of one tag of another kind, by step: paths, of each sample the index of its path, and its row."""
     parts = [(file.path, file.samples(kind, tag)) for file in files if (kind, tag) in file.tags]
-    kept = selected_samples([(path, rows["step"]) for path, rows in parts])
+    paths, rows = [path for path, _ in parts], np.concatenate([rows for _, rows in parts])
     owners = np.repeat(np.arange(len(parts)), [rows.size for _, rows in parts])
-    return [path for path, _ in parts], owners[kept], np.concatenate([rows for _, rows in parts])[kept]
+    if _ascends(rows["step"]):
+        return paths, owners, rows
+    kept = selected_samples([(path, rows["step"]) for path, rows in parts])
+    return paths, owners[kept], rows[kept]
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
@@ -289,9 +291,13 @@ def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list
     return bounds[::-1]
 
 
+def _ascends(steps: NDArray[np.int64]) -> bool:
+    return bool((steps[1:] > steps[:-1]).all())  # a difference of steps may not fit 64 bits
+
+
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """Indices of the last sample of each step, by step."""
-    if (steps[1:] > steps[:-1]).all():  # a difference of steps may not fit 64 bits
+    if _ascends(steps):
         return np.arange(steps.size)
     _, from_the_end = np.unique(steps[::-1], return_index=True)
     return np.asarray(steps.size - 1 - from_the_end, np.int64)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mindsummary_lightning.reading.decode import OpenFiles
-from mindsummary_lightning.reading.followed_file import TAIL, Location
+from mindsummary_lightning.reading.followed_file import SAMPLE, TAIL, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Histogram
 
 _MAX_VARINT = 10  # bytes
+_TOGETHER = 1 << 15  # samples that are decoded at once
 # Before the varint of the last field: no NaN, no infinity, then maximum, minimum, sum and the key of the count.
 _FIELDS = np.dtype(
     [
@@ -53,35 +54,51 @@ class HistogramStatistics:
         return int(self.steps.size)
 
 
-def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
-    """Statistics of a histogram; a sample that is not encoded as known writers do it is read from its file.
+def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
+    """Statistics of every histogram by its tag; a sample that is not encoded as known writers do it is read whole.
 
     Raises:
-        LookupError: the run has no histogram of this tag.
         DamagedFileError: a sample contradicts itself.
     """
-    paths, owners, rows = run.rows("histogram", tag)
+    found: dict[str, HistogramStatistics] = {}
+    located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]] = {}
+    waiting = 0
+    for tag in run.tags_in_order("histogram"):
+        located[tag] = run.rows("histogram", tag)
+        waiting += located[tag][2].size
+        if waiting > _TOGETHER:
+            found |= _statistics(located)
+            located, waiting = {}, 0
+    return found | _statistics(located) if located else found
+
+
+def _statistics(
+    located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]],
+) -> dict[str, HistogramStatistics]:
+    ends = np.cumsum([rows.size for *_, rows in located.values()])
+    rows = np.concatenate([rows.view(f"V{rows.itemsize}") for *_, rows in located.values()]).view(SAMPLE)
     tails = np.ascontiguousarray(rows["tail"]).view(np.uint8).reshape(-1, TAIL)
     numbers = np.full((3, rows.size), np.nan)  # minimum, maximum, and sum, later mean
     counts = np.zeros((4, rows.size), np.int64)
+    goes_on = tails[:, : TAIL - _MAX_VARINT - 2 : -1] >= 128
+    sizes = goes_on[:, 1:].argmin(axis=1) + 1  # of the count's varint, behind its key, which is below 128
     is_left = np.ones(rows.size, np.bool_)
-    for size in range(1, _MAX_VARINT + 1):  # of the count's varint, which is the same for most samples of a tag
+    for size in np.flatnonzero(np.bincount(sizes)).tolist():
         fields = np.ascontiguousarray(tails[:, TAIL - size - _FIELDS.itemsize : TAIL - size]).view(_FIELDS)[:, 0]
-        is_usual = is_left & (fields["none"] == _NONE) & (tails[:, -1] < 128)
+        is_usual = (sizes == size) & ~goes_on[:, 0] & (fields["none"] == _NONE)
         for name, key in _KEYS.items():
             is_usual &= fields[name] == key
-        is_usual &= (tails[:, TAIL - size : TAIL - 1] >= 128).all(axis=1)
         for index, name in enumerate(("min", "max", "sum")):
             np.copyto(numbers[index], fields[name], where=is_usual)
         for index in range(size):
             counts[0, is_usual] |= (tails[is_usual, TAIL - size + index] & 127).astype(np.int64) << 7 * index
         is_left &= ~is_usual
-        if not is_left.any():
-            break
     with OpenFiles() as files:
         for row in np.flatnonzero(is_left).tolist():
+            place = int(np.searchsorted(ends, row, side="right"))
+            paths, owners, _ = [*located.values()][place]
             bounds = (int(rows[name][row]) for name in ("start", "end", "record"))
-            value = cast("Histogram", files.value(Location(paths[owners[row]], *bounds)))
+            value = cast("Histogram", files.value(Location(paths[owners[row - ends[place]]], *bounds)))
             numbers[:, row] = [np.nan if one is None else one for one in (value.min, value.max, value.sum)]
             counts[:, row] = value.count, value.nan_count, value.pos_inf_count, value.neg_inf_count
     finite = counts[0] - counts[1:].sum(axis=0)
@@ -90,4 +107,5 @@ def read_statistics(run: FollowedRun, tag: str) -> HistogramStatistics:
     numbers[2, finite <= 0] = np.nan
     # What most tensors have none of takes no memory.
     kept = (each.copy() if each.any() else np.broadcast_to(np.int64(0), each.shape) for each in counts)
-    return HistogramStatistics(rows["step"].copy(), *numbers, *kept)
+    columns = (np.split(column, ends[:-1]) for column in (rows["step"].copy(), *numbers, *kept))
+    return dict(zip(located, map(HistogramStatistics, *columns), strict=True))

@@ -141,8 +141,7 @@ class SummaryReader:
         Raises:
             DamagedFileError: a file is damaged.
         """
-        run = self._refreshed()
-        return {tag: read_statistics(run, tag) for tag in run.tags_in_order("histogram")}
+        return read_statistics(self._refreshed())
 
     def images(self, tag: str) -> Iterator[Sample[Image]]:
         """Encoded images of a tag; yields and raises as :meth:`histograms`."""

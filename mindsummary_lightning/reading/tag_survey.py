@@ -64,7 +64,7 @@ class TagSurvey:
         for index, outline in others:
             if isinstance(outline, ValueError):
                 raise DamagedFileError(path, begin + payloads.place(index)[0] - HEADER_SIZE, str(outline)) from outline
-            tags.update((value.kind, value.tag) for value in outline.values)
+            tags.update(outline.tags)
         return tags
 
     def _last_tags(self, path: str, file: FileIO, begin: int) -> Tags:

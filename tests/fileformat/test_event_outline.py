@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindsummary_lightning.fileformat.event_outline import outline_event
+from mindsummary_lightning.fileformat.event_outline import EventOutline, ValueLocation, outline_event
 from mindsummary_lightning.fileformat.summary_codec import decode_event, decode_value, encode_event
 from mindsummary_lightning.values import Event, Graph, GraphNode, Image, Tensor, kind_of
 from tests.reading.runs import histogram
@@ -46,7 +46,7 @@ def test_of_a_version_behind_values_only_the_version_counts() -> None:
     version = b"\x1a\x01v"
 
     assert decode_event(values + version).what == "v"
-    assert outline_event(values + version)[2:] == ("version", ())
+    assert outline_event(values + version)[2:] == ("version", (), None)
 
 
 @pytest.mark.slow
@@ -70,6 +70,39 @@ def test_an_outline_of_damaged_bytes_agrees_with_protobuf_or_says_so(changes: li
             (tag, kind_of(what)) for tag, what in event.what
         ]
         assert repr((outline.wall_time, outline.step)) == repr((event.wall_time, event.step))
+
+
+def _of_many(step: int, sizes: np.ndarray, image: int = 5) -> bytes:
+    values = [(f"layer{index}.weight/auto", histogram(*range(1, size))) for index, size in enumerate(sizes.tolist())]
+    return b"".join(encode_event(Event(1.0, step, (("loss", 0.5), *values, ("i", Image(1, 2, bytes(image)))))))
+
+
+def _flat(payload: bytes, like: EventOutline | None) -> object:
+    """What an outline says, ``None`` if it is refused."""
+    try:
+        outline = outline_event(payload, like)
+    except ValueError:
+        return None
+    many = outline.histograms
+    places = zip(many.tags, many.starts.tolist(), many.ends.tolist(), strict=True) if many else ()
+    histograms = [ValueLocation(tag, "histogram", start, end) for tag, start, end in places]
+    return outline[:3], sorted([*outline.values, *histograms], key=lambda value: value.start)
+
+
+def test_an_event_is_outlined_alike_whatever_was_seen_before() -> None:
+    chance = np.random.default_rng(0)
+    like, other = (_of_many(300, chance.integers(1, 40, 20)) for _ in range(2))
+    payloads = [other, _of_many(3, chance.integers(1, 800, 20), 100_000), _of_many(3, chance.integers(1, 40, 21))]
+    payloads += [other[: len(other) - 7], other.replace(b"layer7", b"layer8"), other + other, other + b"\x1a\x01v"]
+    for _ in range(3000):  # mostly where the heads are
+        payload = bytearray(other)
+        payload[min(int(chance.exponential(200)), len(other) - 1)] = chance.integers(256)
+        payloads.append(bytes(payload))
+
+    known = outline_event(like)
+    assert known.histograms
+    for payload in payloads:
+        assert _flat(payload, known) == _flat(payload, None)
 
 
 @pytest.mark.parametrize("payload", [b"\xff" * 12, b"\x2a\x05ab", b"\x07", b"\x00\x00"])
