@@ -15,7 +15,6 @@ from torch.jit import is_scripting  # type: ignore[attr-defined]  # a name that 
 
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.conversion.arguments import checked_name
-from mindsummary_lightning.values.text import utf8_text
 
 
 def scalar_summary(name: str, value: Any) -> None:
@@ -116,13 +115,10 @@ def _put(plugin: str, name: str, value: Any) -> None:
     if is_scripting():
         pass  # what follows cannot be scripted
     elif not torch.compiler.is_compiling():
-        name = checked_name(name)
         with torch._C.DisableTorchFunction():  # copying a value is not part of the training step that is observed
-            operator_buffer.put(plugin, name, value, in_backward())
-    elif not isinstance(name, str) or not name:  # raised by the operation, for a compiler would wrap it in an error
-        torch.ops.mindsummary_lightning.refuse(_SIDE_EFFECT, repr(name), isinstance(name, str))
+            operator_buffer.put(plugin, checked_name(name), value, in_backward())
     elif operator_buffer.is_open:
-        _put_compiled(plugin, utf8_text(name), value)
+        _put_compiled(plugin, checked_name(name), value)
 
 
 def _put_compiled(plugin: str, name: str, value: Any) -> None:
@@ -203,16 +199,4 @@ def _compiled_put_unreadable(changed: torch.Tensor, plugin: str, name: str, kind
 
 @_compiled_put_unreadable.register_fake
 def _(changed: torch.Tensor, plugin: str, name: str, kind: str) -> None:
-    return None
-
-
-@torch.library.custom_op("mindsummary_lightning::refuse", mutates_args=("changed",))
-def _compiled_refuse(changed: torch.Tensor, name: str, is_text: bool) -> None:
-    if is_text:
-        checked_name("")
-    raise TypeError(f"name must be a str, not {name}")
-
-
-@_compiled_refuse.register_fake
-def _(changed: torch.Tensor, name: str, is_text: bool) -> None:
     return None

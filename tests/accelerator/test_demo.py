@@ -23,8 +23,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def example() -> Any:
     spec = importlib.util.spec_from_file_location("digits", ROOT / "examples" / "digits.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

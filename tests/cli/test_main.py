@@ -52,8 +52,6 @@ def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(step, {"loss": 1.0}) for step in range(5000)])
     command = [sys.executable, "-c", _RUN_MAIN, "dump", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
 
@@ -108,8 +106,6 @@ def test_the_exit_code_is_right_when_the_reader_has_had_enough(tmp_path: Path) -
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     command = [sys.executable, "-c", _RUN_MAIN, "verify", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         process.stdout.close()
 
         assert (process.stderr.read(), process.wait()) == ("", 1)

@@ -27,7 +27,6 @@ from mindsummary_lightning.collection.loss import mean_loss
 def test_the_loss_is_the_mean_of_the_first_output(outputs: Any) -> None:
     loss = mean_loss(outputs)
 
-    assert loss is not None
     assert loss.dtype is torch.float32
     assert not loss.requires_grad
     assert float(loss) == 1.5

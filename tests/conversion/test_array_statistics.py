@@ -30,7 +30,6 @@ ARRAYS = {
 def test_an_array_has_the_statistics_of_the_same_tensor(name: str) -> None:
     tensor = torch.from_numpy(ARRAYS[name])
     plain = plain_tensor(tensor)
-    assert plain is not None
     vector, counted = TensorReducer().reduced(plain)
     expected = columns(vector.double().numpy()[None], np.array([plain.numel()]), np.array([counted]))[0]
 

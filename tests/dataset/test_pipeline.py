@@ -74,7 +74,6 @@ def test_a_shuffled_loader_is_batch_shuffle_and_source() -> None:
     assert batch.parameter["num_parallel_workers"] == 0
     assert shuffle.parameter["buffer_size"] == 21
     assert source.parameter["num_samples"] == 21
-    assert source.sampler is not None
     assert source.sampler.parameter == {"sampler_name": "RandomSampler", "replacement": False, "num_samples": 21}
 
 
@@ -110,7 +109,6 @@ def test_a_source_named_like_a_stage_is_still_a_source() -> None:
 def test_few_weights_of_a_sampler_are_kept() -> None:
     source = list(stages(graph("weighted")))[-1]
 
-    assert source.sampler is not None
     assert source.sampler.weights == pytest.approx((0.2, 0.3, 0.5))
     assert source.sampler.size == ()  # the server mixes the two up when both are there
     assert source.sampler.parameter["num_samples"] == 10
@@ -152,7 +150,6 @@ def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_siz
 
     root = dataset_graph(CombinedLoader(loaders, mode), None)
 
-    assert root is not None
     assert root.parameter["mode"] == mode
     assert types(root) == ["CombinedLoader", *(["BatchDataset", "TensorDataset"] * 2)]
 
@@ -160,7 +157,6 @@ def test_no_loader_repeats_in_the_other_modes(mode: Literal["min_size", "max_siz
 def test_a_loader_of_unknown_length_is_the_longest() -> None:
     root = dataset_graph(CombinedLoader([DataLoader(Stream(), 2), DataLoader(TensorDataset(torch.zeros(4)), 2)]), None)
 
-    assert root is not None
     assert types(root) == ["CombinedLoader", "BatchDataset", "Stream", "BatchDataset", "TensorDataset"]
     assert root.parameter["mode"] == "min_size"
 
@@ -188,7 +184,6 @@ def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> Non
     assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
     found = list(stages(root))[-1].sampler
-    assert found is not None
     assert {"num_replicas": 2, "rank": 1, "seed": 3}.items() <= found.parameter.items()
 
 
@@ -201,7 +196,6 @@ def test_a_loader_without_a_data_set_is_a_stage() -> None:
 def test_a_loader_without_a_length_has_no_number_of_batches() -> None:
     root = dataset_graph((batch for batch in [torch.zeros(2)]), torch.zeros(2))
 
-    assert root is not None
     assert root.parameter == {"op_type": "generator", "dataset_class": "builtins.generator"}
 
 
@@ -213,7 +207,6 @@ def test_the_sampler_that_lightning_shares_out_is_named_with_its_wrapper() -> No
 
     assert root is not None
     found = list(stages(root))[-1].sampler
-    assert found is not None
     assert {"sampler_name": "DistributedSamplerWrapper", "wraps": "SubsetRandomSampler", "num_samples": 4}.items() <= (
         found.parameter.items()
     )
@@ -227,7 +220,6 @@ def test_a_batch_sampler_of_the_users_is_named() -> None:
     loader = DataLoader(data, batch_sampler=Buckets(SubsetRandomSampler(range(8)), 3, True))
     root = dataset_graph(loader, next(iter(loader)))
 
-    assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
     assert str(root.parameter["batch_sampler"]).endswith(".Buckets")
     assert (root.parameter["batch_size"], root.parameter["drop_remainder"]) == (3, True)
@@ -252,7 +244,6 @@ def test_bulk_loading_is_batch_shuffle_and_source() -> None:
 
     root = dataset_graph(loader, next(iter(loader)))
 
-    assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
     assert (root.parameter["batch_size"], root.parameter["drop_remainder"]) == (32, False)
 
@@ -260,7 +251,6 @@ def test_bulk_loading_is_batch_shuffle_and_source() -> None:
 def test_a_loader_around_a_loader_is_drawn_as_that() -> None:
     root = dataset_graph(Around(DataLoader(TensorDataset(torch.zeros(96, 3)), 24, shuffle=True)), torch.zeros(24, 3))
 
-    assert root is not None
     assert types(root) == ["BatchDataset", "ShuffleDataset", "TensorDataset"]
     assert root.parameter["batch_size"] == 24
 

@@ -122,17 +122,3 @@ def test_a_learning_rate_is_the_number_that_was_typed(tmp_path: Path) -> None:
     settings = HParamsPluginData.FromString(content).session_start_info.hparams
     numbers = {name: value.number_value or value.string_value for name, value in settings.items()}
     assert numbers == {"learning_rate": 0.1, "nested/dropout": 0.2, "nan": "nan"}
-
-
-def test_an_export_to_the_same_directory_again_does_not_double_the_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_summary(tmp_path / "run", [values_at(step, {"loss": 0.5, "": 1.0}) for step in range(3)])
-
-    for pid in (11, 12):
-        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
-        exported, accumulator = _exported(tmp_path)
-
-    assert [sample.step for sample in accumulator.Scalars("loss")] == [0, 1, 2]
-    assert accumulator.Tags()["scalars"] == ["/scalar", "loss"]
-    assert sum(exported.changed.values()) == 1

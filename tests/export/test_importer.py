@@ -205,7 +205,6 @@ def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> Non
     run, reader = _imported(tmp_path, event(0, settings_value({**numbers, "nan": math.nan, "flag": True})))
 
     custom = reader.lineage().custom
-    assert custom is not None
     assert custom.values == {**numbers, "nan": "nan", "flag": 1}
     assert type(custom.values["three"]) is int
     assert run.changed == {"hparams: not finite, so text": 1, "hparams: true is 1 and false 0": 1}
@@ -283,15 +282,6 @@ def test_a_second_import_is_refused_and_by_force_replaces_the_first(
 
     assert {path.name for path in (tmp_path / "mi").iterdir()} == {"b", ".mindsummary-export"}
     assert len(SummaryReader(tmp_path / "mi" / "b").scalars("loss")) == 1
-
-
-def test_a_run_that_grew_after_its_import_is_not_replaced(tmp_path: Path) -> None:
-    write_tb(tmp_path / "tb" / "a", event(1, Summary.Value(tag="loss", simple_value=0.5)))
-    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
-    (tmp_path / "mi" / "a" / "events.out.events.summary.1900000000.0.host_MS").touch()
-
-    with pytest.raises(FileExistsError, match="1900000000"):
-        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"), force=True)
 
 
 def test_a_file_that_cannot_be_read_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

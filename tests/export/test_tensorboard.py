@@ -31,8 +31,6 @@ from mindsummary_lightning.values import (
     GraphInput,
     GraphNode,
     GraphParameter,
-    Histogram,
-    Tensor,
     TensorType,
     TrainInfo,
     UserDefinedInfo,
@@ -162,40 +160,6 @@ def test_a_tag_of_two_kinds_becomes_two_tags_none_of_which_is_another(
     assert [text.startswith("tag: it ends in its kind") for text in changed] == [True]
 
 
-def test_the_way_there_and_back_changes_no_value(tmp_path: Path) -> None:
-    write_demo_run(tmp_path / "run")
-    extra = {
-        "ints": Tensor(np.array([[1, -2], [3, 4]])),
-        "bools": Tensor(np.array([True, False])),
-        "nan": Tensor(np.array([np.nan, np.inf], np.float32)),
-        "number": Tensor(np.array(2.5, np.float32)),
-        "not all finite": Histogram(np.zeros(1), np.ones(1), np.array([8]), 10, nan_count=2, min=0.0, max=1.0, sum=3.5),
-    }
-    write_summary(
-        tmp_path / "run", [values_at(9, {"odd": float("nan"), "far": float("inf")}), values_at(9, extra)], 1700000900
-    )
-    export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"))
-    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "back"))
-    old, new = SummaryReader(tmp_path / "run"), SummaryReader(tmp_path / "back")
-
-    assert {**new.tags(), "loss_landscape": []} == {**old.tags(), "loss_landscape": []}
-    for tag, series in old.all_scalars().items():
-        found = new.scalars(tag)
-        assert found.steps.tolist() == series.steps.tolist()
-        np.testing.assert_array_equal(found.values, series.values)
-    for tag in old.tags()["image"]:
-        assert [image for _, _, image in new.images(tag)] == [image for _, _, image in old.images(tag)]
-    for tag in old.tags()["histogram"]:
-        for (_, _, before), (_, _, after) in zip(old.histograms(tag), new.histograms(tag), strict=True):
-            assert after.counts.tolist() == before.counts.tolist()
-            assert (after.count, after.min, after.max, after.sum) == (before.count, before.min, before.max, before.sum)
-            np.testing.assert_allclose(after.lefts, before.lefts, rtol=1e-6, atol=1e-7)
-    for tag in old.tags()["tensor"]:
-        for (step, _, before), (new_step, _, after) in zip(old.tensors(tag), new.tensors(tag), strict=True):
-            assert (new_step, after.data_type, after.data.shape) == (step, before.data_type, before.data.shape)
-            np.testing.assert_array_equal(after.data, before.data)
-
-
 # ---- in
 
 
@@ -276,7 +240,6 @@ def test_a_lightning_run_brings_its_hyper_parameters(tmp_path: Path) -> None:
 
     assert reader.scalars("loss").steps.tolist() == [0, 1, 2, 3, 4]
     custom = reader.lineage().custom
-    assert custom is not None
     assert custom.values == {"lr": 0.01, "layers": 3, "name": "net", "flag": 1}
 
 
@@ -323,14 +286,6 @@ def test_a_damaged_record_is_named_and_the_rest_imported(tmp_path: Path, capsys:
     assert f"byte {len(whole) + 18} of {path}" in answer.err
     assert SummaryReader(tmp_path / "mi" / "a").scalars("loss").values.tolist() == [0.5]
     assert SummaryReader(tmp_path / "mi" / "b").scalars("loss").values.tolist() == [0.25]
-
-
-def test_nothing_is_written_into_a_run_that_is_there(tmp_path: Path) -> None:
-    write_tb(tmp_path / "tb")
-    write_summary(tmp_path / "mi", [])
-
-    with pytest.raises(FileExistsError, match="new or empty"):
-        import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
 
 @pytest.mark.parametrize(
@@ -431,19 +386,3 @@ def test_a_fifo_with_the_name_of_an_event_file_is_not_opened(tmp_path: Path) -> 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
     assert run.written == {"scalar": 1}
-
-
-def test_a_tensor_that_claims_a_giant_shape_takes_no_memory(tmp_path: Path) -> None:
-    from tensorboard.compat.proto import tensor_pb2, tensor_shape_pb2
-
-    message = _keras("t", 1, np.ones(1, np.float32), "tensor")
-    shape = tensor_shape_pb2.TensorShapeProto(dim=[tensor_shape_pb2.TensorShapeProto.Dim(size=2**40)])
-    giant = tensor_pb2.TensorProto(dtype=1, tensor_shape=shape, float_val=[1.0])
-    message.summary.value[0].tensor.CopyFrom(giant)
-    write_tb(tmp_path / "tb", message)
-
-    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
-
-    ((problem, number),) = run.problems.items()
-    assert (number, run.written) == (1, {})
-    assert problem.startswith("'t': a tensor of 1099511627776 elements; MindInsight reads at most 10000000, byte ")

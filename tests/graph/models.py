@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -42,9 +41,9 @@ class ConvNet(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.rnn = kind(8, 16, num_layers=2, batch_first=True)
+        self.rnn = nn.LSTM(8, 16, num_layers=2, batch_first=True)
         self.head = nn.Linear(16, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -72,15 +71,6 @@ class DictModel(nn.Module):
         return {"joint": image + text, "score": (image * text).sum(-1)}
 
 
-class KeywordOnly(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, *, left: torch.Tensor, right: torch.Tensor, mode: str = "sum") -> torch.Tensor:
-        return self.a(left) + self.b(right) if mode == "sum" else self.a(left) * self.b(right)
-
-
 class Branching(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -91,28 +81,6 @@ class Branching(nn.Module):
         if x.sum() > 0:
             return torch.cat([self.up(x), x], 1)
         return torch.cat([self.down(x), x], 1)
-
-
-class WithItem(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scale = x.abs().max().item()
-        return self.linear(x) * scale
-
-
-class Tied(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(30, 8)
-        self.body = nn.Linear(8, 8)
-        self.out = nn.Linear(8, 30, bias=False)
-        self.out.weight = self.embed.weight
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.out(torch.tanh(self.body(self.embed(tokens))))
 
 
 class AwkwardNames(nn.Module):
@@ -134,17 +102,6 @@ class AwkwardNames(nn.Module):
         return x * getattr(self, "3") * getattr(self, "parts-ModuleDict") * self.cst1
 
 
-class Gan(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.generator = nn.Sequential(nn.Linear(5, 16), nn.LeakyReLU(0.2), nn.Linear(16, 8), nn.Tanh())
-        self.discriminator = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1), nn.Sigmoid())
-
-    def forward(self, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        fake = self.generator(noise)
-        return fake, self.discriminator(fake)
-
-
 class Bag(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -153,22 +110,6 @@ class Bag(nn.Module):
 
     def forward(self, tokens: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         return self.head(self.bag(tokens, offsets))
-
-
-@dataclass
-class Points:
-    position: torch.Tensor
-    weight: torch.Tensor
-    name: str = "cloud"
-
-
-class TakesDataclass(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(3, 3)
-
-    def forward(self, points: Points) -> Points:
-        return Points(self.linear(points.position), points.weight * 2, points.name)
 
 
 class InPlace(nn.Module):
@@ -193,41 +134,9 @@ class InPlace(nn.Module):
         return x
 
 
-class Differentiates(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.energy = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x.detach().requires_grad_(True)
-        return torch.autograd.grad(self.energy(x).sum(), x, create_graph=True)[0]
-
-
-class Nonzero(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = torch.nonzero(x > 0)
-        return found.float() * 2
-
-
-class Transformer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.encoder(x)
-
-
 def _digits() -> nn.Module:
     inner = nn.Sequential(*(nn.Linear(4, 4) for _ in range(6)))
     return nn.Sequential(inner, nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(4, 2))))
-
-
-def _compiled() -> nn.Module:
-    network = ConvNet()
-    network.stem = torch.compile(network.stem, backend="eager")  # type: ignore[assignment]
-    return torch.compile(network, backend="eager")  # type: ignore[return-value]
 
 
 def _image() -> torch.Tensor:
@@ -237,26 +146,16 @@ def _image() -> torch.Tensor:
 # Kind -> its model and an example of its input, both made anew at each call.
 KINDS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     "cnn": lambda: (ConvNet(), _image()),
-    "lstm": lambda: (Recurrent(nn.LSTM), torch.randn(2, 5, 8)),
-    "gru": lambda: (Recurrent(nn.GRU), torch.randn(2, 5, 8)),
-    "transformer": lambda: (Transformer(), torch.randn(2, 5, 16)),
+    "lstm": lambda: (Recurrent(), torch.randn(2, 5, 8)),
     "keyword-mask": lambda: (
         MaskedAttention(), {"x": torch.randn(2, 5, 16), "mask": torch.zeros(2, 5, dtype=torch.bool)}
     ),
     "dict": lambda: (DictModel(), {"image": torch.randn(2, 8), "text": torch.randint(0, 20, (2, 6))}),
-    "keyword-only": lambda: (KeywordOnly(), {"left": torch.randn(2, 4), "right": torch.randn(2, 4), "mode": "product"}),
     "branch": lambda: (Branching(), torch.randn(3, 4)),
-    "item": lambda: (WithItem(), torch.randn(3, 4)),
-    "tied": lambda: (Tied(), torch.randint(0, 30, (2, 5))),
     "awkward-names": lambda: (AwkwardNames(), torch.randn(2, 4)),
     "digits": lambda: (_digits(), torch.randn(2, 4)),
-    "gan": lambda: (Gan(), torch.randn(2, 5)),
-    "compiled": lambda: (_compiled(), _image()),
     "bag": lambda: (Bag(), (torch.randint(0, 50, (8,)), torch.tensor([0, 4]))),
-    "dataclass": lambda: (TakesDataclass(), Points(torch.randn(4, 3), torch.randn(4))),
     "in-place": lambda: (InPlace(), torch.randn(3, 4)),
-    "differentiates": lambda: (Differentiates(), torch.randn(3, 3)),
-    "nonzero": lambda: (Nonzero(), torch.randn(3, 4)),
     "half": lambda: (ConvNet().to(torch.bfloat16), _image()),
     "identity": lambda: (nn.Identity(), torch.randn(2)),
 }  # fmt: skip

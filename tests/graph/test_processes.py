@@ -74,7 +74,6 @@ def test_ddp_with_a_collective_in_forward_and_a_branch_on_data(tmp_path: Path) -
         plain, observed = (json.loads((tmp_path / f"{name}{rank}.json").read_text()) for name in ("plain", "observed"))
         assert observed == plain
     graph = SummaryReader(tmp_path / "observed" / "run").graph()
-    assert graph is not None
     assert broken_rules(graph) == []
     sources = {source for source, _ in edges(graph)}
     assert {"batch.0", "batch.1", "first.weight", "up.weight"} <= sources
@@ -165,7 +164,6 @@ def test_a_sharded_model_trains_the_same_and_shows_whole_parameters(kind: str, s
         )
         assert observed == plain
     graph = SummaryReader(sharded_runs / kind).graph()
-    assert graph is not None
     assert broken_rules(graph) == []
     assert [node.full_name for node in graph.nodes] == [
         "first-Sequential/0-Linear/Linear-op1",

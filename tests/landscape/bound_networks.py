@@ -49,14 +49,6 @@ class InitialState(Bound):
         return self.net(self.state)
 
 
-class Masked(Bound):
-    def prepare(self) -> None:
-        self.register_buffer("mask", torch.tril(torch.ones(SAMPLES, SAMPLES)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (self.mask / self.mask.sum(1, keepdim=True)) @ self.net(x)
-
-
 class Queue(Bound):
     """MoCo's: keys of the last batches, in a ring whose length is a multiple of the batch."""
 
@@ -72,14 +64,6 @@ class Queue(Bound):
         self.queue[start : start + len(keys)] = keys.detach()
         self.place[0] = (start + len(keys)) % len(self.queue)
         return loss
-
-
-class StoredMixup(Bound):
-    def prepare(self) -> None:
-        self.order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(2))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(0.7 * x + 0.3 * x[self.order])
 
 
 class Grouped(Bound):
@@ -145,16 +129,6 @@ class BatchStatistics(Bound):
         return self.net(self.norm(x))
 
 
-class Positions(Bound):
-    """A parameter for every place in a batch."""
-
-    def prepare(self) -> None:
-        self.place_weight = nn.Parameter(0.1 * torch.randn(SAMPLES, WIDTH, generator=torch.Generator().manual_seed(3)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(torch.addcmul(x, self.place_weight, x.sign()))
-
-
 class Teacher(Bound):
     """Distills from the scores that the batch before had, kept by a closure over the network itself."""
 
@@ -172,6 +146,6 @@ class Teacher(Bound):
 
 
 BOUND = [
-    *(Reshaping, InitialState, Masked, Queue, StoredMixup, Grouped),
-    *(Indexed, Preallocated, FirstBatch, Alternating, BatchStatistics, Positions, Teacher),
+    *(Reshaping, InitialState, Queue, Grouped),
+    *(Indexed, Preallocated, FirstBatch, Alternating, BatchStatistics, Teacher),
 ]

@@ -46,7 +46,6 @@ def test_an_interval_landscape_is_mindspores() -> None:
     assert job.tag == "landscape_[1, 6]"
     assert list(ours.intervals) == golden["intervals"]
     assert (ours.metadata.decomposition, ours.metadata.unit, ours.metadata.step_per_epoch) == ("PCA", "step", 3)
-    assert ours.path is not None
     z = ours.surface.z
     for axis in "xy":  # the sign of a principal direction is free; a flipped axis runs the other way
         coordinates, grid = getattr(ours.path, axis), getattr(ours.surface, axis)

@@ -64,7 +64,6 @@ def test_the_written_file_holds_the_landscapes(run: Path) -> None:
     assert (interval.metadata.decomposition, interval.metadata.unit) == ("PCA", "step")
     assert interval.metadata.step_per_epoch == 3
     assert final.metadata.decomposition == "Random"
-    assert interval.path is not None
     assert interval.convergence_point == (0.0, 0.0, interval.path.z[-1])
     assert final.convergence_point == (0.0, 0.0, final.surface.z[2, 2])
     assert final.convergence_point[2] == pytest.approx(interval.convergence_point[2], rel=1e-6)

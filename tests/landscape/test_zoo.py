@@ -157,7 +157,6 @@ def assert_plain_loop(animal: Animal, made: dict[str, LossLandscape], states: li
     interval = made[TAGS[0]]
     np.testing.assert_allclose(interval.surface.x, x, rtol=1e-4)
     np.testing.assert_allclose(interval.surface.y, y, rtol=1e-4)
-    assert interval.path is not None
     np.testing.assert_allclose(interval.path.z, [loss_at(animal, last, axes, point) for point in path], rtol=1e-6)
     grid = [[loss_at(animal, last, axes, (a, b)) for a in x] for b in y]
     np.testing.assert_allclose(interval.surface.z, grid, rtol=1e-6)

@@ -33,8 +33,6 @@ def _loader() -> subprocess.Popen[str]:
 def shown(*runs: Path) -> list[dict[str, Any]]:
     """What ``load_runs_there.py`` says of each run."""
     loader = _loader()
-    assert loader.stdin is not None
-    assert loader.stdout is not None
     loader.stdin.write(json.dumps([str(run) for run in runs]) + "\n")
     loader.stdin.flush()
     line = loader.stdout.readline()

@@ -110,13 +110,9 @@ def test_a_training_that_breaks_off_leaves_all_it_recorded(
     assert steps(tmp_path / "collector", "loss/auto") == [1, 2, 3]
     assert steps(logger.log_dir, "train/loss") == [0, 1]  # a step's metrics come after its callbacks
     for directory in (logger.log_dir, tmp_path / "collector"):
-        custom = SummaryReader(directory).lineage().custom
-        assert custom is not None
-        assert custom.values["status"] == "failed"
+        assert SummaryReader(directory).lineage().custom.values["status"] == "failed"
     for directory in (tmp_path / "collector", tmp_path / "lineage"):
-        train = SummaryReader(directory).lineage().train
-        assert train is not None
-        assert train.loss is not None
+        assert SummaryReader(directory).lineage().train.loss is not None
 
 
 def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> None:
@@ -127,9 +123,7 @@ def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> 
     with pytest.raises(RuntimeError, match="mine"):
         trainer(callbacks=[SummaryCollector(tmp_path), Fail()], logger=False).fit(Net(), loader(), loader(2))
 
-    train = SummaryReader(tmp_path).lineage().train
-    assert train is not None
-    assert train.loss == pytest.approx(points(tmp_path, "loss/auto")[-1][1])
+    assert SummaryReader(tmp_path).lineage().train.loss == pytest.approx(points(tmp_path, "loss/auto")[-1][1])
 
 
 def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
@@ -198,7 +192,6 @@ def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(tmp_path
     trainer(callbacks=[callback(tmp_path / "run"), saving], **options).fit(Net(), loader(2))
 
     train = SummaryReader(tmp_path / "run").lineage().train
-    assert train is not None
     assert train.model_path == json.dumps({"ckpt": saving.best_model_path})
     assert train.model_size == Path(saving.best_model_path).stat().st_size
 

@@ -139,8 +139,6 @@ def test_metric_and_data_set_are_those_of_one_evaluation_and_other_metrics_keep_
     running.test(Net(), loader(5), verbose=False)
 
     lineage = SummaryReader(tmp_path).lineage()
-    assert lineage.evaluation is not None
-    assert lineage.custom is not None
     assert lineage.evaluation.valid_dataset_size == 20
     assert _metrics(tmp_path).keys() == {"test/loss"}
     assert isinstance(lineage.custom.values["val/loss"], float)
@@ -155,9 +153,7 @@ def test_loaders_that_are_read_side_by_side_have_no_size_in_all(tmp_path: Path, 
     validation = CombinedLoader({"a": loader(3), "b": loader(2)}, mode)
     trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).validate(Silently(), validation, verbose=False)
 
-    evaluation = SummaryReader(tmp_path).lineage().evaluation
-    assert evaluation is not None
-    assert evaluation.valid_dataset_size == size
+    assert SummaryReader(tmp_path).lineage().evaluation.valid_dataset_size == size
 
 
 class Prune(L.Callback):
@@ -180,9 +176,7 @@ def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(tmp_path: 
 
     lineage = SummaryReader(tmp_path / "run").lineage()
     assert _metrics(tmp_path / "run") == {"validations": 1.0}
-    assert lineage.train is not None
     assert lineage.train.epoch == 1
-    assert lineage.custom is not None
     assert lineage.custom.values["status"] == "pruned"
 
 
@@ -200,9 +194,7 @@ def test_an_evaluation_that_breaks_off_in_a_batch_has_no_metric(tmp_path: Path) 
         trainer(logger=False, callbacks=[SummaryCollector(tmp_path)]).fit(Breaks(), loader(3), loader(2))
 
     assert _metrics(tmp_path) == {}
-    train = SummaryReader(tmp_path).lineage().train
-    assert train is not None
-    assert train.epoch == 1  # its batches are trained
+    assert SummaryReader(tmp_path).lineage().train.epoch == 1  # its batches are trained
 
 
 def test_an_epoch_that_breaks_off_is_not_done(tmp_path: Path) -> None:
@@ -214,6 +206,4 @@ def test_an_epoch_that_breaks_off_is_not_done(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="mine"):
         trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=3).fit(Breaks(), loader(3))
 
-    train = SummaryReader(tmp_path).lineage().train
-    assert train is not None
-    assert train.epoch == 1
+    assert SummaryReader(tmp_path).lineage().train.epoch == 1

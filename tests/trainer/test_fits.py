@@ -56,7 +56,6 @@ def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, call
     for version in ("version_0", "version_1"):
         assert len(os.listdir(tmp_path / version / "checkpoints")) == 1
         train = SummaryReader(tmp_path / version).lineage().train
-        assert train is not None
         assert json.loads(train.model_path or "")["ckpt"].startswith(str(tmp_path / version / "checkpoints"))
 
 

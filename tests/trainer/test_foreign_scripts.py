@@ -84,7 +84,6 @@ def test_sizes_are_those_of_the_batches_or_none(trained: Trained) -> None:
     samples = trained.witness.samples
     an_epoch = sum(samples[: len(samples) // trained.witness.epochs])
 
-    assert train is not None
     expected = (samples[0], an_epoch) if trained.script.has_sizes else (None, None)
     assert (train.batch_size, train.train_dataset_size) == expected
 
@@ -92,7 +91,6 @@ def test_sizes_are_those_of_the_batches_or_none(trained: Trained) -> None:
 def test_the_loss_function_is_the_one_that_was_called(trained: Trained) -> None:
     train = trained.run.lineage().train
 
-    assert train is not None
     assert train.loss_function == trained.script.loss_function
 
 

@@ -40,8 +40,6 @@ class Scheduled(Net):
 
 def _rates(run: Path) -> tuple[float | None, float]:
     lineage = SummaryReader(run).lineage()
-    assert lineage.train is not None
-    assert lineage.custom is not None
     assert (lineage.custom.values["learning_rate/0"], lineage.custom.values["learning_rate/1"]) == (0.25, 0.5)
     return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
 
@@ -68,9 +66,7 @@ def test_the_first_rate_of_the_first_group_is_the_learning_rate(
 def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
     trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=1).fit(Net(), loader(2))
 
-    custom = SummaryReader(tmp_path).lineage().custom
-    assert custom is not None
-    assert "final_learning_rate" not in custom.values
+    assert "final_learning_rate" not in SummaryReader(tmp_path).lineage().custom.values
 
 
 @pytest.mark.slow
@@ -104,9 +100,7 @@ def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_anothe
     assert _rates(tmp_path / "run")[0] == 0.25
 
     trainer(logger=False, callbacks=[ours]).fit(Net(0.75), loader(2))
-    train = SummaryReader(tmp_path / "run").lineage().train
-    assert train is not None
-    assert train.learning_rate == 0.75
+    assert SummaryReader(tmp_path / "run").lineage().train.learning_rate == 0.75
 
 
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
@@ -122,7 +116,5 @@ def test_groups_that_join_during_the_fit_have_their_first_rates_too(tmp_path: Pa
     trainer(logger=False, callbacks=[callback(tmp_path)], max_epochs=2).fit(Joining(), loader(2))
 
     lineage = SummaryReader(tmp_path).lineage()
-    assert lineage.custom is not None
-    assert lineage.train is not None
     assert {key: lineage.custom.values.get(f"learning_rate/{key}") for key in (0, 1)} == {0: 0.5, 1: 0.25}
     assert lineage.train.learning_rate == 0.5

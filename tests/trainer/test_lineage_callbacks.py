@@ -37,8 +37,6 @@ def test_both_record_into_a_directory_a_record_or_a_logger(tmp_path: Path, targe
     running.fit(Net(), loader(), loader(2))
 
     lineage = _lineage(run)
-    assert lineage.train is not None
-    assert lineage.evaluation is not None
     assert lineage.dataset is not None
     assert (lineage.train.network, lineage.train.epoch) == ("Net", 1)
     assert lineage.train.loss is not None
@@ -89,21 +87,8 @@ def test_an_evaluation_alone_is_recorded(tmp_path: Path, method: str) -> None:
     getattr(running, method)(Net(), loader(3), verbose=False)
 
     lineage = _lineage(tmp_path)
-    assert lineage.evaluation is not None
     assert lineage.evaluation.valid_dataset_size == 12
     assert lineage.train is None
-
-
-def test_the_metrics_are_those_of_the_evaluation_and_finite(tmp_path: Path) -> None:
-    class Odd(Net):
-        def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-            self.log("val/nan", float("nan"))
-            self.log("val/good", 1.0)
-
-    running = trainer(logger=False, callbacks=[EvalLineage(tmp_path)])
-    running.fit(Odd(), loader(), loader(1))
-
-    assert _lineage(tmp_path).evaluation.metric == '{"val/good": 1.0}'  # type: ignore[union-attr]
 
 
 def test_what_cannot_be_recorded_is_logged_or_raised_as_asked(

@@ -296,7 +296,6 @@ def test_the_first_number_that_is_not_finite_is_named_once(tmp_path: Path, caplo
     assert f"1 of 24 parameters are affected, the loss is {loss:g}" in message
     table = table_of(tmp_path)
     first = table.first_non_finite()
-    assert first is not None
     assert (first.step, first.parameter, first.kind) == (60, "layers.7.weight", "gradient")
     at = table.steps.tolist().index(60)
     assert table.column("gradient_non_finite")[at].sum() == 1

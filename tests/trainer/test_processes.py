@@ -70,8 +70,6 @@ def _histograms(run: Path | str, tag: str) -> list[tuple[int, list[int], float |
 
 def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = False) -> None:
     ours, theirs = (SummaryReader(path).parameter_statistics() for path in (run, alone))
-    assert ours is not None
-    assert theirs is not None
     assert ours.steps.tolist() == theirs.steps.tolist() == [1, 2, 4, 6]
     assert ours.parameters == theirs.parameters
     for column in ours.columns:
@@ -82,8 +80,6 @@ def _assert_statistics_equal(run: Path, alone: Path, without_updates: bool = Fal
 def _assert_chains_equal(run: Path, alone: Path, without: frozenset[str] = frozenset()) -> None:
     """``without``: parts of a step of which each rank holds a share."""
     ours, theirs = (SummaryReader(path).module_statistics() for path in (run, alone))
-    assert ours is not None
-    assert theirs is not None
     assert ours.steps.tolist() == theirs.steps.tolist()
     for step in ours.steps.tolist():
         (rows, values), (their_rows, their_values) = ours.chain(step), theirs.chain(step)
@@ -137,8 +133,7 @@ def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, str
 
     # The values are those of one process on the same batches.
     tags = SummaryReader(alone).tags()
-    ours = SummaryReader(pair).tags()
-    assert ours["histogram"] == tags["histogram"]
+    assert SummaryReader(pair).tags()["histogram"] == tags["histogram"]
     assert len(tags["histogram"]) == 8
     for tag in tags["histogram"]:
         assert _histograms(pair, tag) == _histograms(alone, tag)
@@ -152,7 +147,6 @@ def test_two_processes_leave_one_run_that_equals_that_of_one(tmp_path: Path, str
     if strategy == "ddp":
         assert steps(pair, "mean") == [1, 2, 4, 6]
     lineage = SummaryReader(pair).lineage()
-    assert lineage.train is not None
     assert (lineage.train.device_num, lineage.train.parallel_mode) == (2, "ddp")
 
 

@@ -259,6 +259,4 @@ def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in
     collector = SummaryCollector(tmp_path / "run", custom_lineage_data={"width": "wide"})
     trainer(logger=logger, callbacks=[collector], limit_train_batches=2).fit(Saving(3), loader())
 
-    custom = SummaryReader(tmp_path / "run").lineage().custom
-    assert custom is not None
-    assert custom.values["width"] == "wide"
+    assert SummaryReader(tmp_path / "run").lineage().custom.values["width"] == "wide"

@@ -102,7 +102,6 @@ def test_precision_and_the_settings_of_every_group_are_recorded_whatever_is_left
     trainer(logger=False, callbacks=[collector], max_steps=1).fit(_Grouped(), loader())
 
     custom = SummaryReader(tmp_path).lineage().custom
-    assert custom is not None
     groups = custom.values["optimizer_groups"]
     assert (custom.values["precision"], set(custom.values)) == ("32-true", {"precision", "optimizer_groups"})
     assert [groups[at][name] for at in "01" for name in ("optimizer", "lr", "weight_decay", "betas")] == [
@@ -242,6 +241,5 @@ def test_several_training_loaders_keep_the_mode_in_which_they_are_read(mode: Any
     trainer(logger=False, callbacks=[seen]).fit(Several(), data)
 
     graph = dataset_graph(seen.loader, None)
-    assert graph is not None
     assert graph.parameter["mode"] == mode
     assert [child.parameter["op_type"] for child in graph.children].count("RepeatDataset") == (mode == "max_size_cycle")

@@ -161,8 +161,7 @@ def start(work: Path) -> None:
 
 def started(killed: Path, done: Path) -> None:
     start(killed)
-    steps = SummaryReader(killed / "run").scalars("loss").steps.tolist()
-    assert steps == list(range(31))
+    assert SummaryReader(killed / "run").scalars("loss").steps.tolist() == list(range(31))
     tails = [data for name, data in contents(killed / "run").items() if ".damaged" in name and ".tmp" not in name]
     assert b"\x10\0\0 and more" in tails
     assert_readable(killed / "run")

@@ -84,5 +84,4 @@ def test_tensors_have_the_same_shape(ours: dict[str, dict[int, object]]) -> None
 
 def test_the_lineage_has_the_same_rate_and_sizes(run_dir: Path) -> None:
     train = SummaryReader(run_dir).lineage().train
-    assert train is not None
     assert [train.learning_rate, train.batch_size, train.train_dataset_size] == pytest.approx(LINEAGE)
