@@ -210,14 +210,6 @@ def test_a_repair_that_cannot_write_leaves_the_file_as_it_was(
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_lock_held_elsewhere_refuses_a_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_lineage(tmp_path, [TrainInfo()])
-    with path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-        assert mindsummary(capsys, "repair", tmp_path).code == 1
-
-
 @pytest.mark.slow
 def test_whatever_random_damage_leaves_is_whole_after_a_repair(tmp_path: Path) -> None:
     write_demo_run(tmp_path / "whole", steps=20)

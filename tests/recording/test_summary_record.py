@@ -107,13 +107,6 @@ def test_all_values_of_a_step_that_may_share_an_event_do(run: Path) -> None:
     assert tags == [["a scalar", "a image", "a histogram"], ["a tensor"]]
 
 
-def test_each_file_begins_with_the_version(run: Path) -> None:
-    with SummaryRecord(run) as record:
-        record.add_scalar("a", 1.0)
-
-    assert read_events(run)[0].what == "MindSpore.Event:1"
-
-
 def test_torch_tensors_are_recorded_like_arrays(run: Path) -> None:
     torch = pytest.importorskip("torch")
     array = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
@@ -258,15 +251,6 @@ def test_the_filter_chooses_plugins_and_the_rest_is_dropped(run: Path) -> None:
     assert sorted(asked) == ["scalar", "tensor", "train_lineage"]
     assert [(step, tag) for step, tag, _ in read_values(run)] == [(1, "s"), (1, "s2")]
     assert not lineage_paths(run)
-
-
-def test_values_are_consumed_by_the_record_that_takes_them(run: Path) -> None:
-    with SummaryRecord(run) as record:
-        record.add_value("scalar", "a", 1.0)
-        record.record(1)
-        record.record(2)
-
-    assert read_scalars(run, "a") == [(1, 1.0)]
 
 
 def test_recording_nothing_is_done_and_makes_nothing(run: Path) -> None:

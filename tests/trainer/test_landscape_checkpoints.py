@@ -81,17 +81,6 @@ def test_by_default_nothing_is_saved_unless_all_of_it_fits(tmp_path: Path, caplo
     assert "none is saved. Set landscape_max_bytes=" in line.message
 
 
-@pytest.mark.slow
-def test_landscapes_that_are_asked_for_are_thinned_to_the_budget(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    _fit(tmp_path, Large(), collector={"collect_specified_data": {"collect_landscape": {}}})
-
-    assert 3 <= len([name for name in files(tmp_path) if name.endswith(".ckpt")]) <= 16
-    (line,) = [record for record in caplog.records if "landscape_max_bytes" in record.message]
-    assert line.levelname == "WARNING"
-
-
 def test_parameters_of_fsdp1_are_never_gathered(tmp_path: Path) -> None:
     class Flattened(Net):
         def on_train_start(self) -> None:

@@ -226,23 +226,6 @@ def test_a_training_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tables_are_few_and_the_last_step_has_one(tmp_path: Path) -> None:
-    collector = SummaryCollector(tmp_path, 2, ONLY, False, collect_parameter_statistics=True)
-    trainer(logger=False, callbacks=[collector]).fit(Net(), loader(101))
-
-    reader = SummaryReader(tmp_path)
-    steps = table_of(tmp_path).steps.tolist()
-    assert steps[0] == 1
-    assert steps[-1] == 101
-    assert len(steps) <= 20
-    assert all(step % 2 == 0 for step in steps[1:-1])
-    assert reader.scalars("parameter_statistics/non_finite").steps.tolist() == [1, *range(2, 101, 2), 101]
-    pictures = [step for step, _, _ in reader.images("parameter_statistics/gradient_rms")]
-    assert pictures[-1] == 101
-    assert len(pictures) <= 6
-
-
-@pytest.mark.slow
 def test_a_fit_that_ends_unexpectedly_has_its_last_table_and_picture(tmp_path: Path) -> None:
     class Stopped(Net):
         def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
