@@ -96,6 +96,7 @@ class Blocks:
 
     def may_hold(self, one: str, other: str) -> bool:
         """Whether of two names one is in the block that belongs to the smallest of the other."""
+        one, other = _WRAPPERS.sub("", one), _WRAPPERS.sub("", other)
         return other.startswith(self.of(one, 0)[1]) or one.startswith(self.of(other, 1)[1])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,15 @@ def test_norms_that_a_library_makes_before_the_rest_of_a_block_are_paired(has_va
     assert len(pairs) == 18
     for one, other in pairs.items():
         assert [words.get(word, word) for word in one.split(".")][:3] == other.split(".")[:3]
+
+
+def test_norms_that_are_made_first_are_not_paired_across_the_blocks_of_a_compiled_list() -> None:
+    world = WORLDS["llama, compiled"]
+    a, b = world.sides("rate")
+    members = [re.findall(r"^\D*\d*", tensor.name) for tensor in b]
+    order = sorted(range(len(b)), key=lambda at: (members.index(members[at]), "norm" not in b[at].name))
+
+    assert all(world.pairs[pair.a] == pair.b for pair in match_names(a, [b[at] for at in order]).pairs)
 
 
 def test_layers_of_other_members_of_equal_lists_are_no_pair() -> None:
