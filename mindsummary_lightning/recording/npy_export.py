@@ -36,7 +36,7 @@ class TensorExport:
     """Saves tensors to ``<directory>/export_<seconds>/tensor/<percent-quoted tag>_<step>.npy``.
 
     The seconds are those of the first export, so that a second recording of the directory does not replace the first.
-    The names of long tags are those of :func:`quoted_name`.
+    The names of long tags are those of :func:`quoted_name`; ``tensor/shortened_names.txt`` lists them.
     """
 
     def __init__(self, policy: FailurePolicy, directory: str, mode: int) -> None:
@@ -45,6 +45,7 @@ class TensorExport:
         # Not synced: a training step must not wait for the disk.
         self._replacement = partial(replacement, mode=mode, root=directory, is_synced=False)
         self._folder = ""
+        self._shortened: dict[str, str] = {}
 
     def save_all(
         self,
@@ -66,5 +67,12 @@ class TensorExport:
         """Save one tensor; a file that is there already is replaced atomically. Raises OSError."""
         if not self._folder:
             self._folder = os.path.join(self._run_dir, f"export_{int(time.time())}", "tensor")
-        with self._replacement(os.path.join(self._folder, f"{quoted_name(tag)}_{step}.npy")) as file:
+        name = quoted_name(tag)
+        with self._replacement(os.path.join(self._folder, f"{name}_{step}.npy")) as file:
             np.save(file, array, allow_pickle=False)
+        if "~" in name and name not in self._shortened:
+            listed = {**self._shortened, name: tag}
+            with self._replacement(os.path.join(self._folder, "shortened_names.txt")) as file:
+                lines = (f"{short}\t{quote(full, safe='', errors='surrogatepass')}\n" for short, full in listed.items())
+                file.write("".join(lines).encode())
+            self._shortened = listed
