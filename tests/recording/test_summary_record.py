@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -505,6 +506,18 @@ def test_tensors_are_exported_as_npy_files_too(run: Path) -> None:
     assert file.name == "..%2Fa%20b%2Fc_5.npy"
     assert np.load(file).tolist() == array.tolist()
     assert np.load(file).dtype == np.int64
+
+
+def test_whose_a_shortened_npy_file_is_stands_beside_it(run: Path) -> None:
+    with SummaryRecord(run, export_options={"tensor_format": "npy"}) as record:
+        for tag in ("layer.é/" + "a" * 200, "b" * 300, "short"):
+            record.add_value("tensor", tag, np.ones(1))
+        record.record(5)
+
+    (listing,) = run.glob("export_*/tensor/shortened_names.txt")
+    names = {unquote(full): short for short, full in map(str.split, listing.read_text().splitlines())}
+    assert sorted(names) == ["b" * 300, "layer.é/" + "a" * 200]
+    assert all((listing.parent / f"{short}_5.npy").is_file() for short in names.values())
 
 
 @pytest.mark.parametrize("options", [None, {}, {"tensor_format": None}], ids=str)
