@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from mindsummary_lightning.conversion.arguments import refuse_file_in_the_way
 from mindsummary_lightning.recording.run_recorder import RunRecorder
 from mindsummary_lightning.recording.summary_record import SummaryRecord, recorder_of
 from mindsummary_lightning.trainer import run_identity
@@ -92,7 +91,6 @@ class FitRun:
             self.open_recorder.is_reopened = True  # users of a SummaryWriter close it in hooks
             if self._dropped is not None:
                 self.open_recorder.take_deferred_lineage(self._dropped)
-                self._dropped = None
         return self._record
 
     def recorder(self) -> RunRecorder:
@@ -100,16 +98,15 @@ class FitRun:
         return self.open_recorder or recorder_of(self.record())
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:
-        """Record hyper-parameters together with the first value; immediately if it is clear whose they are."""
+        """Record hyper-parameters with the next value; outside of a Trainer at once, if there has been a value."""
         recorder = self.recorder()
         recorder.defer_lineage(info)
-        if recorder.has_recorded and (not self.is_in_trainer or run_identity.is_fitting(self.directory)):
+        if recorder.has_recorded and not self.is_in_trainer:
             recorder.write_deferred_lineage()
 
     def enter(self, trainer: Any) -> None:
         """A Trainer begins a call; all its ranks come here, for they learn the version from rank zero."""
         if trainer.is_global_zero:
-            refuse_file_in_the_way(self.directory)
             self._is_fitting = trainer.state.fn == "fit" and not ends_with_tuning(trainer)
             if self._is_fitting:
                 self._begin_fit(trainer)
@@ -171,7 +168,7 @@ class FitRun:
 
         For Lightning every exception is ``"failed"``; a trial that a study has pruned is done, and its values count.
         """
-        if any(kind.__name__ == "TrialPruned" for kind in type(sys.exc_info()[1]).__mro__):
+        if type(sys.exc_info()[1]).__name__ == "TrialPruned":
             status = "pruned"
         is_of_fit = self._is_fitting or not run_identity.has_fit(self.directory)  # and of no evaluation after it
         if self.has_recorded and records_status and is_of_fit:

@@ -73,10 +73,10 @@ def has_fit(directory: str) -> bool:
     return os.path.realpath(directory) in _RUNS
 
 
-def is_fitting(directory: str, trainer: Any = None) -> bool:
-    """Whether a fit is being recorded there: any, or that of a Trainer."""
+def is_fitting(directory: str, trainer: Any) -> bool:
+    """Whether a fit of a Trainer is being recorded there."""
     run = _RUNS.get(os.path.realpath(directory))
-    return run is not None and run.is_running and (trainer is None or run.trainer() is trainer)
+    return run is not None and run.is_running and run.trainer() is trainer
 
 
 def is_same_directory(one: str, other: str) -> bool:

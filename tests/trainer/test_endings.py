@@ -196,22 +196,24 @@ def test_a_checkpoint_saved_when_the_training_is_over_is_in_the_lineage(tmp_path
     assert train.model_size == Path(saving.best_model_path).stat().st_size
 
 
-@pytest.mark.parametrize("owner", ["logger", "collector"])
+@pytest.mark.parametrize("owner", ["logger", "collector", "pair"])
 def test_a_run_says_where_it_goes_when_it_begins_and_where_it_is_when_it_ends(
     tmp_path: Path, owner: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    run = tmp_path / "version_0"
-    logger = MindInsightLogger(tmp_path, name="") if owner == "logger" else False
-    callbacks = [] if logger else [SummaryCollector(run)]
-    trainer(logger=logger, callbacks=callbacks, max_epochs=2).fit(Net(), loader(2))
+    logger = MindInsightLogger(tmp_path, name="") if owner != "collector" else False
+    callbacks = [] if owner == "logger" else [SummaryCollector(None if logger else tmp_path / "version_0")]
+    for run in (tmp_path / "version_0", tmp_path / "version_1")[: 2 if logger else 1]:
+        caplog.clear()
+        trainer(logger=logger, callbacks=callbacks, max_epochs=2).fit(Net(), loader(2))
+        trainer(logger=logger, callbacks=callbacks).test(Net(), loader(1), verbose=False)  # says nothing of it
 
-    begin, end = (record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage())
-    view = f"view {tmp_path if logger else run}"
-    assert str(run) in begin
-    assert begin.endswith(view)
-    assert str(run) in end
-    assert end.endswith(view)
+        begin, end = (record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage())
+        view = f"view {tmp_path if logger else run}"
+        assert str(run) in begin
+        assert begin.endswith(view)
+        assert str(run) in end
+        assert end.endswith(view)
 
 
 @pytest.mark.parametrize("installed", ["here", "not here", "elsewhere first"])
@@ -219,7 +221,7 @@ def test_the_command_to_look_exists_in_this_environment(
     tmp_path: Path, installed: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    own, other = tmp_path / "venv" / "bin", tmp_path / "other"
+    own, other = tmp_path / "my venv" / "bin", tmp_path / "other"
     for folder in (own, other):
         folder.mkdir(parents=True)
         script = folder / "mindsummary"
@@ -229,12 +231,12 @@ def test_the_command_to_look_exists_in_this_environment(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "executable", str(own / "python"))
     monkeypatch.setenv("PATH", str(own if installed == "here" else other))
-    trainer(logger=MindInsightLogger("runs"), limit_train_batches=1).fit(Net(), loader(1))
+    trainer(logger=MindInsightLogger("my runs"), limit_train_batches=1).fit(Net(), loader(1))
 
     command = {
         "here": "mindsummary",
-        "not here": "venv/bin/python -m mindsummary_lightning",
-        "elsewhere first": "venv/bin/mindsummary",
+        "not here": "'my venv/bin/python' -m mindsummary_lightning",
+        "elsewhere first": "'my venv/bin/mindsummary'",
     }[installed]
     messages = [record.getMessage() for record in caplog.records if "MindInsight files" in record.getMessage()]
-    assert [message.endswith(f": {command} view runs/lightning_logs") for message in messages] == [True, True]
+    assert [message.endswith(f": {command} view 'my runs/lightning_logs'") for message in messages] == [True, True]

@@ -66,6 +66,9 @@ def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: P
             super().__init__()
             self.save_hyperparameters()
 
+        def on_train_start(self) -> None:
+            logger.log_metrics({"mine": 1.0})
+
     logger = MindInsightLogger(tmp_path, name="")
     for width in (3, 4):
         callbacks = [SummaryCollector()] if with_collector else []
@@ -76,6 +79,7 @@ def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(tmp_path: P
         assert (reader.graph() is not None) == with_collector
         assert reader.lineage().custom is not None
         assert reader.lineage().custom.values["width"] == width  # type: ignore[union-attr]
+        assert reader.scalars("mine").steps.tolist() == [0]
 
 
 @pytest.mark.slow
@@ -101,6 +105,8 @@ def test_two_fits_of_one_trainer_are_one_run(tmp_path: Path) -> None:
     running = trainer(logger=logger, callbacks=[SummaryCollector(collect_freq=1)], limit_train_batches=3)
     net = Net()
     running.fit(net, loader())
+    logger.log_hyperparams({"between": 1})
+    assert SummaryReader(logger.log_dir).lineage().custom.values["between"] == 1  # type: ignore[union-attr]
     running.fit_loop.max_epochs = running.fit_loop.max_epochs + 1
     running.fit(net, loader())
 
@@ -156,7 +162,9 @@ def test_a_fit_that_resumes_from_its_runs_checkpoint_stays_in_the_run(tmp_path: 
     assert before[:1] == points(logger.log_dir, "train/loss")[:1]
 
 
-def test_validating_before_and_testing_behind_a_fit_is_one_run(tmp_path: Path) -> None:
+def test_validating_before_and_testing_behind_a_fit_is_one_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     net = Net()
     trainer(logger=logger, callbacks=[SummaryCollector()]).validate(net, loader(1), verbose=False)
@@ -166,6 +174,7 @@ def test_validating_before_and_testing_behind_a_fit_is_one_run(tmp_path: Path) -
 
     assert _versions(logger) == ["version_0"]
     assert {"val/loss", "train/loss", "test/loss"} <= set(SummaryReader(logger.log_dir).tags()["scalar"])
+    assert not [record for record in caplog.records if "earlier fit" in record.message]
 
 
 @pytest.mark.parametrize("with_collector", [True, False], ids=["pair", "logger alone"])
@@ -219,9 +228,12 @@ def test_a_fit_that_breaks_off_and_is_started_again_is_a_run_of_its_own(tmp_path
     assert steps(tmp_path / "version_1", "loss/auto") == [1, 2, 3, 4, 5]
 
 
-def test_the_files_options_of_a_collector_count_beside_a_logger(tmp_path: Path) -> None:
-    logger = MindInsightLogger(tmp_path)
-    _fit(logger, 6, [SummaryCollector(collect_freq=1, max_file_size=2000)])
+@pytest.mark.parametrize(("of_logger", "of_collector"), [(None, 2000), (2000, None), (2000, 2000)])
+def test_the_files_options_of_a_collector_count_beside_a_logger(
+    tmp_path: Path, of_logger: int | None, of_collector: int | None
+) -> None:
+    logger = MindInsightLogger(tmp_path, max_file_size=of_logger)
+    _fit(logger, 6, [SummaryCollector(collect_freq=1, max_file_size=of_collector)])
 
     assert len([name for name in files(logger.log_dir) if name.endswith("_MS")]) > 1
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]

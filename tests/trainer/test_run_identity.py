@@ -175,18 +175,19 @@ def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCapt
     assert len(_said(caplog)) == 1
 
 
-def test_copies_of_a_logger_in_processes_of_their_own_replace_no_curve_without_a_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    logger = MindInsightLogger(tmp_path, name="")
+@pytest.mark.parametrize(("version", "points_and_warnings"), [(None, (2, 1)), (0, (4, 0))])
+def test_copies_of_a_logger_in_processes_of_their_own_replace_a_curve_with_a_word_and_a_given_run_goes_on(
+    tmp_path: Path, version: int | None, points_and_warnings: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    logger = MindInsightLogger(tmp_path, name="", version=version)
     for batches in (4, 2):  # as ddp_spawn does it
         sent = pickle.dumps(logger)
         monkeypatch.setattr(run_identity, "_RUNS", {})
         trainer(logger=pickle.loads(sent), limit_train_batches=batches).fit(Net(), loader())
 
     assert os.listdir(tmp_path) == ["version_0"]
-    assert len(_curve("logger", tmp_path / "version_0")) == 2
-    assert len(_said(caplog)) == 1
+    assert (len(_curve("logger", tmp_path / "version_0")), len(_said(caplog))) == points_and_warnings
 
 
 @pytest.mark.slow
