@@ -41,7 +41,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
 
     Args:
         values: shape ``(n,)``; NaN and infinities are allowed.
-        max_points: most points to choose, at least 5.
+        max_points: most points to choose, at least 7.
 
     Returns:
         Ascending indices, ``min(n, max_points)`` of them: the first, the last, single finite values far from their
@@ -53,9 +53,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
     if is_finite.all():
         return _representative(values, max_points)
     finite, others = np.flatnonzero(is_finite), np.flatnonzero(~is_finite)
-    few = max(2, max_points // 10)
-    share = min(max(max_points * others.size // values.size, few), max_points - few)
-    share = max(min(share, others.size), max_points - finite.size)
+    share = max(min(max(2, max_points // 10), others.size), max_points - finite.size)
     chosen = finite[_representative(values[finite], max_points - share)]
     return np.sort(np.concatenate([chosen, others[every_nth(others.size, share)]]))
 
@@ -98,7 +96,7 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
 
     That is a share of the way to the least points around them or, if it is negative, to the greatest.
     """
-    ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))[:count]
+    ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))
     single = np.array(list(dict.fromkeys([*_apart(values), *ends])))
     others = np.delete(np.arange(values.size), single)
     begins, _ = _stretches(others.size, count)
@@ -129,7 +127,7 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
         else:
             if place in ends:
                 unpaid.append((place, window, weight))
-    for place, window, weight in unpaid[: count - len(kept)]:
+    for place, window, weight in unpaid:
         kept.append(place)
         owed[window] += weight
     owed = np.clip(owed, lowest, highest)
@@ -161,8 +159,6 @@ def _unbiased(values: NDArray[np.float32], count: int, moves: NDArray[np.float64
 
     Of eight stretches each takes another quantile, corrected by part of the error of those before it.
     """
-    if not count:
-        return np.empty(0, np.intp)
     chance = np.random.default_rng(1)
     begins, lengths = _stretches(values.size, count)
     candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(np.intp)

@@ -183,9 +183,11 @@ def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
     values[100:3_000:7] = np.nan
 
     assert [thinned(values[:count]).size for count in (4_993, 5_000, 5_001, 5_100)] == [4_993, 5_000, 5_000, 5_000]
+    values[10:] = np.nan
+    assert thinned(values).size == 5_000
 
 
-@given(arrays(np.float32, st.integers(0, 400)), st.integers(5, 60))
+@given(arrays(np.float32, st.integers(0, 400)), st.integers(7, 60))
 def test_a_thinned_curve_is_full_and_keeps_its_ends_and_that_values_are_missing(
     values: np.ndarray, max_points: int
 ) -> None:

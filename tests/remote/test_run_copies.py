@@ -184,6 +184,9 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tm
     assert list(copies.problems) == [first.name]
     assert not [path for path in summary_paths(tmp_path / "far") if path.is_file()]
     assert copies.missing == sum(map(len, _files(run).values()))
+    (tmp_path / "far" / first.name).rmdir()
+    copies.send()
+    assert (copies.problems, copies.missing) == ({}, 0)
 
 
 @pytest.mark.parametrize("change", [lambda data: b"other" + data[5:-1], lambda data: data + b"longer"])
@@ -219,11 +222,11 @@ class _Renamed(Store):
 
 
 def test_a_bit_that_flipped_in_a_copy_is_found_by_verify(run: Path, far: str) -> None:
-    path = summary_paths(run)[0]
-    data = bytearray(path.read_bytes())
+    path = run / "predictions.npy"
+    path.write_bytes(bytes(2_000_001))
     _sent(run, far)
     assert _sent(run, far, verify=True).problems == {}
-    path.write_bytes(data[:40] + bytes([data[40] ^ 1]) + data[41:])
+    path.write_bytes(bytes(2_000_000) + b"\1")
     os.utime(path, (1, 1))
 
     assert _sent(run, far).problems == {}  # size and time say nothing
@@ -269,10 +272,14 @@ def test_names_that_lead_out_of_the_destination_or_to_no_file_are_left(
     assert not (tmp_path / "far").exists()
 
 
-def test_copies_are_as_private_as_what_is_recorded_and_nothing_is_beside_them(run: Path, tmp_path: Path) -> None:
+def test_copies_are_as_private_and_as_old_as_what_is_recorded_and_nothing_is_beside_them(
+    run: Path, tmp_path: Path
+) -> None:
     _sent(run, tmp_path / "far")
+    ages = [{path.name: path.stat().st_mtime_ns for path in summary_paths(place)} for place in (run, tmp_path / "far")]
 
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "far").rglob("*") if path.is_file()} == {0o600}
+    assert ages[0] == ages[1]
     assert _files(tmp_path / "far") == _files(run)
 
 
@@ -312,6 +319,8 @@ def test_each_small_file_is_one_request_and_a_tree_without_changes_is_only_liste
     assert _sent(run, far).sent == sum(map(len, _files(run).values()))
     assert (requests.count("PUT"), len(requests) <= files + lists) == (files, True)
 
+    for name, (_, ns, _) in Store(far).list().items():
+        os.utime(run / name, ns=(ns + 1, ns + 1))  # S3 tells whole seconds
     del requests[:]
     assert _sent(run, far).sent == 0
     assert len(requests) <= lists
@@ -346,8 +355,15 @@ def test_a_store_that_cannot_be_used_is_refused_in_one_sentence_without_its_pass
     assert not re.search("secret|token|\n", str(caught.value))
 
 
-def test_what_a_driver_says_of_an_address_is_said_without_its_secrets() -> None:
+def test_what_a_driver_says_of_an_address_is_said_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = ("sftp://me:p@ss@host/runs", "abfs://box/runs?sig=a%2Fb", "/runs")
+
+    def refusing(address: str) -> Any:
+        raise ValueError(f"no {address}")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", refusing)
+    with pytest.raises(RemotePathError, match=r"no sftp://\*\*\*@host/runs$"):
+        Store(addresses[0])
 
     assert without_secrets("me:p@ss, p@ss, sig=a%2Fb of host/runs", *addresses) == "***, ***, *** of host/runs"
     assert without_secrets("a text.", "/runs", "s3://bucket/runs") == "a text."
