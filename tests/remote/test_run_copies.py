@@ -187,6 +187,12 @@ def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tm
     (tmp_path / "far" / first.name).rmdir()
     copies.send()
     assert (copies.problems, copies.missing) == ({}, 0)
+    (run / "hparams.yaml").write_text("changed")
+    (run / "a.yaml").write_text("behind it")
+    (tmp_path / "far" / "hparams.yaml").unlink()
+    (tmp_path / "far" / "hparams.yaml").mkdir()
+    copies.send()
+    assert (list(copies.problems), copies.missing) == (["hparams.yaml"], len("changed"))
 
 
 @pytest.mark.parametrize("change", [lambda data: b"other" + data[5:-1], lambda data: data + b"longer"])
@@ -290,6 +296,7 @@ def test_a_run_that_a_writer_holds_open_is_being_recorded(tmp_path: Path) -> Non
         copies = _sent(tmp_path, "memory://a-run-being-recorded")
         assert copies.silence_s() == math.inf
     assert copies.silence_s() == 60
+    assert _sent(tmp_path / "not yet", tmp_path / "back").silence_s() == math.inf
     assert _sent("memory://a-run-being-recorded", tmp_path / "back").silence_s() == 600
 
 
