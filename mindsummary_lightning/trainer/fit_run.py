@@ -283,9 +283,6 @@ class RunVersion:
     def begin_next(self) -> None:
         """Forget the number, so that the next claim takes a later one; a directory with records stays."""
         self._made, self._value = [], None
-        if self._cleanup is not None:
-            self._cleanup.detach()
-            self._cleanup = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cleanup": None}

@@ -43,13 +43,13 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (path,) = (runs / "a").iterdir()
-    copy = tmp_path / "far" / "a" / path.name
+    copy = tmp_path / "runs-far" / "a" / path.name
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"somebody else's")
     os.utime(copy, (2e9, 2e9))
 
-    answer = mindsummary(capsys, "sync", runs, tmp_path / "far")
-    printed = mindsummary(capsys, "sync", runs, tmp_path / "far", "--json")
+    answer = mindsummary(capsys, "sync", runs, tmp_path / "runs-far")
+    printed = mindsummary(capsys, "sync", runs, tmp_path / "runs-far", "--json")
 
     assert (answer.code, printed.code, copy.read_bytes()) == (1, 1, b"somebody else's")
     problem, missing = answer.err.splitlines()
@@ -58,7 +58,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
     facts = json.loads(printed.out)
     assert len(facts.pop("problems")) == 1
     assert facts == {"runs": 2, "sent_bytes": 0, "missing_bytes": path.stat().st_size}
-    assert mindsummary(capsys, "sync", runs, tmp_path / "far", "--force").code == 0
+    assert mindsummary(capsys, "sync", runs, tmp_path / "runs-far", "--force").code == 0
     assert copy.read_bytes() == path.read_bytes()
 
 
@@ -68,6 +68,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (("runs", "link/far", "--follow"), 2, "link/far is in runs: its copies would be copied"),
         (("link", "runs", "--follow"), 2, "runs is in link: its copies would be copied"),
         (("runs", "far", "--verify", "--follow"), 2, "--verify reads once, without --follow"),
+        (("runs", "far", "--follow", "--every", "nan"), 2, "--every takes a number of seconds"),
         (("runs", "http://me:pw@host/runs"), 1, "http://***@host/runs: its driver does not tell when a file was"),
         (("runs", "nothing://me:pw@host/runs"), 1, "nothing://***@host/runs cannot be reached"),
     ],

@@ -290,6 +290,7 @@ def test_files_lie_where_the_properties_of_a_subclass_say(
     assert (logger.log_dir, steps(tmp_path / run, "train/loss")) == (str(tmp_path / run), [0, 1])
     assert os.listdir(tmp_path / checkpoints / "checkpoints")
     assert {path.parent for path in tmp_path.rglob("events*")} == {tmp_path / run}
+    assert all(os.listdir(path) for path in tmp_path.rglob("*") if path.is_dir())
 
 
 class _Transferring(Net):

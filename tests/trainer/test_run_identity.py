@@ -145,11 +145,18 @@ def test_a_directory_that_was_removed_holds_no_earlier_fit(
     assert not _said(caplog)
 
 
+class _Placed(MindInsightLogger):
+    @property
+    def root_dir(self) -> str:
+        return super().root_dir
+
+
+@pytest.mark.parametrize("kind", [MindInsightLogger, _Placed])
 def test_a_relative_directory_lies_where_the_logger_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: type[MindInsightLogger], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    logger = MindInsightLogger("runs", name="", version="run")
+    logger = kind("runs", name="", version="run")
     for folder, batches in ((tmp_path, 4), (tmp_path / "elsewhere", 2)):
         folder.mkdir(exist_ok=True)
         monkeypatch.chdir(folder)
