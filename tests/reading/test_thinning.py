@@ -145,7 +145,10 @@ def test_nine_in_ten_spikes_of_a_skewed_or_falling_curve_are_kept_and_the_level_
         values[places] += 50 * sigma[places]
         chosen = thinned(values.astype(np.float32))
         assert np.isin(places, chosen).sum() >= (20 if base == "falls below" else 45)  # the mean wins
-        errors.append(abs(_smoothed(values[chosen], 0.9)[-MAX_POINTS // 3 :].mean() / values[-count // 3 :].mean() - 1))
+        smoothed = _smoothed(values[chosen], 0.9)
+        errors.append(abs(smoothed[-MAX_POINTS // 3 :].mean() / values[-count // 3 :].mean() - 1))
+        if base == "falls below" and count == 1_000_000:  # of fewer points the tenth may be far off
+            assert smoothed[-MAX_POINTS // 10 :].mean() == pytest.approx(values[-count // 10 :].mean(), rel=0.05)
 
     assert np.median(errors) <= (0.2 if base == "falls below" else 0.04)
     assert max(errors) <= (0.25 if base == "falls below" else 0.15)
