@@ -139,12 +139,10 @@ def _curves(comparison: Comparison, unit: str) -> str:
 
 
 def _distance_curve(steps: NDArray[np.int64], distances: Floats, tolerance: float, unit: str) -> str:
-    with np.errstate(divide="ignore"):
-        heights = np.clip(np.log10(np.maximum(distances, 10.0**-_DECADES - 1e-30)) / _DECADES + 1, 0, 1)
-    limit = _CURVE * (1 - max(0.0, np.log10(tolerance) / _DECADES + 1))
+    limit = _CURVE * (1 - float(_height(np.array(tolerance))))
     lines = [
         f'<line class="limit" x1="{_MARGIN}" x2="{_WIDTH}" y1="{limit:.1f}" y2="{limit:.1f}"/>',
-        _line(steps, heights, "d"),
+        _line(steps, _height(distances), "d"),
     ]
     return _chart(steps, lines, "1", f"1e-{_DECADES}", unit)
 
@@ -165,36 +163,50 @@ def _step_axis(steps: NDArray[np.int64], y: float, unit: str, left: float = _MAR
     return texts + f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>'
 
 
+def _height(distances: Floats) -> Floats:
+    """Distances as heights between 0 and 1, by their logarithm."""
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log10(distances) / _DECADES + 1, 0, 1)
+
+
+def _starts(size: int, most: int) -> NDArray[np.int64]:
+    """Where stretches of neighbours begin that are drawn as one, no more than ``most``."""
+    return np.arange(min(size, most)) * size // min(size, most)
+
+
 def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
     """A curve of heights between 0 and 1; of many points the greatest of each stretch."""
-    first, last = int(steps[0]), int(steps[-1])
-    chunks = np.array_split(np.arange(steps.size), min(steps.size, _MAX_POINTS))
-    points = []
-    for chunk in chunks:
-        values = heights[chunk]
-        if np.isfinite(values).any():
-            at = chunk[int(np.nanargmax(np.where(np.isfinite(values), values, -np.inf)))]
-            x = _MARGIN + (_WIDTH - _MARGIN) * (int(steps[at]) - first) / max(1, last - first)
-            points.append(f"{x:.1f},{_CURVE * (1 - heights[at]):.1f}")
+    starts, first, last = _starts(steps.size, _MAX_POINTS), int(steps[0]), int(steps[-1])
+    tops = np.fmax.reduceat(np.where(np.isfinite(heights), heights, np.nan), starts)
+    points = [
+        f"{_MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first):.1f},{_CURVE * (1 - height):.1f}"
+        for step, height in zip(steps[starts].tolist(), tops.tolist(), strict=True)
+        if not np.isnan(height)
+    ]
     return f'<polyline class="{name}" points="{" ".join(points)}"/>'
 
 
 def _map(comparison: Comparison, unit: str) -> str:
     """A row per tensor, a column per step or stretch of steps, coloured by the largest distance."""
     alignment, distances = comparison.alignment, comparison.distances
-    columns = np.array_split(np.arange(alignment.steps.size), min(alignment.steps.size, _MAX_COLUMNS))
-    rows = np.array_split(np.arange(len(distances)), min(len(distances), _MAX_ROWS))
-    largest = np.array([[_largest(distances[np.ix_(row, column)]) for column in columns] for row in rows])
+    rows = _starts(len(distances), _MAX_ROWS)
+    largest = np.fmax.reduceat(np.fmax.reduceat(distances, rows), _starts(alignment.steps.size, _MAX_COLUMNS), axis=1)
     height, left = _ROW * len(rows), 250
-    picture = base64.b64encode(encode_png(_coloured(largest))).decode()
+    places = np.nan_to_num(_height(largest) * (len(_COLOURS) - 1)).round().astype(int)
+    colours = np.where(np.isnan(largest)[:, :, None], 128, _COLOURS[places]).astype(np.uint8)
+    picture = base64.b64encode(encode_png(colours)).decode()
+    more = np.diff([*rows, len(distances)]) - 1
+    names = [
+        alignment.names.pairs[row].a + (f" +{others}" if others else "") for row, others in zip(rows, more, strict=True)
+    ]
+    shown = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in names]
     labels = "".join(
-        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{_row_name(comparison, rows[index])}</text>'
+        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(shown[index])}</text>'
         for index in range(0, len(rows), 1 if len(rows) <= 100 else 4)
     )
-    colours = [f"rgb({red},{green},{blue})" for red, green, blue in _COLOURS]
     key = " ".join(
-        f'<span class="chip" style="background:{colour}"></span>{text}'
-        for colour, text in zip(colours, _COLOUR_TEXTS, strict=True)
+        f'<span class="chip" style="background:rgb{(*colour,)}"></span>{text}'
+        for colour, text in zip(_COLOURS.tolist(), _COLOUR_TEXTS, strict=True)
     )
     first = comparison.first_difference
     mark = ""
@@ -208,24 +220,3 @@ def _map(comparison: Comparison, unit: str) -> str:
         f'style="image-rendering:pixelated" href="data:image/png;base64,{picture}"/>{labels}{mark}'
         f"{_step_axis(alignment.steps, height + 14, unit, left)}</svg></div>"
     )
-
-
-def _largest(part: Floats) -> float:
-    known = part[~np.isnan(part)]
-    return float(known.max()) if known.size else np.nan
-
-
-def _coloured(distances: Floats) -> NDArray[np.uint8]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places = np.clip(np.log10(np.maximum(distances, 1e-30)) / _DECADES + 1, 0, 1) * (len(_COLOURS) - 1)
-    places = np.where(np.isinf(distances), len(_COLOURS) - 1, places)
-    below = np.clip(np.nan_to_num(places).astype(int), 0, len(_COLOURS) - 2)
-    share = (np.nan_to_num(places) - below)[:, :, None]
-    colours = _COLOURS[below] * (1 - share) + _COLOURS[below + 1] * share
-    return np.where(np.isnan(distances)[:, :, None], 128, colours).astype(np.uint8)
-
-
-def _row_name(comparison: Comparison, row: NDArray[np.intp]) -> str:
-    names = [comparison.alignment.names.pairs[index].a for index in row.tolist()]
-    name = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
-    return escape(name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}")
