@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -290,37 +290,22 @@ def _between(
     gaps_a = _layers_in_gaps(a, pairs, {a[one].name for one, _ in anchors})
     gaps_b = _layers_in_gaps(b, {pair.b for pair in pairs.values()}, {b[other].name for _, other in anchors})
     for both in ((layers, gaps_b[gap]) for gap, layers in gaps_a.items()):
-        counts_a, counts_b = (Counter(map(layout_of, layers)) for layers in both)
-        ones, others = (
-            [layer for layer in x if counts_a[layout_of(layer)] == counts_b[layout_of(layer)]] for x in both
-        )
+        counts = [Counter(map(layout_of, layers)) for layers in both]
+        ones, others = ([x for x in layers if len({of[layout_of(x)] for of in counts}) == 1] for layers in both)
         if [*map(layout_of, ones)] == [*map(layout_of, others)]:
-            crossed = _crossed(ones, others)
-            for one, other in zip(ones, others, strict=True):
-                if not blocks.may_hold(one[0].name, other[0].name):
-                    crossed.add(layout_of(one))
-            yield from (
-                (one[0].name, other[0].name)
-                for one, other in zip(ones, others, strict=True)
-                if layout_of(one) not in crossed
-            )
+            firsts = [(layout_of(x), x[0].name, y[0].name) for x, y in zip(ones, others, strict=True)]
+            unsure = _crossed(firsts) | {layout for layout, *names in firsts if not blocks.may_hold(*names)}
+            yield from ((one, other) for layout, one, other in firsts if layout not in unsure)
 
 
 def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> defaultdict[int, list[list[TensorName]]]:
-    """Layers of what is left in their order, tensors by kind, by how many anchors come before."""
-    layers: dict[str, list[TensorName]] = {}
-    gaps, gap = defaultdict[int, list[list[TensorName]]](list), 0
-    for tensor in tensors:
-        gap += tensor.name in anchors
-        if tensor.name not in taken:
-            layer = layers.setdefault(parts_of(tensor.name)[0], [])
-            if not layer:
-                gaps[gap].append(layer)
-            layer.append(tensor)
-    for layer in layers.values():
-        layer.sort(key=lambda tensor: kind_of(tensor.name))
+    """Layers of what is left in their order, by how many anchors come before."""
+    before = dict(zip((x.name for x in tensors), accumulate(x.name in anchors for x in tensors), strict=True))
+    gaps = defaultdict[int, list[list[TensorName]]](list)
+    for layer in layers_of(tensor for tensor in tensors if tensor.name not in taken).values():
+        gaps[min(before[tensor.name] for tensor in layer)].append(layer)
     return gaps
 
 
@@ -339,11 +324,10 @@ def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return result[::-1]
 
 
-def _crossed(ones: Sequence[Sequence[TensorName]], others: Sequence[Sequence[TensorName]]) -> set[object]:
+def _crossed(firsts: Iterable[tuple[object, str, str]]) -> set[object]:
     """Layouts of layers whose last words have the same initials in another order: their order may be another, too."""
-    initials: dict[object, tuple[list[str], list[str]]] = {}
-    for one, other in zip(ones, others, strict=True):
-        for side, layer in enumerate((one, other)):
-            word = parts_of(layer[0].name)[0].rpartition(".")[2]
-            initials.setdefault(layout_of(one), ([], []))[side].append(word[:1])
-    return {layout for layout, (x, y) in initials.items() if x != y and sorted(x) == sorted(y)}
+    initials = defaultdict[object, list[list[str]]](list)
+    for layout, *names in firsts:
+        initials[layout].append([parts_of(name)[0].rpartition(".")[2][:1] for name in names])
+    sides = {layout: [*map(list, zip(*both, strict=True))] for layout, both in initials.items()}
+    return {layout for layout, (x, y) in sides.items() if x != y and sorted(x) == sorted(y)}
