@@ -176,11 +176,14 @@ def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Pat
 
 
 def test_a_newer_file_does_not_overtake_one_that_could_not_be_sent(run: Path, tmp_path: Path) -> None:
-    first, *_ = summary_paths(run)
+    first, *_ = ordered = summary_paths(run)
     (tmp_path / "far" / first.name).mkdir(parents=True)
 
     copies = _sent(run, tmp_path / "far")
 
+    (names,) = copies.runs.values()
+    assert names[: len(ordered)] == [path.name for path in ordered]
+    assert names[-1] == "ckpt_dir/train_metadata.json"  # behind what it lists
     assert list(copies.problems) == [first.name]
     assert not [path for path in summary_paths(tmp_path / "far") if path.is_file()]
     assert copies.missing == sum(map(len, _files(run).values()))
