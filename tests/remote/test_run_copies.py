@@ -162,6 +162,7 @@ def test_holes_of_a_file_are_holes_of_its_copy(run: Path, tmp_path: Path) -> Non
 
 
 def test_what_belongs_to_no_run_or_to_the_program_stays(run: Path, tmp_path: Path) -> None:
+    (run / "empty.yaml").touch()
     ours = _files(run)
     for name in ("checkpoints/last.ckpt", ".damaged/old", ".mindsummary-1-00000000.tmp"):
         (run / name).parent.mkdir(exist_ok=True)
