@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -65,6 +65,10 @@ class Step:
         rows = self.of("weights").items()
         return [TensorName(name, int(self.values[at, ELEMENTS]), tuple(numbers[at].tolist())) for name, at in rows]
 
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """How many elements weights have."""
+        return {name: int(self.values[self.of("weights")[name], ELEMENTS]) for name in names}
+
     @cached_property
     def calls(self) -> list[Call]:
         """The calls in the order in which they finished; those without an output of numbers are left out.
@@ -107,6 +111,11 @@ class Step:
     def layouts(self) -> NDArray[np.str_]:
         """The shapes without dimensions of one element; where they are equal, so are the places of the samples."""
         return np.array([str([size for size in row.shape if size != 1]) for row in self.rows])
+
+    def same(self, row: int) -> NDArray[np.bool_]:
+        """Which rows are of the same numbers as one."""
+        same: NDArray[np.bool_] = (self.values[:, ELEMENTS:] == self.values[row, ELEMENTS:]).all(axis=1)
+        return same
 
     def divided(self, factor: float) -> Step:
         """The same rows of tensors that are divided by a number."""
@@ -165,7 +174,7 @@ class Calls:
         partner: calls of the second run by the calls of the first that they are.
     """
 
-    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], by_value: Set[str], limit: float) -> None:
+    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], by_value: Collection[str], limit: float) -> None:
         self.a: Step = a
         self.b: Step = b
         self._limit = max(limit, _NEAR)
@@ -174,6 +183,7 @@ class Calls:
             one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()
         }
         self.by_value: set[str] = {name.rpartition(".")[0] for name in by_value}
+        self._held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
         self.partner: dict[int, int] = {}
         self._taken: set[int] = set()
         self._pair_all()
@@ -210,6 +220,11 @@ class Calls:
         """Whether two rows are of as many elements."""
         return bool(self.a.values[one, ELEMENTS] == self.b.values[other, ELEMENTS])
 
+    def hold_same(self, one: int, other: int) -> bool:
+        """Whether the modules of two calls hold the same layers, of those that are paired."""
+        held = self._held[0][one], self._held[1][other]
+        return bool((held[0] and held[0][0]) == (held[1] and held[1][0]))
+
     def are_elsewhere(self, one: int, other: int) -> bool:
         """Whether each of two tensors that are apart is among those of the other run: neither is wrong."""
         near = min(self._limit, self.distance(one, other) / 10)
@@ -224,9 +239,9 @@ class Calls:
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
         like = _equal([call.word for call in a], [call.word for call in b])
-        held = _equal([call.name in self.layers for call in a], [call.name in {*self.layers.values()} for call in b])
+        held = _equal(_held(self.a, self.layers), _held(self.b, {*self.layers.values()}))
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
-        holder = _equal(_holdings(a, self.layers), _holdings(b, {name: name for name in self.layers.values()}))
+        holder = _equal(*self._held)
         by_name = np.array([call.name not in self.by_value for call in a], np.bool_)[:, None]
         near, given = self._near("outputs"), self._near("inputs")
         for are_one in (near & holder, near & like & given, near & (like | given), holder & (given | by_name)):
@@ -265,7 +280,13 @@ class Calls:
                     self._taken.add(int(other))
 
 
-def _holdings(calls: list[Call], layers: Mapping[str, str]) -> list[object]:
+def _held(step: Step, layers: Collection[str]) -> list[int]:
+    """Of each call whether its module holds no weights of its own, weights, or weights that are paired."""
+    holders = {name.rpartition(".")[0] for name in step.of("weights")}
+    return [(call.name in holders) + (call.name in layers) for call in step.calls]
+
+
+def _holdings(calls: list[Call], layers: Mapping[str, str]) -> list[Any]:
     """Of each call the layers in its module, by their names in the second run; with its number and that of all."""
     held: dict[str, set[str]] = {}
     for name, layer in layers.items():

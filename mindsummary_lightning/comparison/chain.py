@@ -5,17 +5,25 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from mindsummary_lightning.comparison.calls import ELEMENTS, MEAN, RMS, SAMPLED, Calls, RowPlaces, Step, row_distances
+from mindsummary_lightning.comparison.calls import (
+    ELEMENTS,
+    MEAN,
+    RMS,
+    SAMPLED,
+    Calls,
+    RowPlaces,
+    Step,
+    row_distances,
+)
+from mindsummary_lightning.comparison.carried_weights import CarriedWeights
 from mindsummary_lightning.comparison.chain_parts import ChainClass, Link, Part, PartingPlace, RowPair
 from mindsummary_lightning.comparison.distances import Floats
-from mindsummary_lightning.comparison.name_blocks import kind_of
-from mindsummary_lightning.comparison.names import match_names
 from mindsummary_lightning.reading.module_tables import ModuleTable
 
 _GROWTH = 10.0  # times the distance of its inputs: what an output may be apart by
@@ -86,37 +94,31 @@ class _Compared:
         self._drift: dict[str, float] = {} if earlier is None else earlier.next_drift()
         self._unsure: dict[str, Floats] = {} if earlier is None else earlier._unsure
         self._grown: tuple[float, float] = (0.0, 0.0) if earlier is None else earlier.grown()
-        names = match_names(a.weights(), b.weights())
-        if given := self._equal_rows(names.unmatched_a, names.unmatched_b):
-            names = match_names(a.weights(), b.weights(), given)
-        self.names = {pair.a: pair.b for pair in names.pairs}
+        self._carried = CarriedWeights(a, b, limit)
+        self.names: dict[str, str] = self._carried.names
         self.weights = self._rows_of("weights")
         self._changed: list[RowPlaces] = [] if earlier is None else self._changed_since(earlier)
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
-        self.calls = Calls(a, b, self.names, {pair.a for pair in names.pairs if pair.rule in ("value", "map")}, limit)
+        self.calls = Calls(a, b, self.names, self._carried.by_value, limit)
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
-
-    def _equal_rows(self, ones: tuple[str, ...], others: tuple[str, ...]) -> dict[str, str]:
-        """Weights that no name pairs, by values that no other has: a parameter may be an embedding's weight."""
-        if not (ones and others):
-            return {}
-        rows = [[step.of("weights")[name] for name in names] for step, names in ((self.a, ones), (self.b, others))]
-        near = row_distances(self.a, np.array(rows[0])[:, None], self.b, rows[1]) <= self.limit
-        near &= (near.sum(axis=0) == 1) & (near.sum(axis=1) == 1)[:, None]
-        return {ones[one]: others[other] for one, other in np.argwhere(near).tolist()}
 
     def part(self) -> Part | None:
         """The first link that parts."""
         return (
             self._first("data", self._data_pairs())
-            or self._first("weights", self.weights if self._is_first else self._changed)
+            or self._weights()
             or self._forward()
             or self._first("loss", self.loss, max(self.limit, _GROWTH * self._seen))
             or self._backward()
             or self._update()
         )
+
+    def _weights(self) -> Part | None:
+        part = self._first("weights", self.weights if self._is_first else self._changed)
+        moved = part and self.apart(self._carried.exchanged("", {pair.a.name for pair in part.tensors}))
+        return part._replace(tensors=moved) if part and moved else part
 
     def _first(self, link: ChainClass, pairs: list[RowPlaces], limit: float | None = None) -> Part | None:
         tensors = self.apart(pairs, limit)
@@ -202,24 +204,20 @@ class _Compared:
             elif self.loss and 1 in (self.a.values[outputs[0], ELEMENTS], self.b.values[outputs[1], ELEMENTS]):
                 return None  # a module that is the loss function
             elif not self.calls.are_elsewhere(*outputs):
-                if into is not None and self._is_apart(*into, room):
-                    return Part(self.step, "forward", (self._pair(*into),), self._between(one, other, into), before)
-                if exchanged := self._exchanged(one, other):
+                given = into if into is not None and self._is_apart(*into, room) else None
+                place = self._between(one, other, given) if given else self._within(one, other, outputs)
+                if exchanged := self.apart(self._carried.exchanged(place.a)):
                     return Part(self.step, "weights", exchanged)
-                place = self._place((one, other), (one, other), bool(self.a.within[one] or self.b.within[other]))
-                return Part(self.step, "forward", (self._pair(*outputs),), place, before)
+                return Part(self.step, "forward", (self._pair(*(given or outputs)),), place, before)
         return None
 
-    def _exchanged(self, one: int, other: int) -> tuple[RowPair, ...]:
-        """The weights of two modules that stand at one place, if those of each are found in another module."""
-        layer, theirs, layers = self.a.calls[one].name, self.b.calls[other].name, self.calls.layers
-        if layer not in self.calls.by_value or theirs not in layers.values() or layers[layer] == theirs:
-            return ()
-        rows, there = (
-            {kind_of(name): row for name, row in step.of("weights").items() if name.rpartition(".")[0] == module}
-            for step, module in ((self.a, layer), (self.b, theirs))
-        )
-        return self.apart([(row, there[kind]) for kind, row in rows.items() if kind in there])
+    def _within(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
+        """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
+        if not self.calls.hold_same(one, other):
+            return self._place(self._around(one, other), (one, other), True)
+        made = self._source(0, rows[0], self.a.within[one]), self._source(1, rows[1], self.b.within[other])
+        at = one if made[0] is None else made[0], other if made[1] is None else made[1]
+        return self._place(at, at, bool(self.a.within[at[0]] or self.b.within[at[1]]))
 
     def _place(self, at: RowPlaces, lines: RowPlaces, between: bool) -> PartingPlace:
         """Calls of both runs, and those whose lines are nearest."""
@@ -230,24 +228,41 @@ class _Compared:
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
         around = self._around(one, other)
-        made, theirs = self._source(0, rows[0]), self._source(1, rows[1])
-        at = around[0] if made is None else made, around[1] if theirs is None else theirs
-        return self._place(at, (one if made is None else made, other if theirs is None else theirs), True)
+        made = [self._source(side, row) for side, row in enumerate(rows)]
+        lines = one if made[0] is None else made[0], other if made[1] is None else made[1]
+        inner = self._inner(0, one, rows[0], around[0]), self._inner(1, other, rows[1], around[1])
+        at = inner[0] if made[0] is None else made[0], inner[1] if made[1] is None else made[1]
+        return self._place(at, lines, True)
 
-    def _source(self, side: int, row: int) -> int | None:
-        """The unpaired call that made a tensor of what the other run has, or ``None``."""
+    def _source(self, side: int, row: int, within: Collection[int] | None = None) -> int | None:
+        """The unpaired call, among some, that made a tensor of what the other run has, or ``None``."""
+        step, paired = (self.a, self.b)[side], {pair[side] for pair in self.calls.pairs}
+        same = step.same(row)
+        unpaired = (at for at in (range(len(step.calls)) if within is None else sorted(within)) if at not in paired)
+        made = next((at for at in unpaired if same[[*step.calls[at].outputs]].any()), None)
+        return made if made is not None and self._is_given(side, made) else None
+
+    def _is_given(self, side: int, call: int) -> bool:
+        """Whether the other run has all inputs of a call, too."""
+        inputs = (self.a, self.b)[side].calls[call].inputs
+        return bool(inputs) and all(self.calls.is_known(side, row, self.limit) for row in inputs)
+
+    def _inner(self, side: int, call: int, row: int, around: int) -> int:
+        """The innermost call around one that makes a tensor of what the other run has, up to another around it."""
         step = (self.a, self.b)[side]
-        same = (step.values[:, ELEMENTS:] == step.values[row, ELEMENTS:]).all(axis=1)
-        made = next((at for at, call in enumerate(step.calls) if same[[*call.outputs]].any()), None)
-        if made is None or made in {pair[side] for pair in self.calls.pairs}:
-            return None
-        return made if all(self.calls.is_known(side, x, self.limit) for x in step.calls[made].inputs) else None
+        found, same = step.parents[call], step.same(row)
+        while found is not None and found != around:
+            if self._is_given(side, found) and not same[[*step.calls[found].inputs]].any():
+                return found
+            found = step.parents[found]
+        return around
 
     def _around(self, one: int, other: int) -> tuple[int, int]:
         """The innermost calls around two others whose inputs agree, or the network."""
         found = self.a.parents[one]
         while found is not None:
-            if (partner := self.calls.partner.get(found)) is not None:
+            partner = self.calls.partner.get(found)
+            if partner is not None and self.calls.hold_same(found, partner):
                 rows = self.calls.inputs(found, partner)
                 if rows is None or not self._is_apart(*rows):
                     return found, partner

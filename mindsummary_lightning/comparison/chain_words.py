@@ -22,9 +22,7 @@ def sentence(part: Part, limit: float) -> Phrase:
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
         "forward": part.place and _where(part.place, part.tensors[0], far),
         "loss": Phrase("in the loss function or its labels: all outputs agree, the loss is {:.1e} apart", far),
-        "backward": Phrase(
-            "in the backward pass: loss and outputs agree, the gradient of {} is up to {:.1e} apart", names, far
-        ),
+        "backward": Phrase("in the gradients: loss and outputs agree, that of {} is up to {:.1e} apart", names, far),
         "update": Phrase("in the update: gradients agree, the updates of {} are up to {:.1e} apart", names, far),
     }[part.link]
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)

@@ -374,3 +374,85 @@ def test_the_origin_of_the_first_number_that_is_not_finite_is_said_of_each_run(t
         ("b", 1, "net.relu")
     ]
     assert said[0].text in str(comparison)
+
+
+class _Attention(torch.nn.Module):
+    """Queries of the mean, and keys that a GRU reads in both directions; with other words and code in a port."""
+
+    def __init__(self, how: str | None) -> None:
+        super().__init__()
+        self.how = how
+        self.drop, self.gru = torch.nn.Dropout(0.0), torch.nn.GRU(8, 8, batch_first=True, bidirectional=True)
+        if how == "fused":
+            self.qk = torch.nn.Linear(16, 32)
+        else:
+            self.query, self.key = torch.nn.Linear(16, 16), torch.nn.Linear(16, 16)
+        self.mean = _Mean(how) if how else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.gru(x)[0]
+        if self.how == "fused":
+            query, key = self.qk(self.drop(x)).chunk(2, -1)
+        elif self.how == "exchanged code":
+            query, key = self.key(x), self.query(x)
+        else:
+            query, key = self.query(x), self.key(x)
+        mixed = self.drop((query @ key.mT).softmax(-1) @ x)
+        return self.mean(mixed) if self.mean else mixed.mean(1)
+
+
+class _Mean(torch.nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.amax(1) if self.how == "greatest" else x.mean(1)
+
+
+GRU = [f"{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh")]
+WRITTEN_ANEW: dict[str, tuple[list[tuple[str, str]], tuple[str, str] | None]] = {
+    "right": ([], None),
+    "fused": ([], None),
+    "exchanged": ([("query.weight", "key.weight"), ("query.bias", "key.bias")], ("weights", "query.weight")),
+    "exchanged weights": ([("query.weight", "key.weight")], ("weights", "query.weight")),
+    "exchanged directions": ([(f"gru.{x}", f"gru.{x}_reverse") for x in GRU], ("weights", "gru.weight_ih_l0")),
+    "exchanged code": ([], ("forward", "")),
+    "greatest": ([], ("forward", "mean")),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN_ANEW)
+def test_a_port_with_other_words_is_right_or_wrong_where_it_is(how: str, tmp_path: Path) -> None:
+    exchanged, expected = WRITTEN_ANEW[how]
+    torch.manual_seed(0)
+    first = torch.nn.ModuleDict({"attention": _Attention(None), "head": torch.nn.Linear(16, 3)})
+    port = torch.nn.ModuleDict({"block": _Attention(how), "classes": torch.nn.Linear(16, 3)})
+    state = {
+        name.replace("attention.", "block.").replace("head.", "classes."): x for name, x in first.state_dict().items()
+    }
+    for kind in ("weight", "bias") if how == "fused" else ():
+        state[f"block.qk.{kind}"] = torch.cat([state.pop(f"block.{of}.{kind}") for of in ("query", "key")])
+    for one, other in exchanged:
+        state[f"block.{one}"], state[f"block.{other}"] = state[f"block.{other}"], state[f"block.{one}"]
+    port.load_state_dict(state)
+    inputs = torch.randn(4, 5, 8)
+    for run, net in (("a", first), ("b", port)):
+        body, head = net.values()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        with StepRecorder(tmp_path / run).step(net, optimizer, inputs) as loss_is:
+            loss_is(loss := head(body(inputs)).square().mean())
+            loss.backward()
+            optimizer.step()
+
+    comparison = compare_runs(tmp_path / "a", tmp_path / "b")
+    first_difference = comparison.first_difference
+    if expected is None:
+        assert first_difference is None, comparison.sentence
+        return
+    assert first_difference is not None
+    place = first_difference.module
+    names = [place.b] if place else [tensor.b for tensor in first_difference.tensors]
+    assert (first_difference.kind, True) == (expected[0], f"block.{expected[1]}".rstrip(".") in names), (
+        comparison.sentence
+    )
