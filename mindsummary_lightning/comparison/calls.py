@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -101,11 +101,15 @@ class Step:
     def within(self) -> list[set[int]]:
         """The calls that were made in each."""
         inner: list[set[int]] = [set() for _ in self.calls]
-        for index, around in enumerate(self.parents):
-            while around is not None:
+        for index in range(len(self.calls)):
+            for around in self.around(index):
                 inner[around].add(index)
-                around = self.parents[around]
         return inner
+
+    def around(self, call: int) -> Iterator[int]:
+        """The calls around one, the innermost first."""
+        while (outer := self.parents[call]) is not None:
+            yield (call := outer)
 
     @cached_property
     def layouts(self) -> NDArray[np.str_]:
@@ -170,11 +174,10 @@ class Calls:
         a: the step of the first run.
         b: that of the second.
         layers: names of modules by whose weights they are in the second run.
-        by_value: those of ``layers`` of which values alone say so.
         partner: calls of the second run by the calls of the first that they are.
     """
 
-    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], by_value: Collection[str], limit: float) -> None:
+    def __init__(self, a: Step, b: Step, weights: Mapping[str, str], limit: float) -> None:
         self.a: Step = a
         self.b: Step = b
         self._limit = max(limit, _NEAR)
@@ -182,7 +185,6 @@ class Calls:
         self.layers: dict[str, str] = {
             one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in weights.items()
         }
-        self.by_value: set[str] = {name.rpartition(".")[0] for name in by_value}
         self._held = _holdings(a.calls, self.layers), _holdings(b.calls, {x: x for x in self.layers.values()})
         self.partner: dict[int, int] = {}
         self._taken: set[int] = set()
@@ -236,17 +238,19 @@ class Calls:
         there = [place for call in against.calls for place in (*call.inputs, *call.outputs)]
         return bool(row_distances(step, row, against, there).min() <= limit)
 
+    def is_given(self, side: int, call: int, limit: float) -> bool:
+        """Whether a call of the first run, or the second, has inputs, and the other run has all of them, too."""
+        inputs = (self.a, self.b)[side].calls[call].inputs
+        return bool(inputs) and all(self.is_known(side, row, limit) for row in inputs)
+
     def _pair_all(self) -> None:
         a, b = self.a.calls, self.b.calls
         like = _equal([call.word for call in a], [call.word for call in b])
         held = _equal(_held(self.a, self.layers), _held(self.b, {*self.layers.values()}))
         leaves = np.logical_and.outer([not inner for inner in self.a.within], [not inner for inner in self.b.within])
         holder = _equal(*self._held)
-        by_name = np.array([call.name not in self.by_value for call in a], np.bool_)[:, None]
         near, given = self._near("outputs"), self._near("inputs")
-        for are_one in (near & holder, near & like & given, near & (like | given), holder & (given | by_name)):
-            self._take(np.argwhere(are_one))
-        for are_one in (given & leaves & held & like, given & leaves & held, holder):
+        for are_one in (near & holder, near & (like | given), holder, given & leaves & held):
             self._take(np.argwhere(are_one))
         for pair in self.pairs:
             ones, others = (

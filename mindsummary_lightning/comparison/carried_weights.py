@@ -18,7 +18,6 @@ class CarriedWeights:
 
     Attributes:
         names: of weights in the second run, by those in the first.
-        by_value: names of the first run that values alone have paired.
     """
 
     def __init__(self, a: Step, b: Step, limit: float) -> None:
@@ -27,7 +26,6 @@ class CarriedWeights:
         if found.unmatched_a and found.unmatched_b:
             found = match_names(a.weights(), b.weights(), self._left(found.unmatched_a, found.unmatched_b, limit))
         self.names: dict[str, str] = {pair.a: pair.b for pair in found.pairs}
-        self.by_value: set[str] = {pair.a for pair in found.pairs if pair.rule in ("value", "map")}
         self._anew = [pair.a for pair in found.pairs if pair.rule != "equal"]
 
     def _left(self, ones: tuple[str, ...], others: tuple[str, ...], limit: float) -> dict[str, str]:

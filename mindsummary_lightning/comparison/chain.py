@@ -5,7 +5,7 @@ A difference counts at the first output whose inputs agree; whatever follows is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,7 +99,7 @@ class _Compared:
         self.weights = self._rows_of("weights")
         self._changed: list[RowPlaces] = [] if earlier is None else self._changed_since(earlier)
         self._parameters = [*zip(self.names.items(), self.weights, strict=True)]
-        self.calls = Calls(a, b, self.names, self._carried.by_value, limit)
+        self.calls = Calls(a, b, self.names, limit)
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
@@ -215,8 +215,7 @@ class _Compared:
         """Where two calls whose inputs agree make other outputs: unpaired calls in them that made these, or they."""
         if not self.calls.hold_same(one, other):
             return self._place(self._around(one, other), (one, other), True)
-        made = self._source(0, rows[0], self.a.within[one]), self._source(1, rows[1], self.b.within[other])
-        at = one if made[0] is None else made[0], other if made[1] is None else made[1]
+        at = self._source(0, rows[0], self.a.within[one], one), self._source(1, rows[1], self.b.within[other], other)
         return self._place(at, at, bool(self.a.within[at[0]] or self.b.within[at[1]]))
 
     def _place(self, at: RowPlaces, lines: RowPlaces, between: bool) -> PartingPlace:
@@ -227,46 +226,40 @@ class _Compared:
 
     def _between(self, one: int, other: int, rows: RowPlaces) -> PartingPlace:
         """Where a tensor comes from that is another in each run: of an unpaired call, or of the code around."""
-        around = self._around(one, other)
-        made = [self._source(side, row) for side, row in enumerate(rows)]
-        lines = one if made[0] is None else made[0], other if made[1] is None else made[1]
-        inner = self._inner(0, one, rows[0], around[0]), self._inner(1, other, rows[1], around[1])
-        at = inner[0] if made[0] is None else made[0], inner[1] if made[1] is None else made[1]
-        return self._place(at, lines, True)
+        lines, at = [], []
+        for side, (call, row, outer) in enumerate(zip((one, other), rows, self._around(one, other), strict=True)):
+            made = self._source(side, row, range(len((self.a, self.b)[side].calls)), call)
+            lines.append(made)
+            at.append(self._inner(side, call, row, outer) if made == call else made)
+        return self._place((at[0], at[1]), (lines[0], lines[1]), True)
 
-    def _source(self, side: int, row: int, within: Collection[int] | None = None) -> int | None:
-        """The unpaired call, among some, that made a tensor of what the other run has, or ``None``."""
+    def _source(self, side: int, row: int, among: Iterable[int], otherwise: int) -> int:
+        """The unpaired call that made a tensor of what the other run has, too."""
         step, paired = (self.a, self.b)[side], {pair[side] for pair in self.calls.pairs}
         same = step.same(row)
-        unpaired = (at for at in (range(len(step.calls)) if within is None else sorted(within)) if at not in paired)
-        made = next((at for at in unpaired if same[[*step.calls[at].outputs]].any()), None)
-        return made if made is not None and self._is_given(side, made) else None
-
-    def _is_given(self, side: int, call: int) -> bool:
-        """Whether the other run has all inputs of a call, too."""
-        inputs = (self.a, self.b)[side].calls[call].inputs
-        return bool(inputs) and all(self.calls.is_known(side, row, self.limit) for row in inputs)
+        unpaired = (call for call in among if call not in paired and same[[*step.calls[call].outputs]].any())
+        made = next(unpaired, otherwise)
+        return made if self.calls.is_given(side, made, self.limit) else otherwise
 
     def _inner(self, side: int, call: int, row: int, around: int) -> int:
         """The innermost call around one that makes a tensor of what the other run has, up to another around it."""
         step = (self.a, self.b)[side]
-        found, same = step.parents[call], step.same(row)
-        while found is not None and found != around:
-            if self._is_given(side, found) and not same[[*step.calls[found].inputs]].any():
+        same = step.same(row)
+        for found in step.around(call):
+            if found == around or (
+                self.calls.is_given(side, found, self.limit) and not same[[*step.calls[found].inputs]].any()
+            ):
                 return found
-            found = step.parents[found]
         return around
 
     def _around(self, one: int, other: int) -> tuple[int, int]:
         """The innermost calls around two others whose inputs agree, or the network."""
-        found = self.a.parents[one]
-        while found is not None:
+        for found in self.a.around(one):
             partner = self.calls.partner.get(found)
             if partner is not None and self.calls.hold_same(found, partner):
                 rows = self.calls.inputs(found, partner)
                 if rows is None or not self._is_apart(*rows):
                     return found, partner
-            found = self.a.parents[found]
         return len(self.a.calls) - 1, len(self.b.calls) - 1
 
     def _backward(self) -> Part | None:
