@@ -118,12 +118,15 @@ def _layout(descriptor: Any) -> _Layout:
 
 def _nested(layout: _Layout, message: Any) -> dict[str, Any]:
     # Asked field by field: ListFields describes what it lists, which takes three times as long.
-    is_set = message.HasField
-    return {
-        name: text(getattr(message, name)) if inner is None else _nested(inner, getattr(message, name))
-        for name, inner in layout
-        if is_set(name)
-    }
+    is_set, nested = message.HasField, {}
+    for name, inner in layout:
+        value = getattr(message, name)
+        if inner is None:
+            if value or is_set(name):
+                nested[name] = text(value)
+        elif is_set(name):
+            nested[name] = _nested(inner, value)
+    return nested
 
 
 def _from_nested(kind: type, nested: dict[str, Any]) -> Any:

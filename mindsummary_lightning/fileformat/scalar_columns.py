@@ -172,6 +172,8 @@ class ScalarDecoder:
 
 def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
     """Indices of the records of each size."""
+    if sizes.size and (sizes == sizes[0]).all():
+        return [np.arange(sizes.size)]
     order = np.argsort(sizes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1) if sizes.size else []
 

@@ -35,10 +35,17 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
         DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
         OSError: the file cannot be read.
     """
-    file.seek(offset)
-    block, needed = file.read(block_size), _ALIKE
-    while True:
-        start, size, length, wanted, problem = 0, len(block), 0, block_size, None
+    at, block, start, length, least, needed = offset, b"", 0, 0, 1, _ALIKE
+    while (left := file.seek(0, os.SEEK_END) - at) >= least:  # fewer cannot complete a record
+        if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
+            raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
+        file.seek(at)
+        more = file.read(min(max(block_size, least), left))
+        if not more:
+            return
+        at += len(more)
+        block = block[start:] + more
+        start, size, least, problem = 0, len(block), 1, None
         bounds, alike, before, most = array("q", [0]), 0, b"", _MANY
         while start + HEADER_SIZE <= size:
             header = block[start : start + HEADER_SIZE]
@@ -47,7 +54,7 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
                 break
             end = start + length + OVERHEAD
             if end > size:
-                wanted = max(block_size, end - size)
+                least = end - size
                 break
             alike, before = alike + 1 if header == before else 0, header
             if alike < needed:
@@ -69,17 +76,6 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
             yield offset, records
         if problem:
             raise DamagedFileError(path, offset, problem)
-        if wanted > block_size:
-            at = file.tell()
-            if file.seek(0, os.SEEK_END) < at + wanted:
-                return
-            file.seek(at)
-            if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
-                raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
-        more = file.read(wanted)
-        if not more:
-            return
-        block = block[start:] + more
 
 
 @lru_cache(maxsize=1024)  # most records of a run have one of few lengths, and so one of few headers

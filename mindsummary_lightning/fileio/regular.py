@@ -37,16 +37,18 @@ def open_regular(path: str, mode: str = "rb", *, root: str | None = None, max_si
     def opened(name: str, flags: int) -> int:
         return os.open(name, (flags | _ALWAYS) & ~os.O_CREAT, dir_fd=directory)
 
-    with place_below(root, path) as (name, directory), contextlib.ExitStack() as closing:
+    with place_below(root, path) if root is not None else contextlib.nullcontext((path, None)) as (name, directory):
+        file = None
         try:  # opening a device may do something, and a name may change hands: the kind is checked before and after
             _check(os.stat(name, dir_fd=directory, follow_symlinks=False), max_size)
-            file = closing.enter_context(FileIO(name, mode, opener=opened))
+            file = FileIO(name, mode, opener=opened)
             _check(os.fstat(file.fileno()), max_size)
-            closing.pop_all()
+            return file
         except OSError as error:
+            if file is not None:
+                file.close()
             error.filename = path
             raise
-    return file
 
 
 def read_regular(path: str, *, root: str | None = None, max_size: int = SMALL) -> bytes:
