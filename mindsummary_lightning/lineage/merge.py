@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mindsummary_lightning.lineage.json_values import (
     JsonValue,
@@ -64,8 +64,7 @@ class ShownGraph:
         return cls(content, json.dumps(content, sort_keys=True))
 
 
-@dataclass(frozen=True, slots=True)
-class FileLineage:
+class FileLineage(NamedTuple):
     """The content of one lineage file, as the reader shows it.
 
     Attributes:
@@ -76,15 +75,14 @@ class FileLineage:
         graph: its data pipeline, or ``None``.
     """
 
-    sections: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, JsonValue]]
     starts_anew: bool = False
     has_evaluation: bool = False
     is_damaged: bool = False
     graph: ShownGraph | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MergedLineage:
+class MergedLineage(NamedTuple):
     """The merged content of all lineage files of a run.
 
     Attributes:

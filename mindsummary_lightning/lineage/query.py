@@ -79,7 +79,7 @@ def get_summary_lineage(summary_dir: str | os.PathLike[str], keys: list[str] | N
         raise LineageQuerySummaryDataError(f"the run directory {directory} cannot be listed: {error}") from error
     if not runs:
         raise LineageFileNotFoundError(f"{directory} does not contain a lineage file (a name ending in '_lineage')")
-    lineage = CACHE.lineage(directory, runs[0].files)
+    (lineage,) = CACHE.lineages([(directory, runs[0].files)])
     if lineage is None:
         return {}
     return {"summary_dir": directory, **{key: deepcopy(lineage.sections[key]) for key in wanted}}

@@ -7,14 +7,15 @@ every query. ``conditions`` checks and explains what is searched, ``merge`` comb
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import OVERHEAD
 from mindsummary_lightning.fileformat.lineage_codec import decode_lineage_content
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage.conditions import SearchCondition
@@ -29,12 +30,16 @@ _CUSTOMIZED = {"metric": True, "user_defined": False}  # section -> whether the 
 _GRAPH = "dataset_graph"
 _MAX_GRAPHS = 1024
 _TIME_KEY, _TIME_SIZE = b"\x09", 9  # of the wall time, with which every payload of this package and of MindSpore begins
+TOGETHER = 32  # runs whose files are read side by side: a processor is a third faster where it does one thing at a time
 _FIRST_MARK = 2  # 1 stands for "no mark" in MindInsight
+
+
+_Read: TypeAlias = "dict[tuple[str, FileState], FileLineage | None]"
 
 
 class _Known(NamedTuple):
     files: Mapping[str, FileState] | None  # None: one could not be opened, and is tried again next time
-    read: Mapping[tuple[str, FileState], FileLineage | None]  # the content of each; ``None`` of one not opened
+    read: _Read  # the content of each; ``None`` of one not opened
     lineage: MergedLineage | None
 
 
@@ -51,23 +56,29 @@ class LineageCache:
         self._lock = threading.Lock()
         self._warnings = WarnOnce(_LOG)
 
-    def lineage(self, directory: str, files: Mapping[str, FileState]) -> MergedLineage | None:
-        """The merged lineage of a run's files, oldest first with their states now, or ``None`` if they contain none."""
+    def lineages(self, runs: Sequence[tuple[str, Mapping[str, FileState]]]) -> list[MergedLineage | None]:
+        """The merged lineage of runs by directory and files, oldest first with their states now; ``None`` if none."""
+        return [one for at in range(0, len(runs), TOGETHER) for one in self._some(runs[at : at + TOGETHER])]
+
+    def _some(self, runs: Sequence[tuple[str, Mapping[str, FileState]]]) -> list[MergedLineage | None]:
         with self._lock:
-            known = self._runs.get(directory, _UNKNOWN)
-            if known is not _UNKNOWN:
+            known = [self._runs.get(directory, _UNKNOWN) for directory, _ in runs]
+        new: _Read = {}
+        changed = [(files, one.read) for (_, files), one in zip(runs, known, strict=True) if one.files != files]
+        unread = [file for files, read in changed for file in files.items() if read.get(file) is None]
+        for _ in itertools.zip_longest(*(self._read(*file, new) for file in unread)):
+            pass
+        with self._lock:
+            for at, (directory, files) in enumerate(runs):
+                if known[at].files != files:
+                    read = {file: known[at].read.get(file) or new[file] for file in files.items()}
+                    opened = [one for one in read.values() if one is not None]
+                    known[at] = _Known(files if len(opened) == len(read) else None, read, merge_files(opened))
+                self._runs[directory] = known[at]
                 self._runs.move_to_end(directory)
-        if known.files == files:
-            return known.lineage
-        read = {file: known.read.get(file) or self._read(*file) for file in files.items()}
-        opened = [file for file in read.values() if file is not None]
-        lineage = merge_files(opened)
-        with self._lock:
-            self._runs[directory] = _Known(files if len(opened) == len(read) else None, read, lineage)
-            self._runs.move_to_end(directory)
             while len(self._runs) > self._max_runs:
                 self._runs.popitem(last=False)
-        return lineage
+        return [one.lineage for one in known]
 
     def has_damage(self, directory: str) -> bool:
         """Whether a file of a run was damaged or could not be opened when its lineage was last asked for."""
@@ -75,26 +86,32 @@ class LineageCache:
             read = self._runs.get(directory, _UNKNOWN).read.values()
         return any(file is None or file.is_damaged for file in read)
 
-    def _read(self, path: str, state: FileState) -> FileLineage | None:
+    def _read(self, path: str, state: FileState, read: _Read) -> Iterator[None]:
+        """Read a file, with a pause before each other kind of work."""
+
         def warn(message: str, *args: object) -> None:
             self._warnings.warn((path, state, message), message, *args)
 
         try:
-            contents = self._contents(path, state)
-            return lineage_of_file(contents, lambda problem: warn("%s in %s", problem, path))
+            blocks, contents, at = RecordScanner(path).batches(), [], 0
+            begun = [*itertools.islice(blocks, 2)]  # all of most files
+            yield
+            for payload in itertools.chain.from_iterable(itertools.chain(begun, blocks)):
+                try:
+                    contents.append(self._content(payload))
+                except ValueError as error:
+                    raise DamagedFileError(path, at, str(error)) from error
+                at += len(payload) + OVERHEAD
+            if at < state[0]:
+                raise DamagedFileError(path, at, f"the file ends within it, at byte {state[0]}")
+            yield
+            read[path, state] = lineage_of_file(contents, lambda problem: warn("%s in %s", problem, path))
         except DamagedFileError as error:
             warn("skipped a damaged lineage file, as MindInsight does: %s", error)
-            return FileLineage(is_damaged=True)
+            read[path, state] = FileLineage({}, is_damaged=True)
         except OSError as error:
             warn("skipped a lineage file that cannot be read: %s: %s", path, error.strerror or error)
-            return None
-
-    def _contents(self, path: str, state: FileState) -> list[tuple[str | None, Any]]:
-        scanner, size = RecordScanner(path), state[0]
-        contents = list(scanner.decoded(self._content))
-        if scanner.offset < size:
-            raise DamagedFileError(path, scanner.offset, f"the file ends within it, at byte {size}")
-        return contents
+            read[path, state] = None
 
     def _content(self, payload: bytes) -> tuple[str | None, Any]:
         # Few data pipelines are recorded again and again, and they take longest; only the time before them differs.
@@ -177,13 +194,12 @@ def _nested(values: JsonValue, path: str) -> JsonValue:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(NamedTuple):
     summary_dir: str
     update_time_us: int
     lineage: MergedLineage
     dataset_mark: str
-    added_info: Mapping[str, JsonValue] = field(default_factory=dict)
+    added_info: Mapping[str, JsonValue]
 
     def value(self, field: str) -> JsonValue:
         """Value of a field; ``None`` if it was not recorded."""
@@ -208,8 +224,9 @@ def _runs(directories: Iterable[RunDirectory], added_info: Mapping[str, Mapping[
     marks: dict[str, str] = {}
     runs: list[_Run] = []
     with reading():
-        lineages = [(directory, CACHE.lineage(directory.path, directory.files)) for directory in directories]
-    for directory, lineage in lineages:
+        listed = [*directories]
+        lineages = CACHE.lineages([(directory.path, directory.files) for directory in listed])
+    for directory, lineage in zip(listed, lineages, strict=True):
         if lineage is not None:
             # MindInsight gives the mark 10 to all pipelines from the ninth on; here they are numbered on.
             mark = marks.setdefault(lineage.graph_key, str(_FIRST_MARK + len(marks)))

@@ -29,7 +29,7 @@ from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
 FileState: TypeAlias = "tuple[int, int, int]"  # bytes, modification time in ns, inode: tells whether a file changed
-_TICK_NS = 2_000_000_000  # a directory may change again within one tick of its clock, which is 2 s at most (FAT)
+SETTLED_S = 2.0  # a directory may change again within one tick of its clock, which is so long at most (FAT)
 _CLOCKS_DIFFER_NS = 86_400 * 10**9  # at most: the times of files are those of a server that shares them
 
 
@@ -60,8 +60,7 @@ class ListedRun(NamedTuple):
         return len(self.lineage_names)
 
 
-@dataclass(frozen=True, slots=True)
-class RunDirectory:
+class RunDirectory(NamedTuple):
     """A directory with at least one lineage file.
 
     Attributes:
@@ -150,7 +149,7 @@ class RunTree:
                 return known
             now_ns = self.wall_clock_ns()
             seen_ns = known.seen_ns if known is not None and known.mtime_ns == mtime_ns else now_ns
-            is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > _TICK_NS
+            is_settled = now_ns - mtime_ns > _CLOCKS_DIFFER_NS or now_ns - seen_ns > SETTLED_S * 1e9
             children, files, is_misdated = self._entries(path, train_id)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -240,7 +239,7 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
     """A listed run with the states of its lineage files now; without those that have vanished since."""
     files = {}
     for name in run.lineage_names:
-        path = os.path.join(run.path, name)
+        path = f"{run.path}{os.sep}{name}"
         try:
             state = os.lstat(path)
         except OSError:

@@ -227,7 +227,7 @@ def test_lineage_of_many_runs_is_read_before_a_page_asks(
     for number in range(count):
         write_run(tmp_path / "many" / str(number), TrainInfo(epoch=number))
     known: list[str] = []
-    monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
+    monkeypatch.setattr(search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs])
     monkeypatch.setattr(serve, "serve_until_signal", lambda app, listener, ready: ready())
     monkeypatch.setattr(threading.Thread, "start", threading.Thread.run)
     monkeypatch.setattr(gc, "set_threshold", lambda threshold: None)  # of this process
@@ -242,7 +242,7 @@ def test_lineage_of_many_runs_is_read_before_a_page_asks(
 def test_lineage_is_not_read_ahead_while_a_page_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(tmp_path / "a", TrainInfo(epoch=1))
     known: list[str] = []
-    monkeypatch.setattr(search.LineageCache, "lineage", lambda _, directory, files: known.append(directory))
+    monkeypatch.setattr(search.LineageCache, "lineages", lambda _, runs: [known.append(path) for path, _ in runs])
     runs = LoadedRuns(str(tmp_path))
     ahead = threading.Thread(target=read_lineage, args=(runs,))
     with search.reading():

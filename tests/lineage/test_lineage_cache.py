@@ -34,7 +34,7 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def network(cache: LineageCache, run: Path) -> str | None:
-    lineage = cache.lineage(str(run), list_train_jobs(str(run), max_depth=0)[0].files)
+    (lineage,) = cache.lineages([(str(run), list_train_jobs(str(run), max_depth=0)[0].files)])
     return lineage.fields["network"] if isinstance(lineage, MergedLineage) else None
 
 

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.fileformat.file_names import is_graph_name, timestamp_of
 from mindsummary_lightning.lineage.merge import MergedLineage
-from mindsummary_lightning.lineage.search import CACHE, READING, reading
+from mindsummary_lightning.lineage.search import CACHE, READING, TOGETHER, reading
 from mindsummary_lightning.lineage.table import flat_record
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.reading.run_tree import FileState, ListedRun
+from mindsummary_lightning.reading.run_tree import SETTLED_S, FileState, ListedRun
 from mindsummary_lightning.viewer.api import WRONG_VALUE, ApiError, ApiRequest
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
@@ -63,20 +63,20 @@ def run_table(runs: LoadedRuns, request: ApiRequest) -> dict[str, Any]:
     table = _table_of(runs.base_dir)
     limit_s = _MORE_ROWS_S if table.rows else _FIRST_ROWS_S
     with table.lock, reading(limit_s):
-        directories = {run.summary_dir: run for run in runs.run_directories()}
-        listing = runs.listing()
-        started, has_read = runs.clock(), False
+        files_of = {run.summary_dir: run.files for run in runs.run_directories()}
         rows: dict[str, _Row] = {}
-        for listed in listing:
-            directory = directories.get(listed.train_id)
-            files = {} if directory is None else directory.files
+        for listed in runs.listing():
+            files = files_of.get(listed.train_id, {})
             row = table.rows.get(listed.train_id)
             if row is None or row[0] != listed or row[1] != files:
-                if files and has_read and runs.clock() - started > limit_s:
-                    row = (listed, None, {} if row is None else row[2])
-                else:
-                    row, has_read = (listed, files, _cells(CACHE.lineage(listed.path, files))), True
+                row = (listed, None, {} if row is None else row[2])
             rows[listed.train_id] = row
+        changed = [(row[0], files_of.get(train_id, {})) for train_id, row in rows.items() if row[1] is None]
+        end = runs.clock() + limit_s
+        while changed:
+            some, changed = changed[:TOGETHER], changed[TOGETHER:] if runs.clock() <= end else []
+            lineages = CACHE.lineages([(listed.path, files) for listed, files in some])
+            rows |= {one[0].train_id: (*one, _cells(lineage)) for one, lineage in zip(some, lineages, strict=True)}
         if not table.answer or list(map(id, rows.values())) != list(map(id, table.rows.values())):
             table.rows = rows
             table.curves = {train_id: table.curves[train_id] for train_id in rows if train_id in table.curves}
@@ -89,17 +89,18 @@ def read_lineage(runs: LoadedRuns) -> None:
     """Read all lineage before a page asks for it, and make the rows of the table; wait while a page reads lineage."""
     gc.disable()  # it would look at everything that was read, again and again
     try:
-        for directory in runs.run_directories():
-            if READING.locked():
-                with READING:
-                    pass
-            CACHE.lineage(directory.path, directory.files)
-        runs.scan_again()  # of thousands of runs this took seconds: the directories need not be listed at the next look
+        directories = [(directory.path, directory.files) for directory in runs.run_directories()]
+        for at in range(0, len(directories), TOGETHER):
+            with READING:
+                pass
+            CACHE.lineages(directories[at : at + TOGETHER])
         while run_table(runs, ApiRequest())["unread"]:
             pass
     finally:
         gc.freeze()  # what was read stays until the end
         gc.enable()
+    time.sleep(SETTLED_S)
+    runs.scan_again()  # of thousands of runs this takes long: the directories need not be listed at the next look
 
 
 def _columns(rows: Sequence[_Row]) -> dict[str, Any]:

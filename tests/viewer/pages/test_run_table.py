@@ -32,7 +32,7 @@ from mindsummary_lightning.viewer.api import ApiError, ApiRequest
 from mindsummary_lightning.viewer.app import without_selection
 from mindsummary_lightning.viewer.frontend import own_files
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages import page_handlers
+from mindsummary_lightning.viewer.pages import page_handlers, run_table
 from tests.reading.runs import record, values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -97,7 +97,8 @@ def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
     assert "ResNet" in ask(runs, "run-table")["columns"]["network"]
 
 
-def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path) -> None:
+def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_table, "TOGETHER", 1)
     runs = _two_runs(tmp_path)
     write_lineage(tmp_path / "c", [TrainInfo(network="ResNet")])
     ticks = itertools.count(0.0, 0.5)
@@ -110,7 +111,8 @@ def test_what_takes_long_is_given_bit_by_bit(tmp_path: Path) -> None:
     assert "learning_rate" in second["columns"]
 
 
-def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path) -> None:
+def test_a_row_keeps_what_it_said_until_its_news_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_table, "TOGETHER", 1)
     runs = _two_runs(tmp_path)
     runs.clock = lambda: 0.0
     before = ask(runs, "run-table")
