@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 from crc32c import crc32c
@@ -45,17 +45,11 @@ class Records:
         """Where each begins, and the last one ends; shape ``(n + 1,)``."""
         return np.frombuffer(self._bounds, np.int64)
 
-    @property
-    def last_checksum(self) -> bytes:
-        """What is stated as the checksum of the last of them."""
-        return self._block[self.nbytes - FOOTER_SIZE : self.nbytes]
-
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
     def __iter__(self) -> Iterator[bytes]:
-        block = self._block
-        return (block[start + HEADER_SIZE : end - FOOTER_SIZE] for start, end in pairwise(self._bounds))
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, row: int) -> bytes:
         return self._block[self._bounds[row] + HEADER_SIZE : self._bounds[row + 1] - FOOTER_SIZE]
