@@ -106,7 +106,8 @@ def export_parquet_dataset(
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-            rows.append({"run": name, **_renamed_run(lineage_values(lineage))})
+            values = lineage_values(lineage)
+            rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}
         with out.file("lineage.parquet") as file:
@@ -226,11 +227,6 @@ def _folder(name: str) -> str:
     """The folder of a run: its name percent-quoted, and so that Arrow and Spark, which skip ``.`` and ``_``, see it."""
     quoted = quoted_name(name)
     return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted[0] in "._" else quoted
-
-
-def _renamed_run(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with a value that is called ``run`` under another name: the run has this one."""
-    return {"user_defined/run" if name == "run" else name: value for name, value in row.items()}
 
 
 def _one_type(cells: list[Any]) -> list[Any]:

@@ -113,7 +113,8 @@ class _Site:
         if handler is None:
             raise _WRONG_METHOD
         query = _decoded_query(request.rel_url.raw_query_string)
-        asked = ApiRequest(query, body_as_recorded(await request.read()), _media_type(request), only)
+        media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        asked = ApiRequest(query, body_as_recorded(await request.read()), media_type, only)
         takes_gzip = _takes_gzip(request)
         async with self._turns:
             body, headers = await _in_thread(lambda: self._encoded(handler(self._runs, asked), takes_gzip))
@@ -191,10 +192,6 @@ def _decoded_query(raw: str) -> dict[str, list[str]]:
     except ValueError:
         raise web.HTTPRequestURITooLong() from None
     return {name: list(map(as_recorded, values)) for name, values in query.items()}
-
-
-def _media_type(request: web.Request) -> str:
-    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 def without_selection(path: str) -> tuple[str, frozenset[str] | None]:

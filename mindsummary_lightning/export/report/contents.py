@@ -29,7 +29,6 @@ from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
 from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
-from mindsummary_lightning.values.step_chain import ChainRow
 
 _T = TypeVar("_T")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
@@ -145,7 +144,7 @@ def planned_cards(runs: Sequence[ReportRun], files: OpenFiles) -> list[tuple[str
     for run in runs:
         chains = read_module_table(run.content)
         if chains is not None and (first := chains.first_non_finite()):
-            plan.append(("Modules", partial(_origin_card, run, *first)))
+            plan.append(("Modules", partial(Card, "first number that is not finite", run, note=origin_text(*first))))
     plan += [("Histograms", partial(_histogram_card, run, tag, files)) for tag, run in _tagged(runs, "histogram")]
     plan += [("Images", partial(_image_card, run, tag, files)) for tag, run in _tagged(runs, "image")]
     plan += [
@@ -235,10 +234,6 @@ def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
     ridges = ridge_svg([(sample.step, _value(files, sample, Histogram)) for sample in samples], run.colour)
     return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
-
-
-def _origin_card(run: ReportRun, step: int, row: ChainRow) -> Card:
-    return Card("first number that is not finite", run, note=origin_text(step, row))
 
 
 def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:

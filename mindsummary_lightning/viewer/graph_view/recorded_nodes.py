@@ -171,14 +171,10 @@ def _dissolve_uniform_scopes(table: NodeTable) -> None:
     for node in _operations(table):
         if "/" in node.scope:
             scopes.setdefault(node.scope, []).append(node)
-    uniform = {scope for scope, nodes in scopes.items() if len(nodes) > 1 and _names_its_only_type(scope, nodes)}
+    types = {scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1}
+    uniform = {scope for scope, found in types.items() if len(found) == 1 and next(iter(found)) in scope}
     uniform -= {outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)}
     for node in _operations(table):
         if node.scope in uniform:
             parent = node.scope.rpartition("/")[0]
             move(table, node, parent, join_scope(parent, node.name.rpartition("/")[2]))
-
-
-def _names_its_only_type(scope: str, nodes: list[ViewNode]) -> bool:
-    types = {node.type for node in nodes}
-    return len(types) == 1 and types.pop() in scope
