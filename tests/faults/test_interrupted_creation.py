@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning.recording import event_writer
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import TrainInfo
 
@@ -84,8 +86,10 @@ def _open_files(root: Path) -> list[str]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one in a generator that ends
 def test_an_interrupt_at_any_place_of_a_creation_leaves_nothing(
     write: Callable[[SummaryRecord], None], tmp_path: Path, times: Callable[[int, int], int],
-    figure: Callable[[int, str], None],
+    figure: Callable[[int, str], None], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    # A trace function also interrupts where no signal can, between a block that holds the lock and its release.
+    monkeypatch.setattr(event_writer, "_WRITERS_LOCK", threading.RLock())
     place, step, places = 1, times(29, 1), 0
     while _is_interrupted(tmp_path / str(place), write, place):
         gc.collect(0)
