@@ -306,8 +306,8 @@ def parity(session: nox.Session, environment: str) -> None:
     ours = {"PYTHONPATH": str(ROOT)}
     session.run(writer, "tests/mindspore/record_with_mindspore.py", str(runs / "steps"), env=ours)
     session.run(writer, "tests/comparison/chains/nets_mindspore.py", str(runs / "chains"), *nets, env=ours)
-    found = {"MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains"}
-    variables = {**ONE_THREAD, **{name: str(path) for name, path in found.items()}}
+    folders = {"MINDSPORE_RUNS": runs, "MINDSPORE_STEPS": runs / "steps", "MINDSPORE_CHAINS": runs / "chains"}
+    variables = {**ONE_THREAD, **{name: str(path) for name, path in folders.items()}}
     tested = ("tests/comparison/test_mindspore_ports.py", "tests/comparison/test_chains.py", "tests/mindspore")
     run_in_project(session, "pytest", *tested, *session.posargs, env=variables)
 
@@ -357,8 +357,8 @@ def lowest(session: nox.Session) -> None:
 def newest(session: nox.Session) -> None:
     """The newest versions that pip can get, on the newest Python: every test that is not slow."""
     python = python_of(session, "newest")
-    shown = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
-    session.run(python, "-c", shown)
+    versions = "import torch, lightning, numpy; print(*(each.__version__ for each in (torch, lightning, numpy)))"
+    session.run(python, "-c", versions)
     variables = {**ONE_THREAD, **active(python)}
     session.run(python, "-m", "pytest", *QUICK, "--ignore=tests/oracle", *session.posargs, env=variables)
 

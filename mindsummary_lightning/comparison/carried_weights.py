@@ -22,11 +22,11 @@ class CarriedWeights:
 
     def __init__(self, a: Step, b: Step, limit: float) -> None:
         self._steps = a, b
-        found = match_names(a.weights(), b.weights())
-        if found.unmatched_a and found.unmatched_b:
-            found = match_names(a.weights(), b.weights(), self._left(found.unmatched_a, found.unmatched_b, limit))
-        self.names: dict[str, str] = {pair.a: pair.b for pair in found.pairs}
-        self._anew = [pair.a for pair in found.pairs if pair.rule != "equal"]
+        matches = match_names(a.weights(), b.weights())
+        if matches.unmatched_a and matches.unmatched_b:
+            matches = match_names(a.weights(), b.weights(), self._left(matches.unmatched_a, matches.unmatched_b, limit))
+        self.names: dict[str, str] = {pair.a: pair.b for pair in matches.pairs}
+        self._anew = [pair.a for pair in matches.pairs if pair.rule != "equal"]
 
     def _left(self, ones: tuple[str, ...], others: tuple[str, ...], limit: float) -> dict[str, str]:
         """Weights that nothing has paired: by values that no other has, as a parameter may be an embedding's weight."""

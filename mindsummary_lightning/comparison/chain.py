@@ -245,21 +245,21 @@ class _Compared:
         """The innermost call around one that makes a tensor of what the other run has, up to another around it."""
         step = (self.a, self.b)[side]
         same = step.same(row)
-        for found in step.around(call):
-            if found == around or (
-                self.calls.is_given(side, found, self.limit) and not same[[*step.calls[found].inputs]].any()
+        for outer in step.around(call):
+            if outer == around or (
+                self.calls.is_given(side, outer, self.limit) and not same[[*step.calls[outer].inputs]].any()
             ):
-                return found
+                return outer
         return around
 
     def _around(self, one: int, other: int) -> tuple[int, int]:
         """The innermost calls around two others whose inputs agree, or the network."""
-        for found in self.a.around(one):
-            partner = self.calls.partner.get(found)
-            if partner is not None and self.calls.hold_same(found, partner):
-                rows = self.calls.inputs(found, partner)
+        for outer in self.a.around(one):
+            partner = self.calls.partner.get(outer)
+            if partner is not None and self.calls.hold_same(outer, partner):
+                rows = self.calls.inputs(outer, partner)
                 if rows is None or not self._is_apart(*rows):
-                    return found, partner
+                    return outer, partner
         return len(self.a.calls) - 1, len(self.b.calls) - 1
 
     def _backward(self) -> Part | None:

@@ -199,9 +199,9 @@ def _map(comparison: Comparison, unit: str) -> str:
     names = [
         alignment.names.pairs[row].a + (f" +{others}" if others else "") for row, others in zip(rows, more, strict=True)
     ]
-    shown = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in names]
+    short_names = [name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}" for name in names]
     labels = "".join(
-        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(shown[index])}</text>'
+        f'<text x="{left - 6}" y="{_ROW * index + 11}" text-anchor="end">{escape(short_names[index])}</text>'
         for index in range(0, len(rows), 1 if len(rows) <= 100 else 4)
     )
     key = " ".join(

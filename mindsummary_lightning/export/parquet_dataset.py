@@ -106,7 +106,7 @@ def export_parquet_dataset(
                 if len(exported.damaged) == len(names):
                     raise
                 continue
-            values = lineage_values(lineage)
+            values = lineage_values(lineage)  # one called "run" is renamed: that column names the run
             rows.append({"run": name, **{"user_defined/run" if key == "run" else key: values[key] for key in values}})
         recorded = dict.fromkeys(column for row in rows for column in row)
         columns = {column: _one_type([row.get(column) for row in rows]) for column in recorded}

@@ -133,11 +133,11 @@ def _together(payload: bytes, at: int, end: int, values: list[ValueLocation]) ->
     places = [place for place, value in enumerate(values) if value.kind == "histogram"]
     if len(places) < _MANY or len(_bounds(payload, at, end)) != len(values) + 1:
         return None
-    found = [values[place] for place in places]
-    heads = [payload[one.start : one.start + 3 + payload[one.start + 1]] for one in found]
-    if any(_known_head(head) != (one.tag, one.kind) for head, one in zip(heads, found, strict=True)):
+    histograms = [values[place] for place in places]
+    heads = [payload[one.start : one.start + 3 + payload[one.start + 1]] for one in histograms]
+    if any(_known_head(head) != (one.tag, one.kind) for head, one in zip(heads, histograms, strict=True)):
         return None
-    tags, _, starts, ends, *_ = zip(*found, strict=True)
+    tags, _, starts, ends, *_ = zip(*histograms, strict=True)
     others = tuple(place for place, value in enumerate(values) if value.kind != "histogram")
     values[:] = [values[place] for place in others]
     sizes = [*map(len, heads)]

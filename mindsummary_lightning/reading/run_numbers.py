@@ -60,16 +60,16 @@ def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
     Raises:
         DamagedFileError: a sample contradicts itself.
     """
-    found: dict[str, HistogramStatistics] = {}
+    statistics: dict[str, HistogramStatistics] = {}
     located: dict[str, tuple[list[str], NDArray[np.intp], NDArray[np.void]]] = {}
     waiting = 0
     for tag in run.tags_in_order("histogram"):
         located[tag] = run.rows("histogram", tag)
         waiting += located[tag][2].size
         if waiting > _TOGETHER:
-            found |= _statistics(located)
+            statistics |= _statistics(located)
             located, waiting = {}, 0
-    return found | _statistics(located) if located else found
+    return statistics | _statistics(located) if located else statistics
 
 
 def _statistics(

@@ -298,7 +298,6 @@ def shared_event_writer(directory: str, options: FileOptions, user: object) -> E
     path = os.path.realpath(directory)
     with _WRITERS_LOCK:
         # Each line leaves the table valid: between any two of them a signal handler may ask for a writer too.
-        writer = _WRITERS.get(path)
         writer = _WRITERS.get(path) or _WRITERS.setdefault(path, EventWriter(path, options))
         writer.users.append(weakref.ref(user))
         if writer.options != options and all(each() in (None, user) for each in writer.users):

@@ -74,12 +74,12 @@ def _is_interrupted(run: Path, write: Callable[[SummaryRecord], None], place: in
 
 def _open_files(root: Path) -> list[str]:
     """What is open below a directory, but directories: that of one that is synced has no lock and no file object."""
-    found = []
+    paths = []
     for descriptor in os.listdir(_DESCRIPTORS):
         with contextlib.suppress(FileNotFoundError):  # that of the listing itself
             path = os.readlink(f"{_DESCRIPTORS}/{descriptor}")
-            found += [path] * (path.startswith(f"{root}/") and not os.path.isdir(path))
-    return found
+            paths += [path] * (path.startswith(f"{root}/") and not os.path.isdir(path))
+    return paths
 
 
 @pytest.mark.parametrize("write", [_scalar, _lineage])

@@ -171,8 +171,8 @@ def _dissolve_uniform_scopes(table: NodeTable) -> None:
     for node in _operations(table):
         if "/" in node.scope:
             scopes.setdefault(node.scope, []).append(node)
-    types = {scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1}
-    uniform = {scope for scope, found in types.items() if len(found) == 1 and next(iter(found)) in scope}
+    types_of = {scope: {node.type for node in nodes} for scope, nodes in scopes.items() if len(nodes) > 1}
+    uniform = {scope for scope, types in types_of.items() if len(types) == 1 and next(iter(types)) in scope}
     uniform -= {outer for outer in uniform if any(scope.startswith(f"{outer}/") for scope in scopes)}
     for node in _operations(table):
         if node.scope in uniform:
