@@ -98,10 +98,10 @@ class FitRun:
         return self.open_recorder or recorder_of(self.record())
 
     def add_hyperparameters(self, info: UserDefinedInfo) -> None:
-        """Record hyper-parameters with the next value; outside of a Trainer at once, if there has been a value."""
+        """Record hyper-parameters with the first value, then at once, or as soon as it is clear whose they are."""
         recorder = self.recorder()
         recorder.defer_lineage(info)
-        if recorder.has_recorded and not self.is_in_trainer:
+        if recorder.has_recorded and (self._is_fitting or not self.is_in_trainer):
             recorder.write_deferred_lineage()
 
     def enter(self, trainer: Any) -> None:

@@ -22,7 +22,7 @@ from tests.trainer.support import Net, loader, points, steps, trainer
 from tests.warm_processes import as_script, start_warm
 
 _SCRIPT = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from mindsummary_lightning import MindInsightLogger, SummaryCollector
 from tests.trainer.support import Net, loader, trainer
@@ -31,9 +31,13 @@ from lightning.pytorch import Callback
 class Say(Callback):
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         trainer.logger.log_metrics({"said": float(trainer.global_step)}, step=trainer.global_step)
+        if trainer.global_step == 5:
+            trainer.logger.log_hyperparams({"said": 5})
         os.write(1, b"%d\\n" % trainer.global_step)
         if sys.argv[2] == "exit" and trainer.global_step == 5:
             sys.exit(3)
+        if sys.argv[2] == "kill" and trainer.global_step == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 logger = MindInsightLogger(sys.argv[1], name="", version="run")
 collector = SummaryCollector(collect_freq=1, collect_specified_data={"histogram_regular": ".*"})
@@ -141,13 +145,19 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_sys_exit_in_a_script_leaves_every_record(tmp_path: Path) -> None:
-    last, status = _end(tmp_path, "exit", 5)
+@pytest.mark.parametrize(
+    ("how", "code", "said_of_it"),
+    [pytest.param("exit", 3, "failed", marks=pytest.mark.long), ("kill", -signal.SIGKILL, None)],
+)
+def test_a_script_that_leaves_or_is_killed_in_a_hook_leaves_every_record(
+    tmp_path: Path, how: str, code: int, said_of_it: str | None
+) -> None:
+    last, status = _end(tmp_path, how, 5)
 
-    assert status == 3
+    assert status == code
     _check_whole(tmp_path / "run", last)
-    assert SummaryReader(tmp_path / "run").lineage().custom.values["status"] == "failed"  # type: ignore[union-attr]
+    custom = SummaryReader(tmp_path / "run").lineage().custom.values  # type: ignore[union-attr]
+    assert (custom["said"], custom.get("status")) == (5, said_of_it)
 
 
 @pytest.mark.slow
