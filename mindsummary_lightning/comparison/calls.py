@@ -213,12 +213,12 @@ class Calls:
     def _farthest(self, ones: tuple[int, ...], others: tuple[int, ...]) -> RowPlaces | None:
         """By place, if there are as many of as many elements; otherwise each beside the nearest."""
         pairs = [*zip(ones, others, strict=False)]
-        if len(ones) != len(others) or not all(self._have_one_size(*pair) for pair in pairs):
-            fitting = ([(one, other) for other in others if self._have_one_size(one, other)] for one in ones)
+        if len(ones) != len(others) or not all(self.have_one_size(*pair) for pair in pairs):
+            fitting = ([(one, other) for other in others if self.have_one_size(one, other)] for one in ones)
             pairs = [min(found, key=lambda pair: self.distance(*pair)) for found in fitting if found]
         return max(pairs, key=lambda pair: self.distance(*pair), default=None)
 
-    def _have_one_size(self, one: int, other: int) -> bool:
+    def have_one_size(self, one: int, other: int) -> bool:
         """Whether two rows are of as many elements."""
         return bool(self.a.values[one, ELEMENTS] == self.b.values[other, ELEMENTS])
 
@@ -277,7 +277,7 @@ class Calls:
             if one not in self.partner and other not in self._taken:
                 call, theirs = self.a.calls[one], self.b.calls[other]
                 have_inputs = call.inputs and theirs.inputs
-                if self._have_one_size(call.outputs[0], theirs.outputs[0]) and (
+                if self.have_one_size(call.outputs[0], theirs.outputs[0]) and (
                     not have_inputs or self.inputs(one, other)
                 ):
                     self.partner[int(one)] = int(other)

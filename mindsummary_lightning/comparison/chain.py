@@ -31,7 +31,7 @@ _GRADIENT = 25.0  # times the limit: of gradients, which are sums over a batch
 _NOISE = 1e-5  # of the greatest gradient: a gradient that is zero but for rounding
 _UPDATE = 1e-3  # of an update
 _RISE = 30.0  # times the distance in the steps before: what rounding grows to in a step
-_FLIP = 3e-4  # of a gradient: what one activation on the other side of zero makes
+_FLIP = 5e-4  # of a gradient: what one activation on the other side of zero makes
 _FLIPPED = 3.0  # times the square root of the distance of outputs: of gradients
 _SAME_SETTING = 1e-6
 _UNCHANGED = 1e-6  # of one tensor, reduced twice
@@ -103,17 +103,18 @@ class _Compared:
         self.loss = [*zip(a.of("loss").values(), b.of("loss").values(), strict=False)]
         self.floors = np.zeros(len(a.rows))  # up to which each row of the first run agrees
         self._seen = 0.0  # the largest distance of outputs that agree
+        self._until = len(a.rows)  # the row that parts, if one of several optimizers has updated before it
 
     def part(self) -> Part | None:
         """The first link that parts."""
-        return (
-            self._first("data", self._data_pairs())
-            or self._weights()
-            or self._forward()
-            or self._first("loss", self.loss, max(self.limit, _GROWTH * self._seen))
-            or self._backward()
-            or self._update()
-        )
+        if before := self._first("data", self._data_pairs()) or self._weights():
+            return before
+        forward = self._forward()
+        if forward is not None and self._until == len(self.a.rows):
+            return forward
+        losses = [pair for pair in self.loss if pair[0] < self._until]
+        loss = self._first("loss" if self.calls.pairs else "forward", losses, max(self.limit, _GROWTH * self._seen))
+        return loss or self._backward() or self._update() or forward
 
     def _weights(self) -> Part | None:
         part = self._first("weights", self.weights if self._is_first else self._changed)
@@ -173,9 +174,10 @@ class _Compared:
         return not pairs or any(self.calls.distance(*pair) > _GRADIENT * self.limit for pair in pairs)
 
     def _data_pairs(self) -> list[RowPlaces]:
-        """Tensors of the batch: equal ones, then those of one size, or of another number of samples, in their order."""
+        """Tensors of the batch: equal ones, then those of one size, or another size of one dimension, in their order."""
         pairs: list[RowPlaces] = []
-        for are_one in (lambda *pair: self.calls.distance(*pair) <= self.limit, self._may_be_one):
+        rules = lambda *pair: self.calls.distance(*pair) <= self.limit, self.calls.have_one_size, self._differ_in_one_size
+        for are_one in rules:
             for one in self.a.of("data").values():
                 left = (row for row in self.b.of("data").values() if row not in dict(pairs).values())
                 other = next((row for row in left if are_one(one, row)), None)
@@ -183,10 +185,9 @@ class _Compared:
                     pairs.append((one, other))
         return pairs
 
-    def _may_be_one(self, one: int, other: int) -> bool:
+    def _differ_in_one_size(self, one: int, other: int) -> bool:
         shapes = self.a.rows[one].shape, self.b.rows[other].shape
-        same_size = self.a.values[one, ELEMENTS] == self.b.values[other, ELEMENTS]
-        return bool(same_size) or (shapes[0][1:] == shapes[1][1:] and len(shapes[0]) == len(shapes[1]) > 0)
+        return len(shapes[0]) == len(shapes[1]) and sum(map(int.__ne__, *shapes)) == 1
 
     def _forward(self) -> Part | None:
         before: RowPair | None = None
@@ -206,6 +207,8 @@ class _Compared:
             elif not self.calls.are_elsewhere(*outputs):
                 given = into if into is not None and self._is_apart(*into, room) else None
                 place = self._between(one, other, given) if given else self._within(one, other, outputs)
+                if min(self.a.of("settings").values(), default=self._until) < outputs[0]:
+                    self._until = outputs[0]
                 if exchanged := self.apart(self._carried.exchanged(place.a)):
                     return Part(self.step, "weights", exchanged)
                 return Part(self.step, "forward", (self._pair(*(given or outputs)),), place, before)
@@ -287,12 +290,12 @@ class _Compared:
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
-            if one is not None and theirs is not None:
+            if one is not None and theirs is not None and one < self._until:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
                 limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
                 if row_distances(self.a, one, b, theirs, self._order_counts) > limit:
                     apart[name] = self._pair(one, theirs)
-            elif one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
+            elif None in (one, theirs) and one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
                 apart[name] = self._pair(*weights, np.inf)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
@@ -367,7 +370,8 @@ class _Compared:
                 side.setdefault(step.rows[row].port, []).append(float(step.values[row, MEAN]))
         for name, ones in found[0].items():
             others = found[1].get(name, ones)
-            if len(ones) != len(others) or not np.allclose(sorted(ones), sorted(others), _SAME_SETTING):
+            both = [sorted(x if len(ones) == len(others) else {*x}) for x in (ones, others)]
+            if len(both[0]) != len(both[1]) or not np.allclose(*both, _SAME_SETTING):
                 yield name, ones, others
 
     def _update_distance(self, name: str, other: str, before: RowPlaces) -> float:

@@ -20,9 +20,11 @@ def sentence(part: Part, limit: float) -> Phrase:
     where = {
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
-        "forward": part.place and _where(part.place, part.tensors[0], far),
-        "loss": Phrase("in the loss function or its labels: all outputs agree, the loss is {:.1e} apart", far),
-        "backward": Phrase("in the gradients: loss and outputs agree, that of {} is up to {:.1e} apart", names, far),
+        "forward": _where(part.place, part.tensors[0], far) if part.place else Phrase(
+            "in the forward pass or the loss function: no outputs are compared, the loss is {:.1e} apart", far
+        ),
+        "loss": Phrase("in the loss function or its labels: all outputs before it agree, the loss is {:.1e} apart", far),
+        "backward": Phrase("in the gradients: loss and outputs before agree, that of {} is up to {:.1e} apart", names, far),
         "update": Phrase("in the update: gradients agree, the updates of {} are up to {:.1e} apart", names, far),
     }[part.link]
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)

@@ -60,9 +60,10 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
     """
     far = found.far & alignment.is_weight[:, None]
     parted = np.append(alignment.loss_steps[found.losses > found.loss_limits], np.inf)[0]
-    walking = np.logical_and(far.any(axis=1), ~np.isinf(found.tensors).any(axis=1))
+    walking = far.any(axis=1) & ~np.isinf(found.tensors).any(axis=1)
     for index in np.flatnonzero(walking).tolist():
-        walking[index] = _walks(alignment.tensors[:, index, alignment.steps < parted])
+        numbers = alignment.tensors[:, index, alignment.steps < parted]
+        walking[index] = is_bias(alignment.names.pairs[index].a) and _walks(numbers)
     others = (found.tensors > _NEARLY * found.tensor_limits)[alignment.is_weight & ~walking].any(axis=0)
     until = min(parted, np.append(alignment.steps[others], np.inf)[0])
     witnesses = alignment.loss_steps if found.losses.size else alignment.steps
@@ -133,8 +134,8 @@ def parting(
     kind: DifferenceKind | None = None
     if after is None and beginning.apart.size:
         kind = "weights"
-    elif may_be_rounding:
-        kind = None
+    elif may_be_rounding or (is_forward and any(", " in str(side.settings.get("optimizer")) for side in sides)):
+        kind = None  # of several optimizers one may have updated before the loss
     elif is_forward and after is None:
         kind = "forward" if step <= 1 and _began_equal(alignment) else None
     elif is_forward and after == step - 1 and alignment.loss_tag == LOSS and _is_equal_update(alignment, after):

@@ -33,7 +33,7 @@ from mindsummary_lightning.comparison.distances import (
     loss_distances,
     tensor_distances,
 )
-from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of
+from mindsummary_lightning.comparison.hints import first_failures, hints_of, loss_ratio, remarks_of, update_ratio
 from mindsummary_lightning.comparison.parting import losses_of_shares, parting, wandering_tensors
 from mindsummary_lightning.comparison.result import Alone, Comparison, FirstDifference, Mode, TensorDistance, Verdict
 from mindsummary_lightning.values.text import Phrase, listed
@@ -149,7 +149,8 @@ def compare_runs(
 
 def _followed(found: Distances, alignment: Alignment, chain: Chain) -> Distances:
     """Distances that do not count at the steps of which the chains agree."""
-    agreeing = [step for step in chain.steps if chain.part is None or step < chain.part.step]
+    until = chain.part.step if chain.part else np.inf
+    agreeing = [step for step in chain.steps if step < until and not update_ratio(alignment, alignment.at(step))]
     losses = np.where(np.isin(alignment.loss_steps, agreeing), np.fmin(found.losses, found.loss_limits), found.losses)
     tensors = np.where(np.isin(alignment.steps, agreeing), np.fmin(found.tensors, found.tensor_limits), found.tensors)
     return found._replace(losses=losses, tensors=tensors)

@@ -77,7 +77,7 @@ class ModuleTable:
             rows, values = self.chain(step)
             counts = values[:, self.columns.index("non_finite")]
             bad = [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
-            if bad:
+            if any(row.port != "input" for row in bad):  # a mask may be infinite
                 given = {(row.name, row.call) for row in bad if row.link == "forward" and row.port == "input"}
                 made = (row for row in bad if row.port != "input" and (row.name, row.call) not in given)
                 return step, next(made, bad[0])

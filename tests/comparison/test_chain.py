@@ -242,7 +242,7 @@ def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> N
     assert compare_runs(a, train(tmp_path / "right", PORT, none)).verdict == "same"
     first = compare_runs(a, train(tmp_path / "wrong", PORT, {**none, "out": lambda x: x * 1.1})).first_difference
     assert first is not None
-    assert first.kind == "loss"
+    assert (first.kind, first.module) == ("forward", None)
 
 
 def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
@@ -253,6 +253,37 @@ def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> No
         "lr": {"a": [pytest.approx(0.1)], "b": [pytest.approx(0.101)]}
     }
     assert "lr is 0.1 in a and 0.101 in b" in comparison.sentence
+
+
+def test_groups_that_only_are_more_in_one_run_are_no_setting_that_differs(tmp_path: Path) -> None:
+    for run, halves in (("a", 1), ("b", 2)):
+        torch.manual_seed(0)
+        net = torch.nn.Linear(8, 8)
+        groups = [{"params": [*net.parameters()]}] if halves == 1 else [{"params": [x]} for x in net.parameters()]
+        optimizer, x = torch.optim.SGD(groups, 0.1, momentum=halves / 4, nesterov=True), torch.ones(4, 8)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            loss_is(loss := net(x).square().mean())
+            loss.backward()
+            optimizer.step()
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert first.settings == (("momentum", [0.25], [0.5, 0.5]),)
+
+
+def test_a_batch_of_shorter_sequences_is_another_batch(tmp_path: Path) -> None:
+    for run, length in (("a", 6), ("b", 5)):
+        torch.manual_seed(0)
+        net, x = torch.nn.Embedding(9, 8), torch.arange(12).reshape(2, 6)[:, :length] % 9
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        with StepRecorder(tmp_path / run).step(net, optimizer, x) as loss_is:
+            loss_is(loss := net(x).square().mean())
+            loss.backward()
+            optimizer.step()
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert first.kind == "data"
 
 
 def test_gradients_that_one_factor_explains_are_said_by_their_norms(tmp_path: Path) -> None:

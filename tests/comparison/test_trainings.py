@@ -34,8 +34,37 @@ class Regression(L.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-2)
 
 
-def _trainer(directory: Path, epochs: int, **arguments: Any) -> L.Trainer:
-    collector = SummaryCollector(collect_freq=1, collect_specified_data=_EVERYTHING, keep_default_action=False)
+class TwoNets(L.LightningModule):
+    """A critic and a generator in turns; what is returned is computed on both sides of the critic's update."""
+
+    def __init__(self, critic: float, beta: float) -> None:
+        super().__init__()
+        torch.manual_seed(7)
+        self.critic, self.generator = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1)), nn.Linear(6, 6)
+        self.rates, self.automatic_optimization = (critic, beta), False
+
+    def training_step(self, batch: list[torch.Tensor], batch_idx: int) -> torch.Tensor:
+        losses = []
+        for optimizer in self.optimizers():
+            made = self.critic(self.generator(batch[0].flip(0))).mean()
+            losses.append(made - self.critic(batch[0]).mean() if not losses else -made)
+            optimizer.zero_grad()
+            self.manual_backward(losses[-1])
+            optimizer.step()
+        return sum(losses)
+
+    def configure_optimizers(self) -> Any:
+        critic, beta = self.rates
+        return [
+            torch.optim.Adam(self.critic.parameters(), critic),
+            torch.optim.Adam(self.generator.parameters(), 1e-4, betas=(beta, 0.999)),
+        ]
+
+
+def _trainer(directory: Path, epochs: int, chains: bool = False, **arguments: Any) -> L.Trainer:
+    collector = SummaryCollector(
+        collect_freq=1, collect_specified_data=_EVERYTHING, keep_default_action=False, collect_output_statistics=chains
+    )
     logger = MindInsightLogger(directory, name="", version="")
     return trainer(max_epochs=epochs, logger=logger, callbacks=[collector], **arguments)
 
@@ -102,6 +131,21 @@ def test_a_training_that_was_continued_without_its_optimizer_parts_where_it_was_
     first = compare_runs(whole, tmp_path / "resumed").first_difference
     assert first is not None
     assert (first.step, first.kind) == (21, "update")
+
+
+@pytest.mark.parametrize("chains", [True, False])
+@pytest.mark.parametrize(("critic", "beta", "step"), [(2e-3, 0.9, 1), (1e-3, 0.5, 2)])
+def test_of_two_optimizers_the_update_of_one_is_no_forward_pass_of_the_other(
+    critic: float, beta: float, step: int, chains: bool, tmp_path: Path
+) -> None:
+    for run, rates in (("a", (1e-3, 0.9)), ("b", (critic, beta))):
+        inputs = torch.randn(160, 6, generator=torch.Generator().manual_seed(3))
+        fitting = _trainer(tmp_path / run, 1, chains)
+        fitting.fit(TwoNets(*rates), DataLoader(TensorDataset(inputs), 16))
+
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+    assert first is not None
+    assert (first.step, first.kind) == (step, "update" if chains or step == 2 else None)
 
 
 @pytest.mark.long

@@ -15,23 +15,24 @@ from mindsummary_lightning.types import ModuleTable
 
 
 class Root(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.sqrt()
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x.sqrt() + mask.exp()
 
 
 class Net(nn.Module):
-    """``broken`` has NaN: what a module computes, a weight, or the batch."""
+    """``broken`` has NaN: what a module computes, a weight, or the batch; a mask has infinities, which is right."""
 
     def __init__(self, broken: str) -> None:
         super().__init__()
         self.first, self.root, self.last = nn.Linear(4, 4), Root(), nn.Linear(4, 1)
         nn.init.constant_(self.first.weight, -1 if broken == "module" else 1)
         nn.init.zeros_(self.first.bias)
+        self.mask = torch.full((4,), -torch.inf if broken == "mask" else 0.0)
         if broken == "weight":
             nn.init.constant_(self.last.bias, float("nan"))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.root(self.first(x)))
+        return self.last(self.root(self.first(x), self.mask))
 
 
 def record(path: Path, broken: str) -> ModuleTable:
@@ -59,6 +60,7 @@ def record(path: Path, broken: str) -> ModuleTable:
         ("weight", "first not finite: the weight last.bias at step 1\n"),
         ("batch", "first not finite: the batch x at step 1\n"),
         ("settings", "first not finite: the settings group 0 lr at step 1\n"),
+        ("mask", ""),
         ("nothing", ""),
     ],
 )
