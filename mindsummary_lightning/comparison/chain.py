@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from operator import ne
 
 import numpy as np
 
@@ -174,20 +176,20 @@ class _Compared:
         return not pairs or any(self.calls.distance(*pair) > _GRADIENT * self.limit for pair in pairs)
 
     def _data_pairs(self) -> list[RowPlaces]:
-        """Tensors of the batch: equal ones, then those of one size, or another size of one dimension, in their order."""
-        pairs: list[RowPlaces] = []
-        rules = lambda *pair: self.calls.distance(*pair) <= self.limit, self.calls.have_one_size, self._differ_in_one_size
-        for are_one in rules:
-            for one in self.a.of("data").values():
-                left = (row for row in self.b.of("data").values() if row not in dict(pairs).values())
-                other = next((row for row in left if are_one(one, row)), None)
-                if one not in dict(pairs) and other is not None:
-                    pairs.append((one, other))
-        return pairs
+        """Tensors of the batch: the likest first, then in their order."""
+        pairs: dict[int, int] = {}
+        every = product(self.a.of("data").values(), self.b.of("data").values())
+        for rank, one, other in sorted((self._unlikeness(*pair), *pair) for pair in every):
+            if rank < 3 and one not in pairs and other not in pairs.values():
+                pairs[one] = other
+        return [*pairs.items()]
 
-    def _differ_in_one_size(self, one: int, other: int) -> bool:
+    def _unlikeness(self, one: int, other: int) -> int:
+        """0 of equal tensors, 1 of those of one size, 2 of those with another size of one dimension, 3 of others."""
+        if self.calls.have_one_size(one, other):
+            return int(self.calls.distance(one, other) > self.limit)
         shapes = self.a.rows[one].shape, self.b.rows[other].shape
-        return len(shapes[0]) == len(shapes[1]) and sum(map(int.__ne__, *shapes)) == 1
+        return 2 if len(shapes[0]) == len(shapes[1]) and sum(map(ne, *shapes)) == 1 else 3
 
     def _forward(self) -> Part | None:
         before: RowPair | None = None
@@ -290,13 +292,14 @@ class _Compared:
         apart: dict[str, RowPair] = {}
         for (name, other), weights in self._parameters:
             one, theirs = slopes_a.get(name), slopes_b.get(other)
-            if one is not None and theirs is not None and one < self._until:
+            if one is None or theirs is None:
+                if one != theirs and self._update_distance(name, other, weights) > _UPDATE:
+                    apart[name] = self._pair(*weights, np.inf)
+            elif one < self._until:
                 noise = self._noise / max(np.fmax(self.a.values[one, RMS], self.b.values[theirs, RMS]), 1e-300)
                 limit = max(_GRADIENT * (max(self.limit, self._seen) + noise), least, self.floors[one])
                 if row_distances(self.a, one, b, theirs, self._order_counts) > limit:
                     apart[name] = self._pair(one, theirs)
-            elif None in (one, theirs) and one != theirs and self._update_distance(name, other, weights) > _UPDATE:  # of one run alone
-                apart[name] = self._pair(*weights, np.inf)
         order = {call.name: place for place, call in enumerate(self.a.calls)}
         return tuple(apart[name] for name in sorted(apart, key=lambda name: -order.get(name.rpartition(".")[0], -1)))
 
@@ -371,7 +374,7 @@ class _Compared:
         for name, ones in found[0].items():
             others = found[1].get(name, ones)
             both = [sorted(x if len(ones) == len(others) else {*x}) for x in (ones, others)]
-            if len(both[0]) != len(both[1]) or not np.allclose(*both, _SAME_SETTING):
+            if len(both[0]) != len(both[1]) or not np.allclose(both[0], both[1], _SAME_SETTING):
                 yield name, ones, others
 
     def _update_distance(self, name: str, other: str, before: RowPlaces) -> float:

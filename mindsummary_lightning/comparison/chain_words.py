@@ -20,11 +20,9 @@ def sentence(part: Part, limit: float) -> Phrase:
     where = {
         "data": Phrase("in the data: {} of the batch, up to {:.1e} apart", names, far),
         "weights": Phrase("in the weights with which it begins: {}, up to {:.1e} apart", names, far),
-        "forward": _where(part.place, part.tensors[0], far) if part.place else Phrase(
-            "in the forward pass or the loss function: no outputs are compared, the loss is {:.1e} apart", far
-        ),
-        "loss": Phrase("in the loss function or its labels: all outputs before it agree, the loss is {:.1e} apart", far),
-        "backward": Phrase("in the gradients: loss and outputs before agree, that of {} is up to {:.1e} apart", names, far),
+        "forward": _where(part.place, part.tensors[0], far),
+        "loss": Phrase("in the loss function or its labels: outputs before it agree, the loss is {:.1e} apart", far),
+        "backward": Phrase("in the gradients: what is before agrees, that of {} is up to {:.1e} apart", names, far),
         "update": Phrase("in the update: gradients agree, the updates of {} are up to {:.1e} apart", names, far),
     }[part.link]
     more = "" if part.link in ("backward", "update") else Phrase(" (tolerance {:.1g})", limit)
@@ -34,8 +32,10 @@ def sentence(part: Part, limit: float) -> Phrase:
     return Phrase("The runs differ from step {} on, first {}{}.", part.step, where, more)
 
 
-def _where(place: PartingPlace, pair: RowPair, far: float) -> Phrase:
+def _where(place: PartingPlace | None, pair: RowPair, far: float) -> Phrase:
     """Where in the forward pass; a row that is no input is the module's own output."""
+    if place is None:
+        return Phrase("in the forward pass or the loss function: no output is compared, the loss is {:.1e} apart", far)
     who = both(module_text(place.a, place.kind_a), module_text(place.b, place.kind_b))
     if pair.a.port == "input":
         before = both(pair.a.name, pair.b.name)

@@ -62,7 +62,7 @@ def remarks_of(
         )
         yield Hint("losses_apart", text, {"step": step, "distance": distance, "update": update})
     for name, far in walking.items():
-        text = Phrase("{} walks, up to {:.2g} apart: no loss is beyond the tolerance, no tensor that does not walk four times", name, far)
+        text = Phrase("{} walks, up to {:.2g} apart, while no compared loss is beyond the tolerance", name, far)
         yield Hint("walks", text, {"tensor": name, "distance": far})
 
 

@@ -60,7 +60,7 @@ def wandering_tensors(alignment: Alignment, found: Distances) -> tuple[NDArray[n
     """
     far = found.far & alignment.is_weight[:, None]
     parted = np.append(alignment.loss_steps[found.losses > found.loss_limits], np.inf)[0]
-    walking = far.any(axis=1) & ~np.isinf(found.tensors).any(axis=1)
+    walking = np.logical_and(far.any(axis=1), ~np.isinf(found.tensors).any(axis=1))
     for index in np.flatnonzero(walking).tolist():
         numbers = alignment.tensors[:, index, alignment.steps < parted]
         walking[index] = is_bias(alignment.names.pairs[index].a) and _walks(numbers)
