@@ -7,6 +7,7 @@ spread of what they stand for, and few that stand far out: a spike is seen, and 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +64,15 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
     if values.size <= count:
         return np.arange(values.size)
     kept, moves = _kept(values, count)
-    others = np.delete(np.arange(values.size), kept)
-    chosen = others[_unbiased(values[others], count - len(kept), moves[others * _WINDOWS // values.size])]
-    return np.sort(np.concatenate([kept, chosen]))
+    others = np.delete(values, kept)
+    begins, lengths = _stretches(others.size, count - len(kept))
+    chosen = _unbiased(others, begins, lengths, moves[_before(begins, kept) * _WINDOWS // values.size])
+    return np.sort(np.concatenate([kept, _before(chosen, kept)]))
+
+
+def _before(places: NDArray[np.intp], deleted: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where what is at these places stood before others were deleted."""
+    return places + np.searchsorted(np.sort(deleted) - np.arange(len(deleted)), places, side="right")
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
@@ -98,15 +105,16 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
     """
     ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))
     single = np.array(list(dict.fromkeys([*_apart(values), *ends])))
-    others = np.delete(np.arange(values.size), single)
+    others = np.delete(values, single)
     begins, _ = _stretches(others.size, count)
-    means, least, greatest = _levels(values[others], begins)
-    windows = others[begins] * _WINDOWS // values.size
+    means, least, greatest = _levels(others, begins)
+    begins = _before(begins, single)
+    windows = begins * _WINDOWS // values.size
     to_least, to_greatest, magnitude = (
         np.bincount(windows, one, _WINDOWS) for one in (means - least, greatest - means, np.abs(means))
     )
     lowest, highest = -_MAX_MOVE * to_greatest, _MAX_MOVE * to_least
-    own = np.maximum(np.searchsorted(others[begins], single, side="right") - 1, 0)
+    own = np.maximum(np.searchsorted(begins, single, side="right") - 1, 0)
     weights = (values[single] - means[own]) * (1 - count / values.size)
     most = min(_MAX_SPIKES, count // 10)
     kept: list[int] = []
@@ -154,26 +162,26 @@ def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArr
     return [sums / np.diff(begins, append=values.size), *extremes]
 
 
-def _unbiased(values: NDArray[np.float32], count: int, moves: NDArray[np.float64]) -> NDArray[np.intp]:
-    """One point of each of ``count`` stretches, so that they have the curve's mean, moved as far as wanted.
+def _unbiased(
+    values: NDArray[np.float32], begins: NDArray[np.intp], lengths: NDArray[np.intp], moves: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """One point of each stretch, so that they have the curve's mean, moved as far as wanted.
 
     Of eight stretches each takes another quantile, corrected by part of the error of those before it.
     """
-    chance = np.random.default_rng(1)
-    begins, lengths = _stretches(values.size, count)
+    chance, count = np.random.default_rng(1), begins.size
     candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(np.intp)
     ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[:count]
     means, least, greatest = _levels(values, begins)
     candidates = np.take_along_axis(candidates, np.argsort(values[candidates], axis=1), axis=1)
-    moves = moves[begins]
     share = np.abs(moves)
     ends = np.where(moves < 0, greatest, least)
     targets = means + share * (ends - means)
     drawn = values[candidates[np.arange(count), ranks]].astype(np.float64)
     drawn += share * (ends - drawn)
-    is_far = share > _FAR
-    places = np.flatnonzero(values == np.repeat(ends, lengths))
-    candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[np.searchsorted(places, begins)][is_far]
+    if (is_far := share > _FAR).any():
+        places = np.flatnonzero(values == np.repeat(ends, lengths))
+        candidates[is_far, np.where(moves < 0, -1, 0)[is_far]] = places[np.searchsorted(places, begins)][is_far]
     chosen = np.empty(count, np.intp)
     error = 0.0
     rows = zip(values[candidates].tolist(), drawn.tolist(), targets.tolist(), strict=True)
