@@ -31,6 +31,7 @@ _SUMMARY = 5
 _MAX_LAYOUTS = 64  # of one length
 _PAYS, _PAYS_OF = 8, 128  # records that a layout should decode, and one of so many that are tried
 _MAX_MISSES = 3  # how often it may decode fewer
+_AT_ONCE = 32  # records that are compared as one long row
 _WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
 _LAYOUT_BYTES = 500
 _MAX_KEPT = 1 << 22  # bytes of all layouts, and of what one call adds
@@ -131,14 +132,14 @@ class ScalarDecoder:
     ) -> NDArray[np.intp]:
         """Decode the payloads that have a layout; returns the rows of the others. All have its length."""
         matrix = records.side_by_side(rows)
-        masked = matrix & layout.mask
-        tags = layout.tags.get(masked[0].tobytes())
-        if tags is not None and (masked == masked[0]).all():
+        tags = layout.tags.get((matrix[0] & layout.mask).tobytes())
+        differs = _folded(np.bitwise_or, matrix) ^ _folded(np.bitwise_and, matrix)
+        if tags is not None and not (differs & layout.mask).any():
             done.append(_columns(rows, matrix, layout, tags))
             return rows[:0]
         alike: dict[bytes, list[int]] = {}
-        for index, row in enumerate(masked):
-            alike.setdefault(row.tobytes(), []).append(index)
+        for index, row in enumerate((matrix & layout.mask).view(f"V{layout.mask.size}")[:, 0].tolist()):
+            alike.setdefault(row, []).append(index)
         left = []
         for common, members in alike.items():
             tags = layout.tags.get(common)
@@ -178,6 +179,15 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
     return np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1) if sizes.size else []
 
 
+def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """All rows folded into one; many at once, as one long row, so that NumPy has few of them to go through."""
+    (size, length), stride = matrix.shape, matrix.strides[0]
+    many = (size - 1) // _AT_ONCE
+    wide = as_strided(matrix, (many, _AT_ONCE * stride), (_AT_ONCE * stride, 1))
+    rows = fold.reduce(wide, axis=0).reshape(_AT_ONCE, stride)[:, :length]
+    return np.asarray(fold.reduce(np.concatenate([rows, matrix[many * _AT_ONCE :]]), axis=0))
+
+
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
     """The layout of an event that is encoded exactly as this package and MindSpore do it, else ``None``."""
     if len(payload) <= _STEP or payload[0] != WALL_TIME_KEY or outline.histograms:
@@ -213,5 +223,5 @@ def _columns(
     size, length = matrix.shape
     singles = as_strided(matrix[:, :4].view("<f4"), (length - 3, size), (1, matrix.strides[0]))
     wall_times = matrix[:, _WALL_TIME].view("<f8")[:, 0].astype(np.float64)
-    values = singles[layout.starts].astype(np.float32)
+    values = singles[layout.starts].astype(np.float32, copy=False)
     return ScalarColumns(rows, steps.view(np.int64), wall_times, tags, values)

@@ -69,9 +69,11 @@ def test_columns_say_what_protobuf_says(payloads: list[bytes], times: int, size:
 
 
 @pytest.mark.slow
-@given(_PAYLOADS, st.integers(0, 60), st.integers(0, 255))
+@given(_PAYLOADS, st.integers(0, 60), st.integers(0, 255), st.integers(0, 70))
 @settings(max_examples=300, deadline=None)
-def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(payload: bytes, place: int, byte: int) -> None:
+def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(
+    payload: bytes, place: int, byte: int, row: int
+) -> None:
     changed = bytearray(payload)
     changed[place % len(changed)] = byte
     try:
@@ -81,6 +83,7 @@ def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(payload: by
         return
 
     check([[payload, payload, bytes(changed)], [bytes(changed), payload]])
+    check([[payload] * 2, [payload] * row + [bytes(changed)] + [payload] * (70 - row)])
 
 
 def test_a_tag_behind_its_value_is_no_layout() -> None:
