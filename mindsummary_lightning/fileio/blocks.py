@@ -35,7 +35,8 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
         DamagedFileError: a CRC does not match or a record is empty; everything before it has been yielded.
         OSError: the file cannot be read.
     """
-    at, block, start, length, least, needed = offset, b"", 0, 0, 1, _ALIKE
+    at, block, start, length, least = offset, b"", 0, 0, 1
+    alike, before, most, needed = 0, b"", _MANY, _ALIKE
     while (left := file.seek(0, os.SEEK_END) - at) >= least:  # fewer cannot complete a record
         if length > MAX_PAYLOAD:  # a sparse file holds it, and reading it would take as much memory
             raise DamagedFileError(path, offset, f"a record of {length} bytes, more than protobuf allows")
@@ -46,7 +47,7 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
         at += len(more)
         block = block[start:] + more
         start, size, least, problem = 0, len(block), 1, None
-        bounds, alike, before, most = array("q", [0]), 0, b"", _MANY
+        bounds = array("q", [0])
         while start + HEADER_SIZE <= size:
             header = block[start : start + HEADER_SIZE]
             length, problem = checked_length(header)
@@ -64,7 +65,8 @@ def blocks_of(file: IO[bytes], path: str, offset: int, block_size: int = BLOCK) 
             count = count_alike(block, start, end - start, most)
             bounds.frombytes((np.arange(1, count + 1, dtype=np.int64) * (end - start) + start).tobytes())
             start = bounds[-1]
-            alike, most = (alike, 8 * most) if count == most else (0, _MANY)
+            # Where the block ends, the next one may go on with them.
+            alike, most = (alike, 8 * count) if count == most or start + length + OVERHEAD > size else (0, _MANY)
             needed = _ALIKE if count > _ALIKE else 2 * needed
         records = Records(block, bounds)
         count, mismatch = records.first_mismatch()

@@ -233,7 +233,7 @@ def test_many_records_are_read_and_damage_is_found_as_a_plain_loop_does_it(path:
     payloads, end, is_damaged = _as_a_plain_loop_reads(bytes(content))
     scanner, seen, damage = RecordScanner(str(path)), [], None
     try:
-        for batch in scanner.batches():
+        for batch in scanner.batches(chance.choice([1 << 9, 1 << 14, 1 << 20])):
             seen += batch
     except DamagedFileError as error:
         damage = error.offset
