@@ -282,6 +282,7 @@ class FollowedFile:
         if loose.size:
             rows, *columns = (np.ascontiguousarray(loose[name]) for name in _SCALAR.names or ())
             found.append((rows, (columns[0], columns[1], columns[2])))
+        found.sort(key=lambda part: int(part[0][0]))
         if all(before[-1] < rows[0] for (before, _), (rows, _) in itertools.pairwise(found)):
             return [part for _, part in found]
         order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")

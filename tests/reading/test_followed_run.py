@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -364,3 +365,17 @@ def test_all_curves_of_a_run_with_many_tags_are_read_in_a_time_that_their_number
 
     assert last == list(tags.values())
     assert time.process_time() - began < 2  # 0.1 s; a search among all tags for each of them took 7 s
+
+
+def test_a_first_step_whose_record_is_unlike_the_others_costs_no_second_copy(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(step, {"loss": 0.5}) for step in range(60_000)])  # step 0 is not written
+    run = followed(tmp_path)
+
+    tracemalloc.start()
+    try:
+        first, *others = run.scalar_parts("loss", size=1000)
+        assert tracemalloc.get_traced_memory()[1] < 60_000 * 24
+    finally:
+        tracemalloc.stop()
+
+    assert (first.steps[0], sum(map(len, others))) == (0, 59_999)
