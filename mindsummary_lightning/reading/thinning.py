@@ -7,7 +7,6 @@ spread of what they stand for, and few that stand far out: a spike is seen, and 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,6 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
         Ascending indices, ``min(n, max_points)`` of them: the first, the last, single finite values far from their
         neighbours, evenly spaced values that are not finite, and of each of equally long stretches of the others one.
     """
-    if values.size <= max_points:
-        return np.arange(values.size)
     is_finite = np.isfinite(values)
     if is_finite.all():
         return _representative(values, max_points)
@@ -65,14 +62,14 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
         return np.arange(values.size)
     kept, moves = _kept(values, count)
     others = np.delete(values, kept)
-    begins, lengths = _stretches(others.size, count - len(kept))
-    chosen = _unbiased(others, begins, lengths, moves[_before(begins, kept) * _WINDOWS // values.size])
+    begins = _stretches(others.size, count - len(kept))
+    chosen = _unbiased(others, begins, moves[_before(begins, kept) * _WINDOWS // values.size])
     return np.sort(np.concatenate([kept, _before(chosen, kept)]))
 
 
-def _before(places: NDArray[np.intp], deleted: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
+def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.intp]:
     """Where what is at these places stood before others were deleted."""
-    return places + np.searchsorted(np.sort(deleted) - np.arange(len(deleted)), places, side="right")
+    return places + np.searchsorted(np.sort(deleted) - np.arange(deleted.size), places, side="right")
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
@@ -83,7 +80,7 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
         return []
     blocks = np.append(values, values[values.size - -values.size % _BLOCK :]).reshape(-1, _BLOCK)
     medians = np.partition(blocks, _BLOCK // 2, axis=1)[:, _BLOCK // 2, None].astype(np.float64)
-    distances = np.abs(blocks - medians)
+    distances = abs(blocks - medians)  # np.abs would take memory of its own
     # The noise of a falling curve may fall with it: a distance is one in units of the noise of its window.
     windows = [one for one in np.array_split(distances.mean(axis=1), _WINDOWS) if one.size]
     noise = np.repeat([np.median(one) for one in windows], [one.size for one in windows])
@@ -98,7 +95,7 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
     return list(farthest[: np.flatnonzero(surplus).max(initial=-1) + 1])
 
 
-def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[np.float64]]:
+def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Points that are shown in any case, and how far all others of each window move to take back their weight.
 
     That is a share of the way to the least points around them or, if it is negative, to the greatest.
@@ -106,7 +103,7 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
     ends = list(dict.fromkeys([0, values.size - 1, int(values.argmax()), int(values.argmin())]))
     single = np.array(list(dict.fromkeys([*_apart(values), *ends])))
     others = np.delete(values, single)
-    begins, _ = _stretches(others.size, count)
+    begins = _stretches(others.size, count)
     means, least, greatest = _levels(others, begins)
     begins = _before(begins, single)
     windows = begins * _WINDOWS // values.size
@@ -140,11 +137,11 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[list[int], NDArray[n
         owed[window] += weight
     owed = np.clip(owed, lowest, highest)
     ways = np.where(owed < 0, to_greatest, to_least)
-    return kept, np.divide(owed, ways, out=np.zeros(_WINDOWS), where=ways > 0)
+    return np.array(kept), np.divide(owed, ways, out=np.zeros(_WINDOWS), where=ways > 0)
 
 
-def _stretches(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Begins and lengths of at most ``count`` equally long stretches.
+def _stretches(size: int, count: int) -> NDArray[np.intp]:
+    """Begins of at most ``count`` equally long stretches.
 
     Those longer by a point are mixed: at regular places they may always meet the same part of a period of the curve.
     """
@@ -152,7 +149,7 @@ def _stretches(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp
     lengths = edges[1:] - edges[:-1]
     chance = np.random.default_rng(0).random(lengths.size)
     lengths = lengths[np.argsort(np.arange(lengths.size) // _MIXED + chance)]
-    return np.cumsum(lengths) - lengths, lengths
+    return np.asarray(np.cumsum(lengths) - lengths)
 
 
 def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArray[np.float64]]:
@@ -162,14 +159,13 @@ def _levels(values: NDArray[np.float32], begins: NDArray[np.intp]) -> list[NDArr
     return [sums / np.diff(begins, append=values.size), *extremes]
 
 
-def _unbiased(
-    values: NDArray[np.float32], begins: NDArray[np.intp], lengths: NDArray[np.intp], moves: NDArray[np.float64]
-) -> NDArray[np.intp]:
+def _unbiased(values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]) -> NDArray[np.intp]:
     """One point of each stretch, so that they have the curve's mean, moved as far as wanted.
 
     Of eight stretches each takes another quantile, corrected by part of the error of those before it.
     """
     chance, count = np.random.default_rng(1), begins.size
+    lengths = np.diff(begins, append=values.size)
     candidates = begins[:, None] + (chance.random((count, _CANDIDATES)) * lengths[:, None]).astype(np.intp)
     ranks = np.argsort(chance.random((-(-count // _CANDIDATES), _CANDIDATES)), axis=1).ravel()[:count]
     means, least, greatest = _levels(values, begins)
@@ -187,7 +183,7 @@ def _unbiased(
     rows = zip(values[candidates].tolist(), drawn.tolist(), targets.tolist(), strict=True)
     for index, (row, draw, target) in enumerate(rows):
         wanted = draw + _CORRECTION * error
-        nearest = min(bisect_left(row, wanted), _CANDIDATES - 1)
+        nearest = bisect_left(row, wanted, 0, _CANDIDATES - 1)
         if nearest and wanted - row[nearest - 1] < row[nearest] - wanted:
             nearest -= 1
         chosen[index] = nearest

@@ -53,7 +53,4 @@ def _points(run: FollowedRun, tag: str) -> list[dict[str, Any]]:
 
 def _thinned(series: ScalarSeries) -> NDArray[np.void]:
     chosen = thinned(series.values)
-    points = np.empty(chosen.size, [("step", "<i8"), ("wall_time", "<f8"), ("value", "<f4")])
-    points["step"], points["wall_time"] = series.steps[chosen], series.wall_times[chosen]
-    points["value"] = series.values[chosen]
-    return points
+    return np.rec.fromarrays([series.steps[chosen], series.wall_times[chosen], series.values[chosen]])
