@@ -30,7 +30,7 @@ from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 
 _MAX_CURVES = 500  # in a request
 _MAX_TAGS = 50  # that are asked for, likewise
-_FIRST_ROWS_S, _MORE_ROWS_S = 0.15, 5.0  # for lineage that is not known yet, in the first answer and in later ones
+_FIRST_ROWS_S, _MORE_ROWS_S = 0.1, 5.0  # for lineage that is not known yet, in the first answer and in later ones
 _CURVES_LIMIT_S = 1.0  # the page asks again for those that were not reached
 _LINE_POINTS = 48
 _GROWING_S = 120.0  # since the last write
