@@ -31,7 +31,7 @@ _SUMMARY = 5
 _MAX_LAYOUTS = 64  # of one length
 _PAYS, _PAYS_OF = 8, 128  # records that a layout should decode, and one of so many that are tried
 _MAX_MISSES = 3  # how often it may decode fewer
-_AT_ONCE = 32  # records that are compared as one long row
+_AT_ONCE = 128  # records that are compared as one long row
 _WORTH = 32  # records that are decoded together; among more, one that is alone of its length gets no layout
 _LAYOUT_BYTES = 500
 _MAX_KEPT = 1 << 22  # bytes of all layouts, and of what one call adds
@@ -182,10 +182,11 @@ def _groups(sizes: NDArray[np.int64]) -> list[NDArray[np.intp]]:
 def _folded(fold: np.ufunc, matrix: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """All rows folded into one; many at once, as one long row, so that NumPy has few of them to go through."""
     (size, length), stride = matrix.shape, matrix.strides[0]
-    many = (size - 1) // _AT_ONCE
-    wide = as_strided(matrix, (many, _AT_ONCE * stride), (_AT_ONCE * stride, 1))
-    rows = fold.reduce(wide, axis=0).reshape(_AT_ONCE, stride)[:, :length]
-    return np.asarray(fold.reduce(np.concatenate([rows, matrix[many * _AT_ONCE :]]), axis=0))
+    if many := (size - 1) // _AT_ONCE:
+        wide = as_strided(matrix, (many, _AT_ONCE * stride), (_AT_ONCE * stride, 1))
+        rows = fold.reduce(wide, axis=0).reshape(_AT_ONCE, stride)[:, :length]
+        matrix = np.concatenate([rows, matrix[many * _AT_ONCE :]])
+    return np.asarray(fold.reduce(matrix, axis=0))
 
 
 def _layout_of(payload: bytes, outline: EventOutline) -> _Layout | None:
